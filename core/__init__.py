@@ -1,0 +1,1 @@
+"""Counterpoint's core: from a claim and its sources to a verdict that people can correct."""

@@ -1,0 +1,99 @@
+"""A stop signal that long work can wait on, and event streams merged in order of arrival."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from core.errors import Stopped
+
+Item = TypeVar("Item")
+
+
+class Stop:
+    """Set once, from any thread; checked by everything that takes longer than a blink."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._callbacks: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    def set(self) -> None:
+        """Ask for the stop and run what was registered, e.g. closing a stream."""
+        with self._lock:
+            self._event.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    @property
+    def is_set(self) -> bool:
+        """True once somebody has asked for the stop."""
+        return self._event.is_set()
+
+    def check(self) -> None:
+        """Raise `Stopped` if the stop was asked for."""
+        if self._event.is_set():
+            raise Stopped("The run was stopped.")
+
+    def wait(self, seconds: float) -> None:
+        """Sleep that a stop cuts short; raises `Stopped` then."""
+        self._event.wait(seconds)
+        self.check()
+
+    def on_stop(self, callback: Callable[[], None]) -> None:
+        """Call back when the stop comes (at once if it already has)."""
+        with self._lock:
+            if not self._event.is_set():
+                self._callbacks.append(callback)
+                return
+        callback()
+
+
+@dataclass(frozen=True)
+class _Done:
+    """Marks the end of one stream, with what ended it."""
+
+    error: BaseException | None = None
+
+
+@dataclass
+class _Merge(Generic[Item]):
+    """The queue on which several streams meet."""
+
+    arrivals: queue.SimpleQueue[Item | _Done] = field(default_factory=queue.SimpleQueue)
+
+    def drain(self, make: Callable[[], Iterator[Item]]) -> None:
+        """Run one stream in this thread and put all it yields on the queue."""
+        try:
+            for item in make():
+                self.arrivals.put(item)
+        except BaseException as error:  # noqa: BLE001 - carried over to the reader's thread
+            self.arrivals.put(_Done(error))
+        else:
+            self.arrivals.put(_Done())
+
+
+def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4) -> Iterator[Item]:
+    """Run the streams on threads and yield their items as they arrive.
+
+    The first error is raised after all streams have ended, so that none is left running.
+    """
+    if len(streams) == 1:
+        yield from streams[0]()
+        return
+    meeting: _Merge[Item] = _Merge()
+    failure: BaseException | None = None
+    with ThreadPoolExecutor(max_workers=max(1, min(workers, len(streams)))) as pool:
+        for stream in streams:
+            pool.submit(meeting.drain, stream)
+        for _ in range(len(streams)):
+            while not isinstance(item := meeting.arrivals.get(), _Done):
+                yield item
+            failure = failure or item.error
+    if failure is not None:
+        raise failure

@@ -1,0 +1,60 @@
+"""Every error a person may meet, as one tree; each message says what was expected, found, to do.
+
+ReviewError
+ ├─ InputError        the person can fix it: empty claim, unreadable file
+ ├─ ConfigError       the operator can fix it: missing encoder, newer database
+ ├─ ModelError        an agent or its service failed, after retries
+ ├─ ReplyError        an agent answered, unusably; carries the reply
+ ├─ ConflictError     somebody else changed the same thing first
+ ├─ NotAllowed        the person's role does not permit it
+ ├─ NotEnoughLabels   training needs more corrections; carries the counts per label
+ └─ Stopped           a person pressed Stop
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class ReviewError(Exception):
+    """Base of all errors shown to people; its text is one complete sentence."""
+
+
+class InputError(ReviewError):
+    """Raised for what the person gave: shown where they gave it."""
+
+
+class ConfigError(ReviewError):
+    """Raised for how the app is set up: shown to whoever runs it."""
+
+
+class ModelError(ReviewError):
+    """Raised when an agent could not do its part."""
+
+
+class ReplyError(ReviewError):
+    """Raised when an agent's reply cannot be read; the reply is kept, never guessed from."""
+
+    def __init__(self, message: str, *, reply: str) -> None:
+        super().__init__(message)
+        self.reply = reply
+
+
+class ConflictError(ReviewError):
+    """Raised instead of overwriting what somebody else did meanwhile."""
+
+
+class NotAllowed(ReviewError):
+    """Raised where a role is required to write something."""
+
+
+class NotEnoughLabels(ReviewError):
+    """Raised when a class has too few corrections to learn from."""
+
+    def __init__(self, message: str, *, counts: Mapping[str, int]) -> None:
+        super().__init__(message)
+        self.counts = dict(counts)
+
+
+class Stopped(ReviewError):
+    """Raised inside a run's own thread when it was asked to stop."""

@@ -1,0 +1,284 @@
+"""What happens in a run, as facts in the past tense; replaying them rebuilds the screen.
+
+`turn_delta` and `progress_made` are for the eye only: they stay in memory and are never stored.
+All others are durable. `at` is seconds since the Unix epoch. Design: one union, tagged by `kind`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from core.records import (
+    Case,
+    Cause,
+    Context,
+    Judgement,
+    Page,
+    Passage,
+    Plan,
+    Span,
+    Stance,
+    Statement,
+    Turn,
+    Verdict,
+)
+
+Stage = Literal["reading", "searching", "debating", "judging", "marking"]
+
+
+@dataclass(frozen=True)
+class RoleUsed:
+    """Which agent played a role, and the hash of its prompt or rules."""
+
+    role: str
+    agent: str
+    built_in: bool
+    rule: str
+    rule_hash: str
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """The case and plan as they were, so that the run explains itself later."""
+
+    at: float
+    case: Case
+    plan: Plan
+    roles: tuple[RoleUsed, ...]
+    kind: Literal["run_started"] = "run_started"
+
+
+@dataclass(frozen=True)
+class DocumentRead:
+    """A document is ready to be searched; `reused` when nothing had to be read again."""
+
+    at: float
+    source_id: str
+    name: str
+    pages: tuple[Page, ...]
+    characters: int
+    seconds: float
+    reused: bool
+    notes: tuple[str, ...] = ()
+    kind: Literal["document_read"] = "document_read"
+
+
+@dataclass(frozen=True)
+class ImageDescribed:
+    """What the image reader could say of an image (CEDA agent B); empty `text` if nothing."""
+
+    at: float
+    source_id: str
+    name: str
+    agent: str
+    readable: bool
+    text: str
+    seconds: float
+    kind: Literal["image_described"] = "image_described"
+
+
+@dataclass(frozen=True)
+class StatementFound:
+    """One statement of the response."""
+
+    at: float
+    statement: Statement
+    kind: Literal["statement_found"] = "statement_found"
+
+
+@dataclass(frozen=True)
+class PassagesFound:
+    """Evidence for one statement, best first (CEDA agent A); `reason` when there is none."""
+
+    at: float
+    statement: int
+    passages: tuple[Passage, ...]
+    reason: str = ""
+    kind: Literal["passages_found"] = "passages_found"
+
+
+@dataclass(frozen=True)
+class ContextBuilt:
+    """Agent C has put the evidence together and shared it out."""
+
+    at: float
+    agent: str
+    context: Context
+    kind: Literal["context_built"] = "context_built"
+
+
+@dataclass(frozen=True)
+class TurnStarted:
+    """A debater begins to speak."""
+
+    at: float
+    debater: str
+    agent: str
+    number: int
+    round: int
+    kind: Literal["turn_started"] = "turn_started"
+
+
+@dataclass(frozen=True)
+class TurnDelta:
+    """More words of the turn under way; never stored."""
+
+    at: float
+    number: int
+    text: str
+    kind: Literal["turn_delta"] = "turn_delta"
+
+
+@dataclass(frozen=True)
+class TurnFinished:
+    """The whole turn, with its quotes verified in code."""
+
+    at: float
+    turn: Turn
+    seconds: float
+    cost: float | None = 0.0
+    kind: Literal["turn_finished"] = "turn_finished"
+
+
+@dataclass(frozen=True)
+class ConsensusReached:
+    """Both debaters agreed over a two-turn window (CEDA 3.1)."""
+
+    at: float
+    stance: Stance
+    turns: int
+    kind: Literal["consensus_reached"] = "consensus_reached"
+
+
+@dataclass(frozen=True)
+class JudgementReached:
+    """The judge has concluded from the debate."""
+
+    at: float
+    judgement: Judgement
+    seconds: float
+    cost: float | None = 0.0
+    kind: Literal["judgement_reached"] = "judgement_reached"
+
+
+@dataclass(frozen=True)
+class SpanProposed:
+    """An agent says that these words do not hold."""
+
+    at: float
+    span: Span
+    kind: Literal["span_proposed"] = "span_proposed"
+
+
+@dataclass(frozen=True)
+class SpanAdjudicated:
+    """A proposed span was kept or dropped, and why."""
+
+    at: float
+    span: Span
+    kept: bool
+    reason: str
+    kind: Literal["span_adjudicated"] = "span_adjudicated"
+
+
+@dataclass(frozen=True)
+class LabelPredicted:
+    """The classifier's label and probability over the judge's text."""
+
+    at: float
+    verdict: Verdict
+    kind: Literal["label_predicted"] = "label_predicted"
+
+
+@dataclass(frozen=True)
+class ProblemMet:
+    """Something failed and the run went on without it; `cause` says what it may lead to."""
+
+    at: float
+    stage: Stage
+    message: str
+    source: str = ""
+    cause: Cause | None = None
+    kind: Literal["problem_met"] = "problem_met"
+
+
+@dataclass(frozen=True)
+class ProgressMade:
+    """How far a stage has come; never stored. `total` is 0 where it is not known."""
+
+    at: float
+    stage: Stage
+    note: str
+    done: int = 0
+    total: int = 0
+    kind: Literal["progress_made"] = "progress_made"
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """The run came to its verdict."""
+
+    at: float
+    verdict: Verdict
+    seconds: float
+    cost: float | None = 0.0
+    kind: Literal["run_finished"] = "run_finished"
+
+
+@dataclass(frozen=True)
+class RunFailed:
+    """The run could not go on; there is no label."""
+
+    at: float
+    stage: Stage
+    message: str
+    kind: Literal["run_failed"] = "run_failed"
+
+
+@dataclass(frozen=True)
+class RunStopped:
+    """A person stopped the run; what was found so far stays."""
+
+    at: float
+    by: str = ""
+    kind: Literal["run_stopped"] = "run_stopped"
+
+
+@dataclass(frozen=True)
+class RunResumed:
+    """Somebody took an interrupted or stopped run up again."""
+
+    at: float
+    by: str = ""
+    kind: Literal["run_resumed"] = "run_resumed"
+
+
+Event = (
+    RunStarted
+    | DocumentRead
+    | ImageDescribed
+    | StatementFound
+    | PassagesFound
+    | ContextBuilt
+    | TurnStarted
+    | TurnDelta
+    | TurnFinished
+    | ConsensusReached
+    | JudgementReached
+    | SpanProposed
+    | SpanAdjudicated
+    | LabelPredicted
+    | ProblemMet
+    | ProgressMade
+    | RunFinished
+    | RunFailed
+    | RunStopped
+    | RunResumed
+)
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    cls.__dataclass_fields__["kind"].default: cls for cls in Event.__args__
+}
+TRANSIENT = frozenset({"turn_delta", "progress_made"})
+ENDINGS = frozenset({"run_finished", "run_failed", "run_stopped"})

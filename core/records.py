@@ -1,0 +1,366 @@
+"""The things Counterpoint keeps: frozen values that every room reads and none may change.
+
+Offsets are half-open `[start, end)` and count Unicode code points of a text stored exactly as it
+was given: `Case.response` for statements, points and spans; `Source.text` for passages and quotes.
+Times are seconds since the Unix epoch (UTC). Bare 0/1 labels never appear here: the papers encode
+them in opposite ways, so numbers become a `Label` at the boundary that reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Label = Literal["supported", "hallucinated", "unclear"]
+Stance = Label
+Reply = Literal["agree", "deny"]
+Cause = Literal[
+    "no_evidence",
+    "not_addressed",
+    "sources_disagree",
+    "image_not_readable",
+    "unreadable_reply",
+    "budget_reached",
+    "agent_failed",
+]
+Category = Literal[
+    "contradicted",
+    "not_in_source",
+    "wrong_entity",
+    "number_or_date",
+    "reasoning",
+    "instruction_not_followed",
+    "self_contradiction",
+    "harmless_addition",
+]
+PersonRole = Literal["annotator", "lead", "admin"]
+SourceKind = Literal["text", "markdown", "pdf", "docx", "html", "table", "image"]
+Reading = Literal["text", "ocr"]
+QuoteStatus = Literal["verified", "fuzzy", "not_found"]
+RunStatus = Literal["queued", "running", "finished", "failed", "stopped", "interrupted"]
+
+CATEGORY_WORDS: dict[Category, str] = {
+    "contradicted": "contradicted",
+    "not_in_source": "not in source",
+    "wrong_entity": "wrong entity",
+    "number_or_date": "number or date",
+    "reasoning": "reasoning",
+    "instruction_not_followed": "instruction not followed",
+    "self_contradiction": "self-contradiction",
+    "harmless_addition": "harmless addition",
+}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle on a page or image, as shares of its width and height in [0, 1], y downwards."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass(frozen=True)
+class BoxedText:
+    """Where on which page the characters `[start, end)` of the source's text were seen (OCR)."""
+
+    start: int
+    end: int
+    page: int
+    box: Box
+    score: float
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page and its `[start, end)` in the source's text; numbers start at 1."""
+
+    number: int
+    start: int
+    end: int
+    reading: Reading = "text"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document or image after reading. `id` is the sha256 of its bytes.
+
+    `text` is what was read, never normalised afterwards. For an image it is what OCR saw and
+    `boxes` say where; an image without readable text has an empty `text`.
+    """
+
+    id: str
+    name: str
+    kind: SourceKind
+    text: str
+    pages: tuple[Page, ...] = ()
+    boxes: tuple[BoxedText, ...] = ()
+    language: str = "und"
+    notes: tuple[str, ...] = ()
+    width: int = 0
+    height: int = 0
+
+    @property
+    def is_image(self) -> bool:
+        """True for pictures, which are judged by what could be read in them."""
+        return self.kind == "image"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a person submits. `role` and `instruction` are CEDA's user fields (A.3.1)."""
+
+    id: str
+    project_id: str
+    response: str
+    question: str = ""
+    documents: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    role: str = ""
+    instruction: str = ""
+    language: str = "und"
+    author: str = ""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence of the response, `[start, end)` in it, with a rewrite that stands alone."""
+
+    index: int
+    start: int
+    end: int
+    text: str
+    rewrite: str
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One retrieved sentence of a source; `[start, end)` in `Source.text`.
+
+    `before` and `after` are the neighbouring sentences, kept for reading. `score` is the fused
+    retrieval score, `similarity` the cosine to the query (None where the encoder is muted).
+    """
+
+    id: str
+    source_id: str
+    source: str
+    is_image: bool
+    page: int | None
+    start: int
+    end: int
+    text: str
+    score: float
+    similarity: float | None = None
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A debater's citation, checked in code. `score` is 100 for verified, rapidfuzz's for fuzzy."""
+
+    text: str
+    status: QuoteStatus
+    score: float = 100.0
+    source_id: str = ""
+    source: str = ""
+    page: int | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing a debater found: these words of the response against those of the evidence.
+
+    `finding` says whether the evidence carries, contradicts, or does not mention the words.
+    `[start, end)` lies in `Case.response`. `weight` in [0, 1] is how sure the debater is.
+    """
+
+    statement: int
+    finding: Literal["carried", "contradicted", "missing"]
+    start: int
+    end: int
+    text: str
+    category: Category
+    evidence: str
+    explanation: str
+    weight: float
+    quote: Quote | None = None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One utterance (CEDA A.3.3). `reply` answers the last message, `stance` is on the claim.
+
+    The two differ on purpose: in the paper's illusion example both agents agree with each other
+    and the claim is false.
+    """
+
+    debater: str
+    agent: str
+    number: int
+    round: int
+    reply: Reply
+    stance: Stance
+    text: str
+    quotes: tuple[Quote, ...] = ()
+    points: tuple[Point, ...] = ()
+    confidence: float | None = None
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Share:
+    """The evidence one debater is given (CEDA 3.3): ids of passages, by statement."""
+
+    debater: str
+    passages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Agent C's product: each debater's share, the judge's whole, and what conflicts."""
+
+    shares: tuple[Share, ...]
+    whole: tuple[str, ...]
+    summary: str
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The judge's finding. `text` is the concise verdict that the classifier reads (CEDA 3.4)."""
+
+    agent: str
+    label: Label
+    text: str
+    agreed: tuple[str, ...] = ()
+    disputed: tuple[str, ...] = ()
+    cause: Cause | None = None
+    cause_words: str = ""
+    statement_labels: tuple[Label, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome. `confidence = max(p, 1 - p)` (CEDA 3.5); both are None when unclear."""
+
+    label: Label
+    p_hallucinated: float | None
+    confidence: float | None
+    rationale: str
+    cause: Cause | None = None
+    cause_words: str = ""
+    classifier: str = ""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Words of the response that do not hold: `[start, end)` in `Case.response`.
+
+    `source` names the agents (or the person) who marked it; `instead` is what the evidence says.
+    """
+
+    start: int
+    end: int
+    text: str
+    p: float
+    category: Category
+    source: str
+    instead: str = ""
+    quote: Quote | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a case is to be checked; kept with the run so that it explains itself years later."""
+
+    protocol: str = "ceda"
+    roster: str = "builtin"
+    max_turns: int = 5
+    passages: int = 5
+    seed: int = 0
+    classifier: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of a plan over a case, as the store lists it."""
+
+    id: str
+    case_id: str
+    project_id: str
+    plan: Plan
+    status: RunStatus
+    started_at: float
+    finished_at: float | None = None
+    label: Label | None = None
+    cause: Cause | None = None
+    p_hallucinated: float | None = None
+    confidence: float | None = None
+    origin: Literal["here", "imported"] = "here"
+    parent_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A person's appended judgement on a run. Undo is another correction."""
+
+    id: str
+    run_id: str
+    case_id: str
+    author: str
+    at: float
+    label: Label
+    spans: tuple[Span, ...] = ()
+    reason: str = ""
+    corrected_answer: str = ""
+    seconds: float = 0.0
+    machine_label: Label | None = None
+
+
+@dataclass(frozen=True)
+class Project:
+    """People, settings, library and cases that belong together."""
+
+    id: str
+    name: str
+    created_at: float
+    description: str = ""
+    roster: str = "builtin"
+    protocol: str = "ceda"
+    role: str = "Fact verifier"
+    instruction: str = "Verify from the sources whether the claim is correct or hallucinated."
+
+
+@dataclass(frozen=True)
+class Member:
+    """A person's role in a project."""
+
+    project_id: str
+    person: str
+    role: PersonRole
+    added_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class LibraryEntry:
+    """A file in a project's library: what it is, and what reading it gave."""
+
+    id: str
+    project_id: str
+    name: str
+    kind: SourceKind
+    size: int
+    status: Literal["waiting", "reading", "ready", "refused"]
+    added_by: str
+    added_at: float
+    problem: str = ""
+    pages: int = 0
+    ocr_pages: tuple[int, ...] = ()
+    characters: int = 0
+    language: str = "und"
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,178 @@
+"""The roles of a review as small interfaces; built-in agents and LLM agents both implement them.
+
+A role takes a view (plain records) and returns a record. Nothing downstream knows who played it.
+Source: CEDA 3.1 (agents A to E and the judge), MSA for span extraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.concurrency import Stop
+from core.events import RoleUsed
+from core.records import Case, Context, Judgement, Passage, Point, Source, Span, Statement, Turn
+
+Speak = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was retrieved: passages by id, and for each statement its ids, best first."""
+
+    passages: Mapping[str, Passage]
+    by_statement: Mapping[int, tuple[str, ...]]
+
+    def of(self, statement: int, allowed: frozenset[str] | None = None) -> tuple[Passage, ...]:
+        """The statement's passages, best first, cut down to the allowed ids where given."""
+        ids = self.by_statement.get(statement, ())
+        return tuple(self.passages[i] for i in ids if allowed is None or i in allowed)
+
+
+@dataclass(frozen=True)
+class CaseView:
+    """What every agent may see of a case."""
+
+    case: Case
+    statements: tuple[Statement, ...]
+    evidence: Evidence
+    sources: Mapping[str, str]
+    unreadable_images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DebateView:
+    """What a debater sees when it is its turn: its share, and all that was said."""
+
+    view: CaseView
+    debater: str
+    share: frozenset[str]
+    turns: tuple[Turn, ...]
+    number: int
+    round: int
+    last_message: str
+
+
+@dataclass(frozen=True)
+class JudgeView:
+    """What the judge sees: the whole evidence and the whole debate."""
+
+    view: CaseView
+    context: Context
+    turns: tuple[Turn, ...]
+    reached_consensus: bool
+
+
+class Agent(Protocol):
+    """Anyone who plays a role: a name for the screen and what it is ruled by."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name as people see it."""
+        ...
+
+    @property
+    def built_in(self) -> bool:
+        """True when no language model is behind it."""
+        ...
+
+    @property
+    def rule(self) -> str:
+        """The prompt or the rules it follows, shown in the state panel."""
+        ...
+
+
+class Segmenter(Agent, Protocol):
+    """Cuts a response into statements that stand alone."""
+
+    def segment(self, case: Case) -> tuple[Statement, ...]:
+        """All statements in order, with offsets in `case.response`."""
+        ...
+
+
+class ImageReader(Agent, Protocol):
+    """CEDA's agent B: turns an image into text about it."""
+
+    def describe(self, case: Case, image: Source) -> str:
+        """One conclusive paragraph, or an empty text when the image cannot be read."""
+        ...
+
+
+class ContextWriter(Agent, Protocol):
+    """CEDA's agent C: puts the evidence together and shares it out (3.3)."""
+
+    def write(self, view: CaseView, debaters: Sequence[str]) -> Context:
+        """Each debater's share, the judge's whole, and what conflicts."""
+        ...
+
+
+class Debater(Agent, Protocol):
+    """CEDA's agents D and E."""
+
+    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+        """One turn; `speak` is called with pieces of its text as they come."""
+        ...
+
+
+class Judge(Agent, Protocol):
+    """Reads the debate and concludes (CEDA A.3.4)."""
+
+    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+        """The finding; `unclear` with its cause when the debate cannot carry one."""
+        ...
+
+
+class SpanExtractor(Agent, Protocol):
+    """Proposes the words of the response that do not hold."""
+
+    def propose(self, view: JudgeView, judgement: Judgement) -> tuple[Span, ...]:
+        """Spans with offsets in `case.response`, quotes equal to the text there."""
+        ...
+
+
+class SpanAdjudicator(Agent, Protocol):
+    """Decides about a proposed span."""
+
+    def adjudicate(self, span: Span, points: Sequence[Point], judgement: Judgement) -> SpanRuling:
+        """Kept or dropped, with its final probability and the reason."""
+        ...
+
+
+@dataclass(frozen=True)
+class SpanRuling:
+    """What an adjudicator decided about one span."""
+
+    span: Span
+    kept: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Roster:
+    """An agent for every role. `debaters` maps the name used in the debate to its agent."""
+
+    name: str
+    segmenter: Segmenter
+    image_reader: ImageReader
+    context_writer: ContextWriter
+    debaters: Mapping[str, Debater]
+    judge: Judge
+    span_extractor: SpanExtractor
+    span_adjudicator: SpanAdjudicator
+
+    def roles_used(self, digest: Callable[[str], str]) -> tuple[RoleUsed, ...]:
+        """Every role with its agent, rule and the rule's hash, for the trace."""
+        named: list[tuple[str, Agent]] = [
+            ("segmenter", self.segmenter),
+            ("image reader", self.image_reader),
+            ("context writer", self.context_writer),
+            *((f"debater {name}", agent) for name, agent in self.debaters.items()),
+            ("judge", self.judge),
+            ("span extractor", self.span_extractor),
+            ("span adjudicator", self.span_adjudicator),
+        ]
+        return tuple(
+            RoleUsed(role, agent.name, agent.built_in, agent.rule, digest(agent.rule))
+            for role, agent in named
+        )

@@ -1,0 +1,70 @@
+"""Cases as submitted, found again by words or by being the same text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from sqlite_utils import Database
+
+from core.records import Case
+from core.store.codec import from_json, to_json
+
+
+def fingerprint(response: str, question: str) -> str:
+    """Equal for the same question and response, whatever the spacing and capitals."""
+    folded = " ".join(question.casefold().split()) + "\n" + " ".join(response.casefold().split())
+    return hashlib.sha256(folded.encode()).hexdigest()
+
+
+class Cases:
+    """The cases of all projects; a case never changes once it is stored."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, case: Case, terms: Sequence[str]) -> None:
+        """Store a new case with the terms it is found by."""
+        self._db.execute(
+            "INSERT INTO cases (id, project_id, response, question, fingerprint, author, "
+            "created_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                case.id,
+                case.project_id,
+                case.response,
+                case.question,
+                fingerprint(case.response, case.question),
+                case.author,
+                case.created_at,
+                to_json(case),
+            ],
+        )
+        self._db.execute(
+            "INSERT INTO case_terms (terms, case_id) VALUES (?, ?)", [" ".join(terms), case.id]
+        )
+
+    def get(self, case_id: str) -> Case | None:
+        """The case, or None."""
+        row = next(self._db.query("SELECT payload FROM cases WHERE id = ?", [case_id]), None)
+        return from_json(Case, row["payload"]) if row else None
+
+    def same(self, project_id: str, response: str, question: str) -> list[Case]:
+        """Earlier cases with the same question and response, newest first."""
+        rows = self._db.query(
+            "SELECT payload FROM cases WHERE project_id = ? AND fingerprint = ? "
+            "ORDER BY created_at DESC",
+            [project_id, fingerprint(response, question)],
+        )
+        return [from_json(Case, row["payload"]) for row in rows]
+
+    def similar(self, project_id: str, terms: Sequence[str], limit: int) -> list[Case]:
+        """Cases sharing terms, closest first."""
+        if not terms:
+            return []
+        query = " OR ".join('"' + term.replace('"', "") + '"' for term in terms)
+        rows = self._db.query(
+            "SELECT c.payload FROM case_terms t JOIN cases c ON c.id = t.case_id "
+            "WHERE case_terms MATCH ? AND c.project_id = ? ORDER BY bm25(case_terms) LIMIT ?",
+            [query, project_id, limit],
+        )
+        return [from_json(Case, row["payload"]) for row in rows]

@@ -1,0 +1,59 @@
+"""Records and events to JSON and strictly back: the wrong shape is refused with where it is."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from core.errors import InputError
+from core.events import EVENT_TYPES, Event
+
+Record = TypeVar("Record")
+
+
+def to_json(value: object) -> str:
+    """A frozen record (or tuple of records) as compact JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def to_plain(value: object) -> Any:
+    """A record as dicts, lists and plain values."""
+    return msgspec.to_builtins(value)
+
+
+def from_json(kind: type[Record], text: str) -> Record:
+    """The record that `to_json` wrote.
+
+    Raises:
+        InputError: the text is not JSON of that shape; the message names the place.
+    """
+    try:
+        return msgspec.json.decode(text.encode(), type=kind)
+    except msgspec.MsgspecError as error:
+        raise InputError(
+            f"Expected a stored {kind.__name__}, found something else: {error}."
+        ) from error
+
+
+def from_plain(kind: type[Record], value: object) -> Record:
+    """The record that `to_plain` made; strict, for data from outside.
+
+    Raises:
+        InputError: the value has another shape; the message names the place.
+    """
+    try:
+        return msgspec.convert(value, type=kind)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"Expected a {kind.__name__}, found something else: {error}.") from error
+
+
+def event_from_json(kind: str, text: str) -> Event:
+    """The event of that kind.
+
+    Raises:
+        InputError: the kind is unknown or the payload has another shape.
+    """
+    if kind not in EVENT_TYPES:
+        raise InputError(f"Expected a known kind of event, found “{kind}”.")
+    return from_json(EVENT_TYPES[kind], text)

@@ -1,0 +1,135 @@
+"""Opens the database safely and hands out its repositories.
+
+A connection belongs to the thread that opened it. What reads and then writes does so inside
+`Store.writing()`, which begins with BEGIN IMMEDIATE: a deferred transaction would lose most of
+several concurrent claims to "database is locked".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+from sqlite_utils import Database
+
+from core.errors import ConfigError
+from core.store.batches import Batches
+from core.store.cases import Cases
+from core.store.corrections import Corrections
+from core.store.library import Library
+from core.store.migrations import migrations
+from core.store.projects import Projects
+from core.store.readings import Readings
+from core.store.runs import Runs
+from core.store.versions import Versions
+
+DATABASE = "counterpoint.db"
+BUSY_SECONDS = 15.0
+
+
+class Store:
+    """All repositories over one connection; a context manager that closes it."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self.projects = Projects(db)
+        self.library = Library(db)
+        self.readings = Readings(db)
+        self.cases = Cases(db)
+        self.runs = Runs(db)
+        self.corrections = Corrections(db)
+        self.batches = Batches(db)
+        self.versions = Versions(db)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """One IMMEDIATE transaction over several repositories."""
+        with immediate(self.db):
+            yield
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.db.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def immediate(db: Database) -> Iterator[None]:
+    """BEGIN IMMEDIATE … COMMIT; joins a transaction that is already open."""
+    if db.conn.in_transaction:
+        yield
+        return
+    db.conn.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.conn.rollback()
+        raise
+    db.conn.commit()
+
+
+def open_store(home: Path | None) -> Store:
+    """The store in `home` (made when missing); None gives an empty one in memory.
+
+    Raises:
+        ConfigError: the folder cannot be written, or the database is newer than this code.
+    """
+    try:
+        if home is None:
+            connection = sqlite3.connect(":memory:", isolation_level=None)
+        else:
+            home.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                home / DATABASE, timeout=BUSY_SECONDS, isolation_level=None
+            )
+        db = Database(connection)
+        _prepare(db)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise ConfigError(
+            f"Expected a folder that can be written at {home}, found: {error}. "
+            "Choose another with --home or COUNTERPOINT_HOME."
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise ConfigError(
+            f"Expected a Counterpoint database in {home}, found another file: {error}. "
+            "Move it away or choose another folder with --home."
+        ) from error
+    return Store(db)
+
+
+def _prepare(db: Database) -> None:
+    """Set the connection up and bring the schema up to date, once, under a lock."""
+    db.conn.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+    db.conn.execute("PRAGMA foreign_keys = ON")
+    if _is_current(db):
+        return
+    db.conn.execute("PRAGMA journal_mode = WAL")
+    with immediate(db):
+        if not _is_current(db):
+            migrations.apply(db)
+
+
+def _is_current(db: Database) -> bool:
+    """True when every migration is applied; refuses a database from newer code untouched."""
+    known = {migration.name for migration in migrations._migrations}
+    applied = {migration.name for migration in migrations.applied(db)}
+    if applied - known:
+        raise ConfigError(
+            "This database was written by a newer version of Counterpoint "
+            f"(it knows {', '.join(sorted(applied - known))}); it was left untouched. "
+            "Update Counterpoint, or choose another folder with --home."
+        )
+    return applied == known

@@ -1,0 +1,149 @@
+"""The schema's history: numbered steps, each applied once; released steps are never edited."""
+
+from __future__ import annotations
+
+from sqlite_utils import Database, Migrations
+
+migrations = Migrations("counterpoint")
+
+
+def _each(db: Database, script: str) -> None:
+    """Execute the statements one by one: `executescript` would commit, and lose the lock."""
+    for statement in script.split(";"):
+        if statement.strip():
+            db.execute(statement)
+
+
+@migrations()
+def m001_projects(db: Database) -> None:
+    """Settings, people, projects and who may do what in them."""
+    _each(
+        db,
+        """
+        CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+        CREATE TABLE people (name TEXT PRIMARY KEY, added_at REAL NOT NULL);
+        CREATE TABLE projects (
+            id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_at REAL NOT NULL,
+            payload TEXT NOT NULL
+        );
+        CREATE TABLE members (
+            project_id TEXT NOT NULL REFERENCES projects(id),
+            person TEXT NOT NULL REFERENCES people(name),
+            role TEXT NOT NULL CHECK (role IN ('annotator', 'lead', 'admin')),
+            added_at REAL NOT NULL,
+            PRIMARY KEY (project_id, person)
+        );
+        """,
+    )
+
+
+@migrations()
+def m002_sources(db: Database) -> None:
+    """Files in libraries, what was read in them, and the index over it (one per content)."""
+    _each(
+        db,
+        """
+        CREATE TABLE library (
+            project_id TEXT NOT NULL REFERENCES projects(id),
+            source_id TEXT NOT NULL,
+            name TEXT NOT NULL, kind TEXT NOT NULL, size INTEGER NOT NULL,
+            status TEXT NOT NULL, problem TEXT NOT NULL DEFAULT '',
+            added_by TEXT NOT NULL, added_at REAL NOT NULL, removed_at REAL,
+            PRIMARY KEY (project_id, source_id)
+        );
+        CREATE INDEX library_name ON library (project_id, name);
+        CREATE TABLE readings (
+            source_id TEXT PRIMARY KEY, kind TEXT NOT NULL, text TEXT NOT NULL,
+            pages TEXT NOT NULL, boxes TEXT NOT NULL, language TEXT NOT NULL,
+            notes TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL,
+            reader TEXT NOT NULL, seconds REAL NOT NULL, read_at REAL NOT NULL
+        );
+        CREATE TABLE passages (
+            id INTEGER PRIMARY KEY, source_id TEXT NOT NULL REFERENCES readings(source_id),
+            number INTEGER NOT NULL, page INTEGER, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
+            text TEXT NOT NULL
+        );
+        CREATE UNIQUE INDEX passages_place ON passages (source_id, number);
+        CREATE VIRTUAL TABLE passage_terms USING fts5 (terms, source UNINDEXED);
+        CREATE TABLE embeddings (
+            source_id TEXT NOT NULL REFERENCES readings(source_id),
+            encoder TEXT NOT NULL, rows INTEGER NOT NULL, width INTEGER NOT NULL,
+            data BLOB NOT NULL, muted BLOB NOT NULL,
+            PRIMARY KEY (source_id, encoder)
+        );
+        """,
+    )
+
+
+@migrations()
+def m003_runs(db: Database) -> None:
+    """Cases, the runs over them, and each run's events."""
+    _each(
+        db,
+        """
+        CREATE TABLE cases (
+            id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects(id),
+            response TEXT NOT NULL, question TEXT NOT NULL, fingerprint TEXT NOT NULL,
+            author TEXT NOT NULL, created_at REAL NOT NULL, payload TEXT NOT NULL
+        );
+        CREATE INDEX cases_fingerprint ON cases (project_id, fingerprint);
+        CREATE VIRTUAL TABLE case_terms USING fts5 (terms, case_id UNINDEXED);
+        CREATE TABLE runs (
+            id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases(id),
+            project_id TEXT NOT NULL, plan TEXT NOT NULL, status TEXT NOT NULL,
+            started_at REAL NOT NULL, finished_at REAL,
+            label TEXT, cause TEXT, p_hallucinated REAL, confidence REAL,
+            origin TEXT NOT NULL, parent_id TEXT,
+            owner TEXT, heartbeat_at REAL, stop_requested_by TEXT
+        );
+        CREATE INDEX runs_started ON runs (project_id, started_at DESC);
+        CREATE INDEX runs_case ON runs (case_id, started_at);
+        CREATE INDEX runs_alive ON runs (status) WHERE status IN ('queued', 'running');
+        CREATE TABLE events (
+            run_id TEXT NOT NULL REFERENCES runs(id), seq INTEGER NOT NULL,
+            kind TEXT NOT NULL, at REAL NOT NULL, payload TEXT NOT NULL,
+            PRIMARY KEY (run_id, seq)
+        ) WITHOUT ROWID;
+        """,
+    )
+
+
+@migrations()
+def m004_people_correct(db: Database) -> None:
+    """Corrections, batches of claims, and what was learned from them."""
+    _each(
+        db,
+        """
+        CREATE TABLE corrections (
+            id TEXT PRIMARY KEY, run_id TEXT NOT NULL REFERENCES runs(id),
+            case_id TEXT NOT NULL REFERENCES cases(id), author TEXT NOT NULL, at REAL NOT NULL,
+            label TEXT NOT NULL, payload TEXT NOT NULL
+        );
+        CREATE INDEX corrections_run ON corrections (run_id, at);
+        CREATE INDEX corrections_case ON corrections (case_id, at);
+        CREATE TABLE batches (
+            id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects(id),
+            name TEXT NOT NULL, author TEXT NOT NULL, created_at REAL NOT NULL, plan TEXT NOT NULL
+        );
+        CREATE TABLE batch_rows (
+            batch_id TEXT NOT NULL REFERENCES batches(id), row INTEGER NOT NULL,
+            case_id TEXT, run_id TEXT, problem TEXT NOT NULL DEFAULT '',
+            claim TEXT NOT NULL, sources TEXT NOT NULL,
+            PRIMARY KEY (batch_id, row)
+        ) WITHOUT ROWID;
+        CREATE TABLE holdout (case_id TEXT PRIMARY KEY, held INTEGER NOT NULL, at REAL NOT NULL);
+        CREATE TABLE versions (
+            id TEXT PRIMARY KEY, created_at REAL NOT NULL, author TEXT NOT NULL,
+            card TEXT NOT NULL
+        );
+        CREATE TABLE activations (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, version_id TEXT NOT NULL,
+            at REAL NOT NULL, by TEXT NOT NULL, reason TEXT NOT NULL
+        );
+        CREATE TABLE trainings (
+            id TEXT PRIMARY KEY, author TEXT NOT NULL, started_at REAL NOT NULL,
+            status TEXT NOT NULL, pid INTEGER, heartbeat_at REAL, finished_at REAL,
+            progress TEXT NOT NULL, version_id TEXT, message TEXT NOT NULL DEFAULT ''
+        );
+        """,
+    )

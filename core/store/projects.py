@@ -1,0 +1,139 @@
+"""Projects, their people and roles, and the settings of the whole home."""
+
+from __future__ import annotations
+
+import json
+
+from sqlite_utils import Database
+
+from core.config import Settings
+from core.errors import ConflictError, InputError, NotAllowed
+from core.records import Member, PersonRole, Project
+from core.store.codec import from_json, to_json
+
+RANK: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
+
+
+class Projects:
+    """Who works on what, and in which role."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def settings(self) -> Settings:
+        """The home's settings; defaults where nothing is stored."""
+        rows = self._db.query("SELECT name, value FROM settings WHERE name NOT LIKE 'note.%'")
+        return Settings.from_mapping({row["name"]: json.loads(row["value"]) for row in rows})
+
+    def save_setting(self, name: str, value: int) -> None:
+        """Keep one setting.
+
+        Raises:
+            ConfigError: unknown name or value out of bounds.
+        """
+        self.settings().with_value(name, value)
+        self._put(name, value)
+
+    def note(self, name: str) -> str:
+        """A remembered text of the app itself (e.g. the last used name); empty if none."""
+        row = next(
+            self._db.query("SELECT value FROM settings WHERE name = ?", [f"note.{name}"]), None
+        )
+        return str(json.loads(row["value"])) if row else ""
+
+    def save_note(self, name: str, value: str) -> None:
+        """Remember a text under a name."""
+        self._put(f"note.{name}", value)
+
+    def _put(self, name: str, value: object) -> None:
+        self._db.execute(
+            "INSERT INTO settings (name, value) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            [name, json.dumps(value)],
+        )
+
+    def add_person(self, name: str, now: float) -> None:
+        """Make a person known; doing it again changes nothing.
+
+        Raises:
+            InputError: the name is empty or too long.
+        """
+        if not name.strip() or len(name) > 80:
+            raise InputError("Expected a name of 1 to 80 characters; please type yours.")
+        self._db.execute(
+            "INSERT INTO people (name, added_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            [name.strip(), now],
+        )
+
+    def save(self, project: Project) -> None:
+        """Add a project or change its settings.
+
+        Raises:
+            InputError: the name is empty.
+            ConflictError: another project has that name.
+        """
+        if not project.name.strip():
+            raise InputError("Expected a name for the project, found none; please type one.")
+        taken = next(
+            self._db.query(
+                "SELECT id FROM projects WHERE name = ? AND id != ?", [project.name, project.id]
+            ),
+            None,
+        )
+        if taken:
+            raise ConflictError(f"There is a project called “{project.name}” already.")
+        self._db.execute(
+            "INSERT INTO projects (id, name, created_at, payload) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET name = excluded.name, payload = excluded.payload",
+            [project.id, project.name, project.created_at, to_json(project)],
+        )
+
+    def get(self, project_id: str) -> Project | None:
+        """The project, or None."""
+        row = next(self._db.query("SELECT payload FROM projects WHERE id = ?", [project_id]), None)
+        return from_json(Project, row["payload"]) if row else None
+
+    def all(self) -> list[Project]:
+        """All projects, oldest first."""
+        rows = self._db.query("SELECT payload FROM projects ORDER BY created_at, id")
+        return [from_json(Project, row["payload"]) for row in rows]
+
+    def set_member(self, member: Member) -> None:
+        """Give a person a role in a project (adding the person where needed)."""
+        self.add_person(member.person, member.added_at)
+        self._db.execute(
+            "INSERT INTO members (project_id, person, role, added_at) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (project_id, person) DO UPDATE SET role = excluded.role",
+            [member.project_id, member.person.strip(), member.role, member.added_at],
+        )
+
+    def members(self, project_id: str) -> list[Member]:
+        """The project's people by name."""
+        rows = self._db.query(
+            "SELECT * FROM members WHERE project_id = ? ORDER BY person", [project_id]
+        )
+        return [Member(r["project_id"], r["person"], r["role"], r["added_at"]) for r in rows]
+
+    def role_of(self, project_id: str, person: str) -> PersonRole | None:
+        """The person's role there, or None."""
+        row = next(
+            self._db.query(
+                "SELECT role FROM members WHERE project_id = ? AND person = ?",
+                [project_id, person],
+            ),
+            None,
+        )
+        return row["role"] if row else None
+
+    def require(self, project_id: str, person: str, at_least: PersonRole, what: str) -> None:
+        """Refuse what the person's role does not permit.
+
+        Raises:
+            NotAllowed: the person has no role there, or a lesser one.
+        """
+        role = self.role_of(project_id, person)
+        if role is None or RANK[role] < RANK[at_least]:
+            raise NotAllowed(
+                f"To {what} takes the role {at_least}; {person or 'nobody'} has "
+                f"{role or 'none'} in this project. An admin can change that on Project."
+            )

@@ -1,0 +1,284 @@
+"""Runs, their owners and leases, and their append-only events.
+
+A run belongs to the process that holds its lease. It counts as interrupted when that process has
+been silent for longer than the lease, not when some other process starts (design: section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlite_utils import Database
+
+from core.errors import ConflictError
+from core.events import ENDINGS, TRANSIENT, Event
+from core.records import Label, Plan, Run, RunStatus
+from core.store.codec import event_from_json, from_json, to_json
+
+STATUS_OF_ENDING: dict[str, RunStatus] = {
+    "run_finished": "finished",
+    "run_failed": "failed",
+    "run_stopped": "stopped",
+}
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run as History lists it."""
+
+    run: Run
+    response: str
+    question: str
+    author: str
+    corrected_label: Label | None
+    corrections: int
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """What History shows; empty fields do not filter. `terms` are search terms of the case."""
+
+    terms: tuple[str, ...] = ()
+    label: str = ""
+    status: str = ""
+    corrected: bool | None = None
+
+
+class Runs:
+    """All runs and their events."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, run: Run, owner: str, now: float) -> None:
+        """Store a queued run owned by a process that will carry it out."""
+        self._db.execute(
+            "INSERT INTO runs (id, case_id, project_id, plan, status, started_at, origin, "
+            "parent_id, owner, heartbeat_at) VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?)",
+            [
+                run.id,
+                run.case_id,
+                run.project_id,
+                to_json(run.plan),
+                run.started_at,
+                run.origin,
+                run.parent_id,
+                owner,
+                now,
+            ],
+        )
+
+    def take(self, run_id: str, owner: str, now: float, lease: float) -> bool:
+        """Take a run up again; False when another living process has it or it has finished.
+
+        Call inside `Store.writing()`.
+        """
+        row = self._row(run_id)
+        if row is None or row["status"] == "finished":
+            return False
+        alive = row["status"] in ("queued", "running") and (row["heartbeat_at"] or 0) > now - lease
+        if alive and row["owner"] != owner:
+            return False
+        self._db.execute(
+            "UPDATE runs SET status = 'queued', owner = ?, heartbeat_at = ?, finished_at = NULL, "
+            "stop_requested_by = NULL WHERE id = ?",
+            [owner, now, run_id],
+        )
+        return True
+
+    def begin(self, run_id: str, owner: str, now: float) -> bool:
+        """Queued becomes running; False when it was stopped or taken meanwhile."""
+        cursor = self._db.execute(
+            "UPDATE runs SET status = 'running', heartbeat_at = ? WHERE id = ? AND owner = ? "
+            "AND status = 'queued' AND stop_requested_by IS NULL",
+            [now, run_id, owner],
+        )
+        return bool(cursor.rowcount == 1)
+
+    def beat(self, owner: str, now: float) -> list[str]:
+        """Renew the leases of all the owner's runs; ids of those somebody asked to stop."""
+        self._db.execute(
+            "UPDATE runs SET heartbeat_at = ? WHERE owner = ? AND status IN ('queued', 'running')",
+            [now, owner],
+        )
+        rows = self._db.query(
+            "SELECT id FROM runs WHERE owner = ? AND status IN ('queued', 'running') "
+            "AND stop_requested_by IS NOT NULL",
+            [owner],
+        )
+        return [row["id"] for row in rows]
+
+    def request_stop(self, run_id: str, by: str) -> None:
+        """Ask whichever process has the run to stop it."""
+        self._db.execute(
+            "UPDATE runs SET stop_requested_by = ? WHERE id = ? "
+            "AND status IN ('queued', 'running')",
+            [by, run_id],
+        )
+
+    def append(self, run_id: str, owner: str | None, events: Sequence[Event]) -> int:
+        """Append durable events in order and return the last seq; call inside `writing()`.
+
+        An ending also settles the run's row. `owner` None is for imports.
+
+        Raises:
+            ConflictError: another process has taken the run over; nothing was written.
+        """
+        row = self._row(run_id)
+        if row is None or (owner is not None and row["owner"] != owner):
+            raise ConflictError("Another process has taken this run over.")
+        seq = self.last_seq(run_id)
+        for event in events:
+            if event.kind in TRANSIENT:
+                continue
+            seq += 1
+            self._db.execute(
+                "INSERT INTO events (run_id, seq, kind, at, payload) VALUES (?, ?, ?, ?, ?)",
+                [run_id, seq, event.kind, event.at, to_json(event)],
+            )
+            if event.kind in ENDINGS:
+                self._settle(run_id, event)
+        return seq
+
+    def _settle(self, run_id: str, event: Event) -> None:
+        verdict = event.verdict if event.kind == "run_finished" else None
+        self._db.execute(
+            "UPDATE runs SET status = ?, finished_at = ?, label = ?, cause = ?, "
+            "p_hallucinated = ?, confidence = ? WHERE id = ?",
+            [
+                STATUS_OF_ENDING[event.kind],
+                event.at,
+                verdict.label if verdict else None,
+                verdict.cause if verdict else None,
+                verdict.p_hallucinated if verdict else None,
+                verdict.confidence if verdict else None,
+                run_id,
+            ],
+        )
+
+    def last_seq(self, run_id: str) -> int:
+        """The seq of the newest event; 0 when there is none."""
+        row = next(self._db.query("SELECT max(seq) AS seq FROM events WHERE run_id = ?", [run_id]))
+        return row["seq"] or 0
+
+    def events(self, run_id: str, after: int = 0) -> list[tuple[int, Event]]:
+        """(seq, event) after that seq, in order."""
+        rows = self._db.query(
+            "SELECT seq, kind, payload FROM events WHERE run_id = ? AND seq > ? ORDER BY seq",
+            [run_id, after],
+        )
+        return [(row["seq"], event_from_json(row["kind"], row["payload"])) for row in rows]
+
+    def get(self, run_id: str, now: float, lease: float) -> Run | None:
+        """The run with its status as of now, or None."""
+        row = self._row(run_id)
+        return _run(row, now, lease) if row else None
+
+    def of_case(self, case_id: str, now: float, lease: float) -> list[Run]:
+        """All runs over a case, oldest first."""
+        rows = self._db.query("SELECT * FROM runs WHERE case_id = ? ORDER BY started_at", [case_id])
+        return [_run(row, now, lease) for row in rows]
+
+    def children(self, run_id: str, now: float, lease: float) -> list[Run]:
+        """Runs that were started as “check again” from this one, oldest first."""
+        rows = self._db.query(
+            "SELECT * FROM runs WHERE parent_id = ? ORDER BY started_at", [run_id]
+        )
+        return [_run(row, now, lease) for row in rows]
+
+    def page(
+        self,
+        project_id: str,
+        wanted: RunFilter,
+        *,
+        limit: int,
+        offset: int,
+        now: float,
+        lease: float,
+    ) -> tuple[list[RunRow], int]:
+        """One page of a project's runs, newest first, and how many there are in all."""
+        where, values = _where(project_id, wanted, now, lease)
+        source = f"FROM runs r JOIN cases c ON c.id = r.case_id WHERE {where}"
+        total = next(self._db.query(f"SELECT count(*) AS n {source}", values))["n"]
+        rows = self._db.query(
+            "SELECT r.*, c.response, c.question, c.author, "
+            "(SELECT count(*) FROM corrections k WHERE k.run_id = r.id) AS corrections, "
+            "(SELECT label FROM corrections k WHERE k.run_id = r.id "
+            " ORDER BY at DESC, rowid DESC LIMIT 1) AS corrected_label "
+            f"{source} ORDER BY r.started_at DESC, r.id LIMIT ? OFFSET ?",
+            [*values, limit, offset],
+        )
+        return [_run_row(row, now, lease) for row in rows], total
+
+    def seconds_of_recent(self, roster: str, limit: int = 20) -> list[float]:
+        """How long the newest finished runs of a roster took."""
+        rows = self._db.query(
+            "SELECT finished_at - started_at AS seconds FROM runs WHERE status = 'finished' "
+            "AND origin = 'here' AND json_extract(plan, '$.roster') = ? "
+            "ORDER BY started_at DESC LIMIT ?",
+            [roster, limit],
+        )
+        return [row["seconds"] for row in rows]
+
+    def _row(self, run_id: str) -> dict[str, Any] | None:
+        return next(self._db.query("SELECT * FROM runs WHERE id = ?", [run_id]), None)
+
+
+def _run(row: dict[str, Any], now: float, lease: float) -> Run:
+    run = Run(
+        id=row["id"],
+        case_id=row["case_id"],
+        project_id=row["project_id"],
+        plan=from_json(Plan, row["plan"]),
+        status=row["status"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        label=row["label"],
+        cause=row["cause"],
+        p_hallucinated=row["p_hallucinated"],
+        confidence=row["confidence"],
+        origin=row["origin"],
+        parent_id=row["parent_id"],
+    )
+    silent = (row["heartbeat_at"] or 0) <= now - lease
+    if run.status in ("queued", "running") and silent:
+        return replace(run, status="interrupted")
+    return run
+
+
+def _run_row(row: dict[str, Any], now: float, lease: float) -> RunRow:
+    return RunRow(
+        run=_run(row, now, lease),
+        response=row["response"],
+        question=row["question"],
+        author=row["author"],
+        corrected_label=row["corrected_label"],
+        corrections=row["corrections"],
+    )
+
+
+def _where(project_id: str, wanted: RunFilter, now: float, lease: float) -> tuple[str, list[Any]]:
+    """The condition of a filter and its values."""
+    where: list[str] = ["r.project_id = ?"]
+    values: list[Any] = [project_id]
+    if wanted.terms:
+        where.append("c.id IN (SELECT case_id FROM case_terms WHERE case_terms MATCH ?)")
+        values.append(" AND ".join('"' + t.replace('"', "") + '"*' for t in wanted.terms))
+    if wanted.label:
+        where.append("r.label = ?")
+        values.append(wanted.label)
+    if wanted.status == "interrupted":
+        where.append("r.status IN ('queued', 'running') AND r.heartbeat_at <= ?")
+        values.append(now - lease)
+    elif wanted.status in ("queued", "running"):
+        where.append("r.status = ? AND r.heartbeat_at > ?")
+        values.extend([wanted.status, now - lease])
+    elif wanted.status:
+        where.append("r.status = ?")
+        values.append(wanted.status)
+    if wanted.corrected is not None:
+        known = "EXISTS" if wanted.corrected else "NOT EXISTS"
+        where.append(f"{known} (SELECT 1 FROM corrections k WHERE k.run_id = r.id)")
+    return " AND ".join(where), values
