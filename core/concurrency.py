@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from core.errors import Stopped
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Stop:
@@ -97,3 +98,29 @@ def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4)
             failure = failure or item.error
     if failure is not None:
         raise failure
+
+
+def streamed(call: Callable[[Callable[[Item], None]], Result]) -> Generator[Item, None, Result]:
+    """Run `call(report)` on a thread, yield what it reports as it does, return what it returns.
+
+    Leaving the generator early does not stop the call: it must watch a `Stop` for that.
+    """
+    results: list[Result] = []
+    arrivals: queue.SimpleQueue[Item | _Done] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            results.append(call(arrivals.put))
+        except BaseException as error:  # noqa: BLE001 - carried over to the reader's thread
+            arrivals.put(_Done(error))
+        else:
+            arrivals.put(_Done())
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    while not isinstance(item := arrivals.get(), _Done):
+        yield item
+    thread.join()
+    if item.error is not None:
+        raise item.error
+    return results[0]

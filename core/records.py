@@ -139,8 +139,9 @@ class Statement:
 class Passage:
     """One retrieved sentence of a source; `[start, end)` in `Source.text`.
 
-    `before` and `after` are the neighbouring sentences, kept for reading. `score` is the fused
-    retrieval score, `similarity` the cosine to the query (None where the encoder is muted).
+    `before` and `after` are the neighbouring sentences and `heading` the source's first words,
+    kept for reading. `score` is the fused retrieval score, `similarity` the cosine to the query
+    (None where the encoder is muted).
     """
 
     id: str
@@ -155,6 +156,7 @@ class Passage:
     similarity: float | None = None
     before: str = ""
     after: str = ""
+    heading: str = ""
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,10 @@ class Context:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The judge's finding. `text` is the concise verdict that the classifier reads (CEDA 3.4)."""
+    """The judge's finding. `text` is the concise verdict that the classifier reads (CEDA 3.4).
+
+    `points` are what the judge saw itself, in the whole evidence.
+    """
 
     agent: str
     label: Label
@@ -242,6 +247,7 @@ class Judgement:
     cause: Cause | None = None
     cause_words: str = ""
     statement_labels: tuple[Label, ...] = ()
+    points: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,18 @@ from typing import Protocol
 
 from core.concurrency import Stop
 from core.events import RoleUsed
-from core.records import Case, Context, Judgement, Passage, Point, Source, Span, Statement, Turn
+from core.records import (
+    Case,
+    Context,
+    Judgement,
+    Label,
+    Passage,
+    Point,
+    Source,
+    Span,
+    Statement,
+    Turn,
+)
 
 Speak = Callable[[str], None]
 
@@ -134,8 +145,8 @@ class SpanExtractor(Agent, Protocol):
 class SpanAdjudicator(Agent, Protocol):
     """Decides about a proposed span."""
 
-    def adjudicate(self, span: Span, points: Sequence[Point], judgement: Judgement) -> SpanRuling:
-        """Kept or dropped, with its final probability and the reason."""
+    def adjudicate(self, span: Span, points: Sequence[Point], label: Label) -> SpanRuling:
+        """Kept or dropped under the verdict's label, with its final probability."""
         ...
 
 

@@ -71,7 +71,7 @@ class Runs:
         )
 
     def take(self, run_id: str, owner: str, now: float, lease: float) -> bool:
-        """Take a run up again; False when another living process has it or it has finished.
+        """Take a run up again; False when a living process has it or it has finished.
 
         Call inside `Store.writing()`.
         """
@@ -79,7 +79,7 @@ class Runs:
         if row is None or row["status"] == "finished":
             return False
         alive = row["status"] in ("queued", "running") and (row["heartbeat_at"] or 0) > now - lease
-        if alive and row["owner"] != owner:
+        if alive:
             return False
         self._db.execute(
             "UPDATE runs SET status = 'queued', owner = ?, heartbeat_at = ?, finished_at = NULL, "

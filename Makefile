@@ -1,0 +1,55 @@
+# Everything sets itself up: `make run` and `make test` work on a fresh clone with Python 3.11+.
+
+PYTHON ?= python3
+PORT ?= 8501
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+# A package index with another build of torch (for instance a CPU build), when yours has none.
+TORCH_INDEX ?=
+TORCH := $(shell sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt)
+
+.PHONY: help run test lint bench soak doctor setup clean
+
+help:
+	@echo "make run [PORT=8501]   serve Counterpoint on this computer"
+	@echo "make test              set up and run all tests"
+	@echo "make lint              ruff and mypy"
+	@echo "make bench             measure, and print what was measured"
+	@echo "make doctor            say what works here"
+
+run: setup
+	@$(PY) -m components.launch --port $(PORT)
+
+test: setup $(VENV)/.dev
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
+	@$(PY) -m pytest -n 2 --dist loadgroup
+
+lint: setup $(VENV)/.dev
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
+
+bench: setup $(VENV)/.dev
+	@$(PY) -m tests.bench
+
+doctor: setup
+	@$(PY) -m core doctor
+
+setup: $(VENV)/.packages
+	@$(PY) -m core.models.export
+
+# torch comes first: other packages would otherwise bring its newest build with gigabytes of CUDA.
+$(VENV)/.packages: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Counterpoint needs Python 3.11 or newer; set PYTHON=python3.11"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@echo "Installing packages (about 1 GB is downloaded the first time) ..."
+	@$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	@$(PIP) -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.packages requirements-dev.txt
+	@$(PIP) -r requirements-dev.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .models .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,93 @@
+"""Check a case again, with more or fewer sources; the two verdicts then stand side by side."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from components import state
+from components.inputs import draw_sources, draw_uploader, split_sources
+from core.checking import Draft, store_case
+from core.errors import ReviewError
+from core.records import Case, Plan, Run
+from core.store import Store
+
+
+def draw_again(run: Run, case: Case) -> None:
+    """Links to the other runs of the case, and what to check again."""
+    with state.open_store() as store:
+        lease = store.projects.settings().lease_seconds
+        now = time.time()
+        children = store.runs.children(run.id, now, lease)
+        names = {i: store.library.name_of(i) for i in (*case.documents, *case.images)}
+        kept = [i for i in names if store.library.get(case.project_id, i)]
+    others = [*([run.parent_id] if run.parent_id else []), *(child.id for child in children)]
+    st.subheader("Check again", anchor=False)
+    for other in others:
+        first, second = (other, run.id) if other == run.parent_id else (run.id, other)
+        st.page_link(
+            "pages/check/compare.py",
+            label="Side by side with the check before"
+            if other == run.parent_id
+            else "Side by side with a later check",
+            icon=":material/compare_arrows:",
+            query_params={"before": first, "after": second},
+        )
+    key = f"run.{run.id}.again"
+    with st.expander("Add evidence or leave some out", icon=":material/post_add:"):
+        chosen = st.multiselect(
+            "Sources of this case",
+            options=kept,
+            default=kept,
+            format_func=lambda i: names[i],
+            key=f"{key}.kept",
+        )
+        added = draw_uploader(f"{key}.upload", "More documents or images")
+        draw_sources(added)
+    st.button(
+        "Check again",
+        key=f"{key}.go",
+        icon=":material/refresh:",
+        on_click=_check_again,
+        args=(run, case, tuple(chosen), tuple(added), key),
+        shortcut="Ctrl+Shift+Enter",
+    )
+    target = st.session_state.pop(f"{key}.started", None)
+    problem = st.session_state.pop(f"{key}.problem", None)
+    if problem:
+        st.error(problem)
+    if target:
+        st.switch_page("pages/check/run.py", query_params={"run": target})
+
+
+def _check_again(
+    run: Run, case: Case, chosen: tuple[str, ...], added: tuple[str, ...], key: str
+) -> None:
+    """The same case again, or a new one when its sources changed; with today's classifier."""
+    try:
+        documents, images = split_sources([*chosen, *added])
+        with state.open_store() as store:
+            again = case
+            if set(documents) != set(case.documents) or set(images) != set(case.images):
+                again = _with_sources(store, case, documents, images)
+            plan = Plan(
+                run.plan.protocol,
+                run.plan.roster,
+                run.plan.max_turns,
+                run.plan.passages,
+                run.plan.seed,
+            )
+        started = state.jobs().start(again, plan, parent_id=run.id)
+    except ReviewError as error:
+        st.session_state[f"{key}.problem"] = str(error)
+        return
+    st.session_state[f"{key}.started"] = started
+
+
+def _with_sources(
+    store: Store, case: Case, documents: tuple[str, ...], images: tuple[str, ...]
+) -> Case:
+    project = store.projects.get(case.project_id) or state.project(store)
+    draft = Draft(case.response, case.question, documents, images, case.role, case.instruction)
+    return store_case(store, project, draft, state.person(store), time.time())

@@ -1,0 +1,63 @@
+"""Figures: plain data in, a plotly figure out; the only importer of plotly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+HALLUCINATED = "#d97706"
+SUPPORTED = "#0284c7"
+CELLS = (
+    ("true_hallucinated", "wrong claims found"),
+    ("missed_hallucinated", "wrong claims missed"),
+    ("false_alarms", "false alarms"),
+    ("true_supported", "right claims passed"),
+)
+
+
+def confusion_figure(before: Mapping[str, Any], after: Mapping[str, Any]) -> go.Figure:
+    """Counts of the four outcomes before and after, side by side."""
+    words = [text for _, text in CELLS]
+    figure = go.Figure()
+    for name, values, colour in (("before", before, "#9ca3af"), ("after", after, SUPPORTED)):
+        counts = [values.get(key, 0) for key, _ in CELLS]
+        figure.add_bar(name=name, x=words, y=counts, marker_color=colour, text=counts)
+    figure.update_layout(title="Outcomes on the held-out cases", barmode="group")
+    return _plain(figure)
+
+
+def shift_figure(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
+    """Each held-out case's p before (x) and after (y); the sign tells what people say."""
+    figure = go.Figure()
+    for label, colour, symbol in (
+        ("hallucinated", HALLUCINATED, "x"),
+        ("supported", SUPPORTED, "circle"),
+    ):
+        mine = [row for row in rows if row["label"] == label]
+        figure.add_scatter(
+            name=f"people say {label}",
+            x=[row["before"] for row in mine],
+            y=[row["after"] for row in mine],
+            text=[str(row["claim"])[:80] for row in mine],
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": 10},
+        )
+    line = {"color": "#9ca3af", "dash": "dot", "width": 1}
+    figure.add_shape(type="line", x0=0, y0=0, x1=1, y1=1, line=line)
+    figure.add_hline(y=0.5, line=line)
+    figure.add_vline(x=0.5, line=line)
+    figure.update_layout(title="p(hallucinated) before and after")
+    figure.update_xaxes(title="before", range=[-0.03, 1.03])
+    figure.update_yaxes(title="after", range=[-0.03, 1.03])
+    return _plain(figure)
+
+
+def _plain(figure: go.Figure) -> go.Figure:
+    figure.update_layout(
+        margin={"l": 40, "r": 10, "t": 40, "b": 40},
+        height=320,
+        legend={"orientation": "h", "y": -0.25},
+    )
+    return figure

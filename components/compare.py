@@ -1,0 +1,66 @@
+"""Draws two runs beside each other and says what differs."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from components.highlight import Mark, marked_text
+from components.run_view import classifier_card
+from components.show import show
+from components.verdict import draw_verdict
+from components.words import LABEL_WORDS, escaped, when
+from core.progress import Progress
+from core.records import Case, Correction, Run
+
+Loaded = tuple[Run, Case, Progress, list[Correction]]
+
+
+def draw_comparison(before: Loaded, after: Loaded) -> None:
+    """What changed in words, then both verdicts with their marked texts."""
+    for line in differences(before, after):
+        st.markdown(f"- {escaped(line)}")
+    columns = st.columns(2, gap="large")
+    for column, title, (run, case, progress, _) in zip(
+        columns, ("Before", "After"), (before, after), strict=True
+    ):
+        with column:
+            st.subheader(title, anchor=False)
+            st.caption(when(run.started_at))
+            if progress.verdict is not None:
+                draw_verdict(progress.verdict, classifier_card(run.plan.classifier))
+            else:
+                st.info("This run has no verdict.")
+            marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(progress.spans, start=1)]
+            show(marked_text(case.response, marks))
+            st.page_link(
+                "pages/check/run.py",
+                label="Open this run",
+                icon=":material/open_in_new:",
+                query_params={"run": run.id},
+            )
+
+
+def differences(before: Loaded, after: Loaded) -> list[str]:
+    """One line for each thing that differs, the verdict first."""
+    (run_a, case_a, _, _), (run_b, case_b, _, _) = before, after
+    lines: list[str] = []
+    if run_a.label != run_b.label:
+        first = LABEL_WORDS[run_a.label].lower() if run_a.label else "no verdict"
+        second = LABEL_WORDS[run_b.label].lower() if run_b.label else "no verdict"
+        lines.append(f"The verdict changed from {first} to {second}.")
+    elif run_a.p_hallucinated is not None and run_b.p_hallucinated is not None:
+        lines.append(
+            f"The verdict is the same; p(hallucinated) went from {run_a.p_hallucinated:.2f} "
+            f"to {run_b.p_hallucinated:.2f}."
+        )
+    sources_a = set(case_a.documents) | set(case_a.images)
+    sources_b = set(case_b.documents) | set(case_b.images)
+    if sources_b - sources_a:
+        lines.append(f"Sources added: {len(sources_b - sources_a)}.")
+    if sources_a - sources_b:
+        lines.append(f"Sources left out: {len(sources_a - sources_b)}.")
+    if run_a.plan.classifier != run_b.plan.classifier:
+        lines.append(f"Classifier: {run_a.plan.classifier} before, {run_b.plan.classifier} after.")
+    if case_a.response != case_b.response:
+        lines.append("The two runs check different texts.")
+    return lines or ["Nothing differs."]

@@ -1,0 +1,62 @@
+"""When each event of a stored run plays, and how the debate stands at a moment: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.events import Event
+from core.progress import Progress
+
+WORDS_A_SECOND = 3.5
+STEPS = frozenset(["turn_finished", "judgement_reached", "run_finished"])
+
+
+@dataclass(frozen=True)
+class Cue:
+    """One event and when it plays, in seconds from the start."""
+
+    at: float
+    event: Event
+
+
+def cues(events: Sequence[Event], pace: str) -> list[Cue]:
+    """When each event plays: as recorded, or with time to read what each turn says."""
+    if not events:
+        return []
+    if pace == "recorded":
+        return [Cue(max(0.0, event.at - events[0].at), event) for event in events]
+    placed: list[Cue] = []
+    clock = 0.0
+    for event in events:
+        if event.kind == "turn_finished":
+            clock += len(event.turn.text.split()) / WORDS_A_SECOND
+        elif event.kind == "judgement_reached":
+            clock += 1.5
+        elif event.kind in ("document_read", "image_described", "context_built", "turn_started"):
+            clock += 0.5
+        placed.append(Cue(clock, event))
+    return placed
+
+
+def at_moment(
+    placed: Sequence[Cue], position: float
+) -> tuple[Progress, dict[int, tuple[str, str]]]:
+    """The state at that moment, and how much of the turn under way has been said."""
+    progress = Progress()
+    speaking: dict[int, tuple[str, str]] = {}
+    started: dict[int, Cue] = {}
+    for cue in placed:
+        event = cue.event
+        if cue.at <= position + 1e-9:
+            progress.add(event)
+            if event.kind == "turn_started":
+                started[event.number] = cue
+        elif event.kind == "turn_finished" and event.turn.number in started:
+            began = started[event.turn.number].at
+            share = (position - began) / max(1e-6, cue.at - began)
+            words = event.turn.text.split(" ")
+            said = " ".join(words[: max(0, int(share * len(words)))])
+            speaking[event.turn.number] = (event.turn.debater, said)
+            break
+    return progress, speaking

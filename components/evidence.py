@@ -1,0 +1,148 @@
+"""Evidence: passages by statement, and the page picture with the quote boxed behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from components import state
+from components.highlight import Mark, marked_text
+from components.show import show
+from components.words import clipped, escaped
+from core.errors import InputError
+from core.intake.library import file_bytes
+from core.intake.pictures import boxes_of, page_picture, quote_boxes
+from core.progress import Progress
+from core.records import Passage, Source
+
+AROUND = 900
+
+
+@dataclass(frozen=True)
+class Place:
+    """A stretch of a source that somebody wants to see; offsets in the source's text."""
+
+    source_id: str
+    source: str
+    page: int | None
+    start: int
+    end: int
+
+
+def place_words(place: Place | Passage) -> str:
+    """Source and page."""
+    return f"{place.source}, p. {place.page}" if place.page else place.source
+
+
+def draw_evidence(progress: Progress, key: str) -> None:
+    """Each statement's passages, those quoted in the debate first; a click shows the source."""
+    quoted = _quoted(progress)
+    several = len(progress.statements) > 1
+    for index, passages in sorted(progress.passages.items()):
+        statement = progress.statements[index]
+        if several:
+            st.markdown(f"**{index + 1}.** {escaped(clipped(statement.text, 160))}")
+        if not passages:
+            st.caption("No passage was found for this.")
+        ordered = sorted(passages, key=lambda p: (p.source_id, p.start) not in quoted)
+        for passage in ordered:
+            _draw_passage(passage, f"{key}.{index}", (passage.source_id, passage.start) in quoted)
+
+
+def _quoted(progress: Progress) -> set[tuple[str, int | None]]:
+    return {(q.source_id, q.start) for turn in progress.turns for q in turn.quotes}
+
+
+def _draw_passage(passage: Passage, key: str, is_quoted: bool) -> None:
+    with st.container(border=True, key=f"{key}.{passage.id}"):
+        show(marked_text(passage.text, []))
+        left, right = st.columns([3, 2], vertical_alignment="center")
+        with left:
+            like = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
+            st.caption(f"{'Quoted in the debate' if is_quoted else 'Found'}{like}")
+        with right:
+            place = Place(
+                passage.source_id, passage.source, passage.page, passage.start, passage.end
+            )
+            if st.button(
+                place_words(passage),
+                key=f"{key}.{passage.id}.show",
+                icon=":material/find_in_page:",
+                help="Show this passage in its source",
+            ):
+                show_source(place)
+
+
+@st.dialog("Source", width="large")
+def show_source(place: Place) -> None:
+    """The page picture with the passage boxed; for plain sources the text around it."""
+    st.markdown(f"**{escaped(place_words(place))}**")
+    with state.open_store() as store:
+        source = store.readings.get(place.source_id, place.source)
+    if source is None:
+        st.info("This source was deleted from the library; the passage itself is kept in the run.")
+        return
+    picture = source_picture(place, source)
+    if picture is not None:
+        st.image(picture, width="stretch", alt=f"{place_words(place)} with the passage boxed")
+    if picture is None or source.kind != "image":
+        draw_around(source, place)
+
+
+def source_picture(place: Place, source: Source) -> bytes | None:
+    """PNG of the page or image with the passage boxed; None for sources without pages to see."""
+    if source.kind not in ("pdf", "image"):
+        return None
+    try:
+        data = file_bytes(state.home(), source.id)
+        return _picture(source.id, place.page or 1, place.start, place.end, source, data)
+    except (InputError, OSError) as error:
+        st.warning(f"The page cannot be shown as a picture: {error}")
+        return None
+
+
+@st.cache_data(max_entries=64, show_spinner="Drawing the page…")
+def _picture(
+    source_id: str, page: int, start: int, end: int, _source: Source, _data: bytes
+) -> bytes:
+    boxes = [box for number, box in boxes_of(_source, start, end) if number == page]
+    if not boxes and _source.kind == "pdf":
+        boxes = quote_boxes(_data, page, _source.text[start:end])
+    return page_picture(_data, _source.kind, page, boxes)
+
+
+def draw_around(source: Source, place: Place) -> None:
+    """The text around the passage, the passage marked."""
+    start = max(0, place.start - AROUND)
+    end = min(len(source.text), place.end + AROUND)
+    mark = Mark(place.start - start, place.end - start, kind="evidence")
+    show(marked_text(source.text[start:end], [mark]))
+
+
+def draw_quotes(progress: Progress, key: str) -> None:
+    """A button for every quote that was found, to see it in its source."""
+    seen: set[tuple[str, int | None]] = set()
+    quotes = [q for turn in progress.turns for q in turn.quotes if q.start is not None]
+    places: list[Place] = []
+    for quote in quotes:
+        if (quote.source_id, quote.start) not in seen and quote.start is not None:
+            seen.add((quote.source_id, quote.start))
+            places.append(
+                Place(quote.source_id, quote.source, quote.page, quote.start, quote.end or 0)
+            )
+    draw_places(places, key)
+
+
+def draw_places(places: Sequence[Place], key: str) -> None:
+    """Buttons side by side, one a place."""
+    with st.container(horizontal=True, key=f"{key}.places"):
+        for number, place in enumerate(places):
+            if st.button(
+                place_words(place),
+                key=f"{key}.place.{number}",
+                icon=":material/find_in_page:",
+                help="Show it in its source",
+            ):
+                show_source(place)

@@ -1,0 +1,35 @@
+"""What surrounds every page: styles, who is here, and errors in words."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import streamlit as st
+
+from components import state
+from core.errors import ReviewError
+
+STYLES = Path(__file__).parent / "assets" / "app.css"
+
+
+@contextlib.contextmanager
+def frame() -> Iterator[None]:
+    """Draw the styles and the sidebar's foot, run the page, show what a person can mend."""
+    st.html(STYLES)
+    try:
+        with state.open_store() as store:
+            project, person = state.project(store), state.person(store)
+        with st.sidebar:
+            st.caption(f"{project.name} · {person}")
+        yield
+    except ReviewError as error:
+        st.error(str(error), icon=":material/error:")
+
+
+def page_title(title: str, words: str = "") -> None:
+    """The page's heading with a line under it."""
+    st.title(title, anchor=False)
+    if words:
+        st.caption(words)

@@ -1,0 +1,138 @@
+"""The list of runs: filters that live in the address, 25 a page, a click opens one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import streamlit as st
+
+from components import state
+from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, when
+from core.errors import InputError
+from core.evidence.terms import query_terms
+from core.intake.language import language_of
+from core.store.runs import RunFilter, RunRow
+from core.store.traces import import_trace
+
+PAGE_SIZE = 25
+CORRECTED = {"": None, "corrected": True, "not corrected": False}
+
+
+def draw_filters() -> RunFilter:
+    """The filters, kept in the address so that a view can be shared."""
+    words, label, status, corrected = st.columns([4, 2, 2, 2])
+    with words:
+        search = st.text_input(
+            "Search", key="history.search", placeholder="Words of the claim", bind="query-params"
+        )
+    with label:
+        chosen_label = st.selectbox(
+            "Label",
+            ["", *LABEL_WORDS],
+            format_func=lambda v: LABEL_WORDS[v] if v else "any",
+            key="history.label",
+            bind="query-params",
+        )
+    with status:
+        chosen_status = st.selectbox(
+            "Status",
+            ["", *STATUS_WORDS],
+            format_func=lambda v: STATUS_WORDS[v] if v else "any",
+            key="history.status",
+            bind="query-params",
+        )
+    with corrected:
+        chosen_corrected = st.selectbox(
+            "People",
+            list(CORRECTED),
+            format_func=lambda v: v or "any",
+            key="history.corrected",
+            bind="query-params",
+        )
+    terms = query_terms(search, language_of(search)) if search else []
+    return RunFilter(
+        terms=tuple(terms),
+        label=chosen_label or "",
+        status=chosen_status or "",
+        corrected=CORRECTED[chosen_corrected or ""],
+    )
+
+
+def draw_page(wanted: RunFilter) -> None:
+    """One page of runs; choosing a row opens it."""
+    number = int(st.session_state.get("history.page") or 1)
+    with state.open_store() as store:
+        project = state.project(store)
+        lease = store.projects.settings().lease_seconds
+        rows, total = store.runs.page(
+            project.id,
+            wanted,
+            limit=PAGE_SIZE,
+            offset=(number - 1) * PAGE_SIZE,
+            now=time.time(),
+            lease=lease,
+        )
+    if not total:
+        st.info("No run matches. New check starts one.")
+        return
+    st.caption(f"{total} run{'' if total == 1 else 's'}")
+    picked = st.dataframe(
+        [_cells(row) for row in rows],
+        key=f"history.table.{number}",
+        on_select="rerun",
+        selection_mode="single-row",
+        hide_index=True,
+        height="content",
+        column_config={
+            "Claim": st.column_config.TextColumn(width="large"),
+            "p": st.column_config.NumberColumn(
+                "p", format="%.2f", help="probability of being hallucinated"
+            ),
+        },
+    )
+    pages = -(-total // PAGE_SIZE)
+    if pages > 1:
+        st.pagination(pages, key="history.page")
+    selected = picked["selection"]["rows"]
+    if selected and selected[0] < len(rows):
+        st.switch_page("pages/check/run.py", query_params={"run": rows[selected[0]].run.id})
+
+
+def _cells(row: RunRow) -> dict[str, Any]:
+    run = row.run
+    label = f"{LABEL_SIGNS[run.label]} {LABEL_WORDS[run.label]}" if run.label else "–"
+    return {
+        "When": when(run.started_at),
+        "Claim": clipped(row.response, 200),
+        "Verdict": label,
+        "p": run.p_hallucinated,
+        "People say": LABEL_WORDS[row.corrected_label] if row.corrected_label else "",
+        "Status": STATUS_WORDS[run.status] + (" (imported)" if run.origin == "imported" else ""),
+    }
+
+
+def draw_trace_import() -> None:
+    """Open a trace file that was exported here or elsewhere."""
+    with st.expander("Open a trace file", icon=":material/movie:"):
+        upload = st.file_uploader("A run that was exported as a trace", key="history.trace")
+        if upload is None:
+            return
+        try:
+            with state.open_store() as store:
+                run_id = import_trace(store, upload.getvalue(), state.project(store).id)
+        except InputError as error:
+            st.error(f"{upload.name}: {error}", icon=":material/error:")
+            return
+        st.page_link(
+            "pages/check/run.py",
+            label="Open the run",
+            icon=":material/open_in_new:",
+            query_params={"run": run_id},
+        )
+        st.page_link(
+            "pages/check/run.py",
+            label="Play it",
+            icon=":material/play_circle:",
+            query_params={"run": run_id, "replay": "1"},
+        )

@@ -1,0 +1,138 @@
+"""Files into the library and sources into a case, with what came of each file in plain words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import streamlit as st
+
+from components import state
+from components.words import escaped, size
+from core.errors import InputError
+from core.intake.library import store_file
+from core.records import LibraryEntry
+
+READABLE = [
+    "txt", "md", "pdf", "docx", "html", "htm", "csv", "tsv", "png", "jpg", "jpeg", "webp",
+]  # fmt: skip
+STATUS_ICONS = {
+    "waiting": ":material/hourglass_empty:",
+    "reading": ":material/hourglass_top:",
+    "ready": ":material/check_circle:",
+    "refused": ":material/error:",
+}
+POLL_SECONDS = 0.5
+
+
+def draw_uploader(key: str, label: str = "Documents and images") -> list[str]:
+    """The uploader; returns ids of what it holds, each stored and being read already.
+
+    A file that is refused is named with what to do; the others are used.
+    """
+    limit = _limit()
+    uploads = st.file_uploader(
+        label,
+        key=key,
+        accept_multiple_files=True,
+        max_upload_size=limit,
+        help=f"{', '.join(READABLE)}; up to {limit} MB each. Nothing leaves this computer.",
+    )
+    known: dict[str, str] = st.session_state.setdefault(f"{key}.known", {})
+    ids: list[str] = []
+    for upload in uploads or []:
+        found = known.get(upload.file_id)
+        if found is None:
+            found = known[upload.file_id] = _take(upload.name, upload.getvalue())
+        if found.startswith("!"):
+            st.error(found[1:], icon=":material/error:")
+        else:
+            ids.append(found)
+    return list(dict.fromkeys(ids))
+
+
+def _limit() -> int:
+    with state.open_store() as store:
+        return store.projects.settings().file_megabytes
+
+
+def _take(name: str, data: bytes) -> str:
+    """Store one upload; its id, or "!" and why it was refused."""
+    with state.open_store() as store:
+        project, person = state.project(store), state.person(store)
+        settings = store.projects.settings()
+        try:
+            entry = store_file(
+                store, state.home(), project.id, name, data, person, time.time(), settings
+            )
+        except InputError as error:
+            return f"!{error}"
+    state.prereading().submit(entry.id, entry.name)
+    return entry.id
+
+
+def draw_sources(ids: Sequence[str]) -> None:
+    """What came of each chosen source; redraws itself while any is being read."""
+    if not ids:
+        return
+    with state.open_store() as store:
+        project = state.project(store)
+        entries = [e for e in (store.library.get(project.id, i) for i in ids) if e]
+    if any(entry.status in ("waiting", "reading") for entry in entries):
+        _poll_sources(tuple(ids))
+    else:
+        _draw_entries(entries)
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def _poll_sources(ids: tuple[str, ...]) -> None:
+    with state.open_store() as store:
+        project = state.project(store)
+        entries = [e for e in (store.library.get(project.id, i) for i in ids) if e]
+    _draw_entries(entries)
+    if not any(entry.status in ("waiting", "reading") for entry in entries):
+        st.rerun()
+
+
+def _draw_entries(entries: Sequence[LibraryEntry]) -> None:
+    for entry in entries:
+        if entry.status == "refused":
+            st.error(entry.problem, icon=":material/error:")
+            continue
+        st.markdown(f"{STATUS_ICONS[entry.status]} {_entry_words(entry)}")
+
+
+def _entry_words(entry: LibraryEntry) -> str:
+    name = f"**{escaped(entry.name)}**"
+    if entry.status != "ready":
+        note = state.prereading().note(entry.id) or "waiting to be read"
+        return f"{name} · {size(entry.size)} · {escaped(note)}"
+    parts = [name, entry_facts(entry)]
+    return " · ".join(part for part in parts if part)
+
+
+def entry_facts(entry: LibraryEntry) -> str:
+    """Pages, OCR and characters of a file that was read."""
+    parts: list[str] = []
+    if entry.kind == "image":
+        parts.append("image, text read" if entry.characters else "image, no text in it")
+    elif entry.pages:
+        parts.append(f"{entry.pages} page{'s' if entry.pages > 1 else ''}")
+    if entry.ocr_pages and entry.kind != "image":
+        shown = ", ".join(str(page) for page in entry.ocr_pages[:6])
+        more = "…" if len(entry.ocr_pages) > 6 else ""
+        parts.append(f"no text on p. {shown}{more}: read by OCR")
+    if entry.characters:
+        parts.append(f"{entry.characters:,} characters")
+    parts += list(entry.notes)
+    return " · ".join(parts)
+
+
+def split_sources(ids: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(documents, images) of the chosen sources that were not refused."""
+    with state.open_store() as store:
+        project = state.project(store)
+        entries = [e for e in (store.library.get(project.id, i) for i in ids) if e]
+    usable = [entry for entry in entries if entry.status != "refused"]
+    documents = tuple(e.id for e in usable if e.kind != "image")
+    return documents, tuple(e.id for e in usable if e.kind == "image")

@@ -1,0 +1,102 @@
+"""A run under way: stage, progress, the debate as it is spoken, Stop. Redrawn by a fragment."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from components import state
+from components.highlight import marked_text
+from components.show import show
+from components.trace import debate_html
+from components.words import seconds
+from core.events import Event, ProgressMade, Stage
+from core.jobs import Live
+from core.progress import Progress
+
+POLL_SECONDS = 0.25
+STAGE_WORDS: dict[Stage, str] = {
+    "reading": "Reading the sources",
+    "searching": "Searching for evidence",
+    "debating": "Debating",
+    "judging": "Judging",
+    "marking": "Marking the words",
+}
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def follow(run_id: str) -> None:
+    """Draw the run as it is now; when it has ended, draw the page anew."""
+    with state.open_store() as store:
+        lease = store.projects.settings().lease_seconds
+        run = store.runs.get(run_id, time.time(), lease)
+        events = [event for _, event in store.runs.events(run_id)]
+        case = store.cases.get(run.case_id) if run else None
+    if run is None or case is None or run.status not in ("queued", "running"):
+        st.rerun()
+        return
+    progress = Progress()
+    for event in events:
+        progress.add(event)
+    live = state.jobs().live(run_id)
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    with left:
+        _draw_stage(events, live, run.started_at, waiting=run.status == "queued")
+    with right:
+        st.button(
+            "Stop",
+            key="run.stop",
+            icon=":material/stop:",
+            on_click=_stop,
+            args=(run_id,),
+            shortcut="Ctrl+Shift+S",
+            width="stretch",
+        )
+    show(marked_text(case.response, []))
+    for problem in progress.problems:
+        st.warning(problem.message, icon=":material/warning:")
+    show(debate_html(progress.turns, speaking_now(events, live)))
+
+
+def _stop(run_id: str) -> None:
+    state.jobs().stop(run_id, str(st.session_state.get("person", "")))
+
+
+def _draw_stage(
+    events: list[Event], live: Live | None, started_at: float, *, waiting: bool
+) -> None:
+    note, share = stage_of(events, live.progress if live else None)
+    if waiting:
+        note, share = "Waiting for its turn", None
+    elapsed = f"{note} · {seconds(time.time() - started_at)}"
+    if share is None:
+        st.markdown(f":material/progress_activity: {elapsed}")
+    else:
+        st.progress(share, text=elapsed)
+
+
+def stage_of(events: list[Event], passing: ProgressMade | None) -> tuple[str, float | None]:
+    """What is being done, and how much of it is done where that is known."""
+    last = events[-1] if events else None
+    if passing is not None and (last is None or passing.at >= last.at):
+        share = min(1.0, passing.done / passing.total) if passing.total else None
+        return passing.note or STAGE_WORDS[passing.stage], share
+    kind = last.kind if last else ""
+    if kind in ("context_built", "turn_started", "turn_finished", "consensus_reached"):
+        return STAGE_WORDS["debating"], None
+    if kind in ("judgement_reached", "label_predicted"):
+        return STAGE_WORDS["judging"], None
+    if kind in ("statement_found", "passages_found", "document_read", "image_described"):
+        return STAGE_WORDS["searching"], None
+    return STAGE_WORDS["reading"], None
+
+
+def speaking_now(events: list[Event], live: Live | None) -> dict[int, tuple[str, str]]:
+    """Number of each turn under way to its debater and the words so far."""
+    words = dict(live.words) if live else {}
+    return {
+        event.number: (event.debater, words.get(event.number, ""))
+        for event in events
+        if event.kind == "turn_started"
+    }

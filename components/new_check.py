@@ -1,0 +1,172 @@
+"""The parts of New check: library, plan, expected time, earlier checks, prepared cases."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import streamlit as st
+
+from components import state
+from components.inputs import split_sources
+from components.words import LABEL_WORDS, clipped, escaped, seconds, when
+from core.builtin.examples import EXAMPLES, Example
+from core.checking import Draft, store_case
+from core.errors import ReviewError
+from core.estimate import expected_seconds
+from core.intake.library import store_file
+from core.records import Plan
+from core.store import Store
+
+MOST_SHOWN = 3
+
+
+def library_choice(key: str) -> list[str]:
+    """Sources taken from the library; nothing is shown while it is empty."""
+    with state.open_store() as store:
+        project = state.project(store)
+        entries = [e for e in store.library.all(project.id) if e.status != "refused"]
+    if not entries:
+        return []
+    names = {entry.id: entry.name for entry in entries}
+    preset = [i for i in st.session_state.get(f"{key}.preset", []) if i in names]
+    return st.multiselect(
+        "From the library",
+        options=list(names),
+        default=preset,
+        format_func=lambda i: names[i],
+        key=key,
+        placeholder="Files that were uploaded before",
+        persist_state="session",
+    )
+
+
+def draw_plan(key: str) -> tuple[Plan, str, str]:
+    """CEDA's Role and Instruction, and how long the debate may be."""
+    with state.open_store() as store:
+        settings, project = store.projects.settings(), state.project(store)
+    left, right = st.columns(2)
+    with left:
+        role = st.text_input("Role", value=project.role, key=f"{key}.role", persist_state="session")
+        instruction = st.text_area(
+            "Instruction",
+            value=project.instruction,
+            key=f"{key}.instruction",
+            height=80,
+            persist_state="session",
+        )
+    with right:
+        turns = st.slider(
+            "Debate turns at most",
+            1,
+            12,
+            settings.max_turns,
+            key=f"{key}.turns",
+            help="N in CEDA; 1 is a single reading without debate.",
+            persist_state="session",
+        )
+        passages = st.slider(
+            "Passages per statement",
+            1,
+            30,
+            settings.passages,
+            key=f"{key}.passages",
+            persist_state="session",
+        )
+    plan = Plan(project.protocol, project.roster, max_turns=turns, passages=passages)
+    return plan, role or "", instruction or ""
+
+
+def expected_words(sources: Sequence[str]) -> str:
+    """How long the check will take, from what was measured on this computer."""
+    with state.open_store() as store:
+        project = state.project(store)
+        entries = [e for e in (store.library.get(project.id, i) for i in sources) if e]
+        expected = expected_seconds(store, entries)
+    count = f"{len(entries)} source{'' if len(entries) == 1 else 's'}"
+    return f"{count} · expected time: {seconds(expected)} · no cost"
+
+
+def draw_seen_before(response: str, question: str) -> None:
+    """Earlier checks of the same text, with what people decided."""
+    if not response.strip():
+        return
+    with state.open_store() as store:
+        project = state.project(store)
+        lease = store.projects.settings().lease_seconds
+        for case in store.cases.same(project.id, response, question)[:MOST_SHOWN]:
+            for run in store.runs.of_case(case.id, time.time(), lease)[-1:]:
+                if run.label is None:
+                    continue
+                words = f"Checked on {when(run.started_at)}: {LABEL_WORDS[run.label].lower()}"
+                said = store.corrections.of_run(run.id)
+                if said:
+                    words += f"; {said[-1].author} says {LABEL_WORDS[said[-1].label].lower()}"
+                st.page_link(
+                    "pages/check/run.py",
+                    label=words,
+                    icon=":material/history:",
+                    query_params={"run": run.id},
+                )
+
+
+def start_check(
+    sources: tuple[str, ...],
+    plan: Plan,
+    role: str,
+    instruction: str,
+) -> None:
+    """Store the case and start its run; on a problem everything typed stays where it is."""
+    response = str(st.session_state.get("new.response") or "")
+    question = str(st.session_state.get("new.question") or "")
+    try:
+        documents, images = split_sources(sources)
+        draft = Draft(response, question, documents, images, role, instruction)
+        with state.open_store() as store:
+            case = store_case(store, state.project(store), draft, state.person(store), time.time())
+        st.session_state["new.started"] = state.jobs().start(case, plan)
+    except ReviewError as error:
+        st.session_state["new.problem"] = str(error)
+
+
+def draw_prepared() -> None:
+    """Five cases to try, one click each."""
+    st.subheader("Or try a prepared case", anchor=False)
+    columns = st.columns(len(EXAMPLES))
+    for column, example in zip(columns, EXAMPLES, strict=True):
+        with column, st.container(border=True, height="stretch"):
+            st.markdown(f"**{escaped(example.title)}**")
+            st.caption(escaped(clipped(example.response, 110)))
+            st.button(
+                "Check it",
+                key=f"new.example.{example.name}",
+                on_click=_start_example,
+                args=(example,),
+                width="stretch",
+            )
+
+
+def _start_example(example: Example) -> None:
+    """Put the example's files into the library and check it like any other case."""
+    try:
+        with state.open_store() as store:
+            project, person = state.project(store), state.person(store)
+            ids = [_add(store, project.id, person, name, data) for name, data in example.files()]
+            draft = Draft(
+                example.response,
+                example.question,
+                tuple(i for i, is_image in ids if not is_image),
+                tuple(i for i, is_image in ids if is_image),
+            )
+            case = store_case(store, project, draft, person, time.time())
+            settings = store.projects.settings()
+        plan = Plan(max_turns=settings.max_turns, passages=settings.passages)
+        st.session_state["new.started"] = state.jobs().start(case, plan)
+    except ReviewError as error:
+        st.session_state["new.problem"] = str(error)
+
+
+def _add(store: Store, project_id: str, person: str, name: str, data: bytes) -> tuple[str, bool]:
+    settings = store.projects.settings()
+    entry = store_file(store, state.home(), project_id, name, data, person, time.time(), settings)
+    return entry.id, entry.kind == "image"

@@ -1,0 +1,146 @@
+"""The parts of Project: which one, its record, its members."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import streamlit as st
+
+from components import state
+from components.words import ROLE_WORDS, when
+from core.errors import ReviewError
+from core.jobs import new_id
+from core.records import Member, PersonRole, Project
+
+ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
+
+
+def draw_choice() -> None:
+    """Switch between projects, or begin another."""
+    with state.open_store() as store:
+        projects, current = store.projects.all(), state.project(store)
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        ids = [project.id for project in projects]
+        names = {project.id: project.name for project in projects}
+        st.selectbox(
+            "Project",
+            ids,
+            index=ids.index(current.id),
+            format_func=lambda i: names[i],
+            key="project.choice",
+            on_change=_switch,
+        )
+    with right, st.popover("New project", icon=":material/add:"):
+        st.text_input("Name", key="project.new")
+        st.button("Begin", key="project.begin", on_click=_begin, type="primary")
+    _show("project.problem")
+
+
+def _switch() -> None:
+    st.session_state["project"] = st.session_state["project.choice"]
+
+
+def _begin() -> None:
+    now = time.time()
+    project = Project(new_id(), str(st.session_state.get("project.new") or "").strip(), now)
+    try:
+        with state.open_store() as store, store.writing():
+            store.projects.save(project)
+            store.projects.set_member(Member(project.id, state.person(store), "admin", now))
+    except ReviewError as error:
+        st.session_state["project.problem"] = str(error)
+        return
+    st.session_state["project"] = st.session_state["project.choice"] = project.id
+    st.session_state["project.new"] = ""
+
+
+def draw_record() -> None:
+    """The project's own fields."""
+    with state.open_store() as store:
+        project = state.project(store)
+    key = f"project.{project.id}"
+    with st.form(f"{key}.form"):
+        name = st.text_input("Name", value=project.name, key=f"{key}.name")
+        description = st.text_area(
+            "What it is about", value=project.description, key=f"{key}.description"
+        )
+        role = st.text_input("Role given to the agents", value=project.role, key=f"{key}.role")
+        instruction = st.text_area(
+            "Instruction given to the agents", value=project.instruction, key=f"{key}.instruction"
+        )
+        st.caption(f"Begun {when(project.created_at)}.")
+        if st.form_submit_button("Save", key=f"{key}.save"):
+            changed = replace(
+                project,
+                name=(name or "").strip(),
+                description=description or "",
+                role=role or "",
+                instruction=instruction or "",
+            )
+            _save(changed)
+
+
+def _save(project: Project) -> None:
+    with state.open_store() as store:
+        store.projects.require(project.id, state.person(store), "admin", "change the project")
+        with store.writing():
+            store.projects.save(project)
+    st.toast("Saved.", icon=":material/check:")
+
+
+def draw_members() -> None:
+    """Who is in the project; an admin may add people and change roles."""
+    st.subheader("People", anchor=False)
+    with state.open_store() as store:
+        project = state.project(store)
+        members = store.projects.members(project.id)
+    for member in members:
+        left, right = st.columns([3, 3], vertical_alignment="center")
+        left.markdown(f"**{member.person}** · since {when(member.added_at)}")
+        right.selectbox(
+            f"Role of {member.person}",
+            ROLES,
+            index=ROLES.index(member.role),
+            format_func=lambda role: ROLE_WORDS[role],
+            key=f"project.{project.id}.role.{member.person}",
+            label_visibility="collapsed",
+            on_change=_set_role,
+            args=(project.id, member.person),
+        )
+    name, role, add = st.columns([3, 3, 1], vertical_alignment="bottom")
+    name.text_input("Add a person", key="project.member")
+    role.selectbox("Role", ROLES, format_func=lambda r: ROLE_WORDS[r], key="project.member.role")
+    add.button("Add", key="project.member.add", on_click=_add_member, args=(project.id,))
+    _show("project.member.problem")
+
+
+def _set_role(project_id: str, person: str) -> None:
+    role: PersonRole = st.session_state[f"project.{project_id}.role.{person}"]
+    _write_member(Member(project_id, person, role, time.time()))
+
+
+def _add_member(project_id: str) -> None:
+    person = str(st.session_state.get("project.member") or "").strip()
+    role: PersonRole = st.session_state.get("project.member.role") or "annotator"
+    if _write_member(Member(project_id, person, role, time.time())):
+        st.session_state["project.member"] = ""
+
+
+def _write_member(member: Member) -> bool:
+    try:
+        with state.open_store() as store, store.writing():
+            by = state.person(store)
+            store.projects.require(member.project_id, by, "admin", "change who is in the project")
+            store.projects.set_member(member)
+    except ReviewError as error:
+        st.session_state["project.member.problem"] = str(error)
+        return False
+    return True
+
+
+def _show(key: str) -> None:
+    problem = st.session_state.pop(key, "")
+    if problem:
+        st.error(problem)

@@ -1,0 +1,161 @@
+"""A run as a report that a colleague can read without the app: self-contained HTML, Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from components.highlight import Mark, marked_text
+from components.markup import Html, element, joined
+from components.state_panel import state_html
+from components.trace import debate_html
+from components.verdict import verdict_html, worth_of
+from components.words import LABEL_WORDS, QUOTE_WORDS, percent, when
+from core.progress import Progress
+from core.records import CATEGORY_WORDS, Case, Correction, Passage, Run, Span
+
+STYLES = Path(__file__).parent / "assets" / "app.css"
+PAGE_STYLES = """
+body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+  color-scheme: light dark; background: light-dark(#fff, #12171d);
+  color: light-dark(#1c2530, #e6eaee); }
+h1 { font-size: 1.6rem; }
+h2 { font-size: 1.2rem; margin-top: 2rem; }
+table { border-collapse: collapse; }
+td, th { border: 1px solid #8886; padding: 4px 8px; text-align: start; }
+"""
+
+
+def html_report(
+    run: Run,
+    case: Case,
+    progress: Progress,
+    corrections: Sequence[Correction],
+    card: dict[str, Any] | None,
+) -> str:
+    """The whole report as one HTML file without anything to fetch."""
+    spans = progress.spans
+    marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(spans, start=1)]
+    parts: list[str | Html] = [
+        element("h1", "Counterpoint report"),
+        element("p", _line(run), class_="cp-quiet"),
+    ]
+    if progress.verdict is not None:
+        parts.append(verdict_html(progress.verdict, card))
+    if case.question:
+        parts += [element("h2", "Question"), element("p", case.question, dir="auto")]
+    parts += [element("h2", "Response"), marked_text(case.response, marks)]
+    if spans:
+        parts.append(_span_table(spans))
+    if corrections:
+        parts.append(element("h2", "What people said"))
+        parts += [element("p", _said(correction), dir="auto") for correction in corrections]
+    parts.append(element("h2", "Evidence"))
+    parts += [_passage(passage) for passage in progress.evidence.values()]
+    parts += [element("h2", "Debate"), debate_html(progress.turns)]
+    parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
+    parts += [element("p", problem.message) for problem in progress.problems]
+    return str(_page("Counterpoint report", joined(parts)))
+
+
+def _page(title: str, body: Html) -> Html:
+    """The document around the body; the styles are our own files, never a person's text."""
+    styles = STYLES.read_text(encoding="utf-8") + PAGE_STYLES
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("title", title),
+        element("style", Html(styles)),
+    )
+    return joined(
+        [Html("<!doctype html>"), element("html", head, element("body", body), lang="en")]
+    )
+
+
+def _line(run: Run) -> str:
+    return (
+        f"{when(run.started_at)} · roster {run.plan.roster} · protocol {run.plan.protocol} · "
+        f"classifier {run.plan.classifier} · run {run.id}"
+    )
+
+
+def _span_table(spans: Sequence[Span]) -> Html:
+    rows = [
+        element(
+            "tr",
+            element("td", str(number)),
+            element("td", span.text, dir="auto"),
+            element("td", CATEGORY_WORDS[span.category]),
+            element("td", span.instead or "–", dir="auto"),
+            element("td", percent(span.p)),
+        )
+        for number, span in enumerate(spans, start=1)
+    ]
+    names = ("", "Words", "What is wrong", "The evidence says", "p")
+    head = element("tr", *(element("th", name) for name in names))
+    return element("table", element("thead", head), element("tbody", *rows))
+
+
+def _said(correction: Correction) -> str:
+    words = f"{correction.author}, {when(correction.at)}: {LABEL_WORDS[correction.label].lower()}"
+    if correction.reason:
+        words += f" – {correction.reason}"
+    if correction.corrected_answer:
+        words += f" (right: {correction.corrected_answer})"
+    return words
+
+
+def _passage(passage: Passage) -> Html:
+    place = passage.source + (f", p. {passage.page}" if passage.page else "")
+    return element(
+        "div",
+        element("div", place, class_="cp-quiet"),
+        element("div", passage.text, class_="cp-quote", dir="auto"),
+    )
+
+
+def markdown_report(
+    run: Run,
+    case: Case,
+    progress: Progress,
+    corrections: Sequence[Correction],
+    card: dict[str, Any] | None,
+) -> str:
+    """The report as Markdown; people's texts stand in fenced blocks, so they stay texts."""
+    lines = ["# Counterpoint report", "", _line(run), ""]
+    verdict = progress.verdict
+    if verdict is not None:
+        lines += [f"**{LABEL_WORDS[verdict.label]}**"]
+        if verdict.p_hallucinated is not None:
+            p = verdict.p_hallucinated
+            lines[-1] += f", p(hallucinated) = {p:.2f}. {worth_of(verdict, card)}"
+        lines += ["", *_fenced(verdict.cause_words or verdict.rationale)]
+    if case.question:
+        lines += ["", "## Question", "", *_fenced(case.question)]
+    lines += ["", "## Response", "", *_fenced(case.response)]
+    for number, span in enumerate(progress.spans, start=1):
+        lines += ["", f"{number}. {CATEGORY_WORDS[span.category]}, {percent(span.p)}", ""]
+        lines += _fenced(span.text + (f"\nevidence: {span.instead}" if span.instead else ""))
+    if corrections:
+        lines += ["", "## What people said", "", *_fenced("\n".join(map(_said, corrections)))]
+    lines += ["", "## Evidence"]
+    for passage in progress.evidence.values():
+        place = passage.source + (f", p. {passage.page}" if passage.page else "")
+        lines += ["", *_fenced(f"{place}\n{passage.text}")]
+    lines += ["", "## Debate"]
+    for turn in progress.turns:
+        quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
+        said = [f"{turn.debater} ({turn.agent}), {turn.reply}, calls it {turn.stance}:", turn.text]
+        lines += ["", *_fenced("\n".join([*said, *quotes]))]
+    return "\n".join(lines) + "\n"
+
+
+def _fenced(text: str) -> list[str]:
+    """The text in a block that is fenced by more backticks than it holds in a row."""
+    longest, here = 0, 0
+    for letter in text:
+        here = here + 1 if letter == "`" else 0
+        longest = max(longest, here)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", *text.splitlines(), fence]

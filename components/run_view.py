@@ -1,0 +1,158 @@
+"""A run that is not under way: verdict first, then words, evidence, debate, how it was checked."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import streamlit as st
+
+from components import state
+from components.correction import draw_corrections
+from components.evidence import Place, draw_evidence, draw_quotes, place_words, show_source
+from components.highlight import Mark, marked_text
+from components.show import show
+from components.state_panel import state_html
+from components.trace import debate_html
+from components.verdict import draw_verdict
+from components.words import escaped, percent, when
+from core.errors import ConfigError
+from core.progress import Progress
+from core.records import CATEGORY_WORDS, Case, Correction, Run, Span
+from core.verdict.classifier import load_head, version_folder
+
+
+def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correction]) -> None:
+    """Everything about a run that has ended, in the order in which people ask for it."""
+    _draw_ending(run, progress)
+    if progress.verdict is not None:
+        draw_verdict(progress.verdict, classifier_card(run.plan.classifier))
+    st.subheader("The response", anchor=False)
+    if case.question:
+        st.caption(f"Question: {escaped(case.question)}")
+    show(marked_text(case.response, _marks(progress.spans)))
+    _draw_spans(progress.spans, run.id)
+    for problem in progress.problems:
+        st.warning(problem.message, icon=":material/warning:")
+    if progress.verdict is not None:
+        draw_corrections(run, case, progress, corrections)
+    evidence, debate, inside = st.tabs(["Evidence", "Debate", "How it was checked"])
+    with evidence:
+        draw_evidence(progress, f"run.{run.id}.evidence")
+    with debate:
+        if not progress.turns:
+            st.caption("Nobody has spoken yet.")
+        show(debate_html(progress.turns))
+        draw_quotes(progress, f"run.{run.id}.debate")
+    with inside:
+        show(state_html(run, case, progress))
+        _draw_roles(progress)
+
+
+def classifier_card(version: str) -> dict[str, Any] | None:
+    """The card of a classifier version; None when it cannot be read any more."""
+    try:
+        return load_head(version_folder(state.home(), version))[1]
+    except ConfigError:
+        return None
+
+
+def _draw_ending(run: Run, progress: Progress) -> None:
+    ending = progress.ending
+    if run.status == "failed" and ending is not None and ending.kind == "run_failed":
+        st.error(f"The run failed while {ending.stage}: {ending.message}", icon=":material/error:")
+    elif run.status == "stopped":
+        by = getattr(ending, "by", "")
+        st.info(
+            f"Stopped{f' by {escaped(by)}' if by else ''}. What was found so far is kept.",
+            icon=":material/stop_circle:",
+        )
+    elif run.status == "interrupted":
+        st.warning(
+            "The process that ran this went away. What was found so far is kept; "
+            "Resume goes on from there.",
+            icon=":material/power_off:",
+        )
+    if run.status in ("failed", "stopped", "interrupted") and run.origin == "here":
+        st.button(
+            "Resume",
+            key="run.resume",
+            icon=":material/resume:",
+            type="primary",
+            on_click=_resume,
+            args=(run.id,),
+        )
+
+
+def _resume(run_id: str) -> None:
+    by = str(st.session_state.get("person", ""))
+    if not state.jobs().resume(run_id, by):
+        st.toast("Another process is running it already.")
+
+
+def _marks(spans: tuple[Span, ...]) -> list[Mark]:
+    return [
+        Mark(span.start, span.end, str(number), _span_words(span))
+        for number, span in enumerate(spans, start=1)
+    ]
+
+
+def _span_words(span: Span) -> str:
+    instead = f"; the evidence says “{span.instead}”" if span.instead else ""
+    return f"{CATEGORY_WORDS[span.category]} ({percent(span.p)}){instead}"
+
+
+def _draw_spans(spans: tuple[Span, ...], run_id: str) -> None:
+    """A line for each marked stretch: the words, what is wrong, where the evidence says so."""
+    for number, span in enumerate(spans, start=1):
+        left, right = st.columns([4, 1], vertical_alignment="center")
+        with left:
+            words = f"**{number}.** “{escaped(span.text)}” — {CATEGORY_WORDS[span.category]}"
+            if span.instead:
+                words += f"; the evidence says “**{escaped(span.instead)}**”"
+            st.markdown(f"{words}  \n:gray[marked by {escaped(span.source)} · {percent(span.p)}]")
+        quote = span.quote
+        with right:
+            if quote is not None and quote.start is not None:
+                place = Place(
+                    quote.source_id, quote.source, quote.page, quote.start, quote.end or 0
+                )
+                if st.button(
+                    place_words(place),
+                    key=f"run.{run_id}.span.{number}",
+                    icon=":material/find_in_page:",
+                    help="Show what the evidence says",
+                ):
+                    show_source(place)
+
+
+def _draw_roles(progress: Progress) -> None:
+    """Every role's agent with the prompt or rules it followed."""
+    for used in progress.roles:
+        kind = "built in" if used.built_in else "language model"
+        with st.expander(f"{used.role}: {used.agent} ({kind}, {used.rule_hash})"):
+            st.code(used.rule, language=None, wrap_lines=True)
+
+
+def load_run(run_id: str) -> tuple[Run, Case, Progress, list[Correction]] | None:
+    """A run with its case, state and corrections; None when there is none."""
+    with state.open_store() as store:
+        lease = store.projects.settings().lease_seconds
+        run = store.runs.get(run_id, time.time(), lease)
+        case = store.cases.get(run.case_id) if run else None
+        if run is None or case is None:
+            return None
+        progress = Progress()
+        for _, event in store.runs.events(run_id):
+            progress.add(event)
+        return run, case, progress, store.corrections.of_run(run_id)
+
+
+def draw_header(run: Run) -> None:
+    """When and how the run was made, on one line."""
+    parts = [when(run.started_at), f"roster {run.plan.roster}", f"protocol {run.plan.protocol}"]
+    if run.finished_at and run.origin == "here":
+        parts.append(f"{max(0.0, run.finished_at - run.started_at):.1f} s")
+    if run.origin == "imported":
+        parts.append("imported from a trace file")
+    st.caption(" · ".join(parts))

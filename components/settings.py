@@ -1,0 +1,94 @@
+"""The parts of Settings: the person, the limits with their bounds, the health of the install."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from components import state
+from core.checking import PERSON_NOTE
+from core.config import SETTINGS
+from core.doctor import checks
+from core.errors import ReviewError
+
+
+def draw_person() -> None:
+    """The name that stands at corrections."""
+    with state.open_store() as store:
+        name = state.person(store)
+    st.text_input(
+        "Your name, as it stands at your corrections",
+        value=name,
+        key="settings.person",
+        on_change=_rename,
+        max_chars=80,
+    )
+    _show("settings.person.problem")
+
+
+def _rename() -> None:
+    name = str(st.session_state.get("settings.person") or "").strip()
+    try:
+        with state.open_store() as store:
+            store.projects.add_person(name, time.time())
+            store.projects.save_note(PERSON_NOTE, name)
+    except ReviewError as error:
+        st.session_state["settings.person.problem"] = str(error)
+        return
+    st.session_state["person"] = name
+    st.toast("Saved.", icon=":material/check:")
+
+
+def draw_limits() -> None:
+    """Every setting with its bounds; a change is kept at once."""
+    st.subheader("Limits", anchor=False)
+    with state.open_store() as store:
+        values = store.projects.settings().as_dict()
+    columns = st.columns(3)
+    for place, (name, about) in enumerate(SETTINGS.items()):
+        with columns[place % 3]:
+            st.number_input(
+                f"{about.label} ({about.unit})",
+                min_value=about.low,
+                max_value=about.high,
+                value=values[name],
+                step=1,
+                key=f"settings.{name}",
+                help=about.help,
+                on_change=_set,
+                args=(name,),
+            )
+    _show("settings.problem")
+
+
+def _set(name: str) -> None:
+    value = st.session_state.get(f"settings.{name}")
+    try:
+        with state.open_store() as store:
+            project, person = state.project(store), state.person(store)
+            store.projects.require(project.id, person, "admin", "change limits")
+            store.projects.save_setting(name, int(value or 0))
+    except ReviewError as error:
+        st.session_state["settings.problem"] = str(error)
+        return
+    st.toast("Saved.", icon=":material/check:")
+
+
+def draw_health() -> None:
+    """What works here and what to do about the rest."""
+    st.subheader("What works here", anchor=False)
+    st.caption(f"Everything is kept in {state.home()}.")
+    if not st.button("Look", key="settings.health", icon=":material/stethoscope:"):
+        return
+    for item in checks(state.home()):
+        if item.works:
+            st.markdown(f":material/check_circle: **{item.name}** · {item.words}")
+        else:
+            st.error(f"{item.name}: {item.words}", icon=":material/error:")
+
+
+def _show(key: str) -> None:
+    problem = st.session_state.pop(key, "")
+    if problem:
+        st.error(problem)

@@ -1,0 +1,100 @@
+"""Session and process state: the home, the store, the jobs, who is here, and widget keys."""
+
+from __future__ import annotations
+
+import gc
+import getpass
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import streamlit as st
+
+from core.checking import PERSON_NOTE, first_project
+from core.config import ENCODER_DIR, home_from
+from core.errors import ReviewError
+from core.jobs import Jobs
+from core.prereading import Prereading
+from core.records import Project
+from core.store import Store
+from core.store import open_store as open_store_in
+
+HEAVY = ("numpy", "pandas", "pyarrow", "onnxruntime", "tokenizers", "plotly", "PIL", "rapidfuzz")
+WARM_AFTER_SECONDS = 0.5
+
+
+def home() -> Path:
+    """The folder that holds everything."""
+    return home_from(os.environ)
+
+
+def open_store() -> Store:
+    """A store for this script run; use it in a `with` block."""
+    return open_store_in(home())
+
+
+@st.cache_resource
+def jobs() -> Jobs:
+    """The runs of this server process."""
+    return Jobs(home())
+
+
+@st.cache_resource
+def prereading() -> Prereading:
+    """The background reader of this server process."""
+    return Prereading(home())
+
+
+def person(store: Store) -> str:
+    """Who is here: the name given in this session, else the last one, else the system's."""
+    name = st.session_state.get("person") or store.projects.note(PERSON_NOTE)
+    if not name:
+        try:
+            name = getpass.getuser()
+        except (OSError, KeyError):
+            name = "me"
+    st.session_state["person"] = name
+    return str(name)
+
+
+def project(store: Store) -> Project:
+    """The project at hand; a newcomer gets one."""
+    chosen = store.projects.get(str(st.session_state.get("project", "")))
+    found = chosen or first_project(store, person(store), time.time())
+    st.session_state["project"] = found.id
+    return found
+
+
+@st.cache_resource
+def _warm_up() -> None:
+    """Load the encoder soon after the first page is drawn, so that the first check need not."""
+
+    def load() -> None:
+        time.sleep(WARM_AFTER_SECONDS)
+        from core.models.encoder import load_encoder
+
+        try:
+            load_encoder(ENCODER_DIR)
+        except ReviewError:
+            return  # the first check says it, in words and where it can be seen
+
+    threading.Thread(target=load, daemon=True, name="warm-up").start()
+
+
+@st.cache_resource
+def _freeze(stage: tuple[str, ...]) -> None:
+    """Take what is loaded out of the collector's sight, once for each set of heavy imports.
+
+    Streamlit collects after every script run; with heavy libraries loaded that holds the GIL for
+    half a second each time, frozen for a millisecond.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def settle() -> None:
+    """Call at the end of each script run."""
+    _freeze(tuple(name for name in HEAVY if name in sys.modules))
+    _warm_up()

@@ -1,0 +1,93 @@
+"""The state of a run as CEDA draws it (fig. 2): what went in, what was built up, what came out."""
+
+from __future__ import annotations
+
+from components.markup import Html, element
+from components.words import LABEL_WORDS, percent
+from core.builtin.speech import shortened
+from core.progress import Progress
+from core.records import Case, Run
+
+LONGEST = 300
+
+
+def state_html(run: Run, case: Case, progress: Progress) -> Html:
+    """Three boxes: initial, intermediate and output state."""
+    return element(
+        "div",
+        _box("Initial state", _initial(run, case, progress)),
+        _box("Intermediate state", _intermediate(progress)),
+        _box("Output state", _output(progress)),
+        class_="cp-state",
+    )
+
+
+def _box(title: str, entries: list[tuple[str, str]]) -> Html:
+    pairs: list[Html] = []
+    for name, value in entries:
+        pairs += [element("dt", name), element("dd", shortened(value, LONGEST), dir="auto")]
+    return element("div", element("h4", title), element("dl", *pairs), class_="cp-state-box")
+
+
+def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
+    documents = [
+        f"{d.name} ({len(d.pages)} pages, {d.characters:,} characters)" if d.pages else d.name
+        for d in progress.documents.values()
+    ]
+    images = [event.name for event in progress.images.values()]
+    return [
+        ("Input text", case.response),
+        *([("Question", case.question)] if case.question else []),
+        ("Documents", "; ".join(documents) or "none"),
+        ("Images", "; ".join(images) or "none"),
+        ("Role", case.role or "none"),
+        ("Instruction", case.instruction or "none"),
+        (
+            "Plan",
+            f"{run.plan.protocol}, at most {run.plan.max_turns} turns, "
+            f"{run.plan.passages} passages a statement",
+        ),
+    ]
+
+
+def _intermediate(progress: Progress) -> list[tuple[str, str]]:
+    context = progress.context
+    described = [event.text or "not readable here" for event in progress.images.values()]
+    shares = (
+        "; ".join(f"{s.debater}: {len(s.passages)} passages" for s in context.shares)
+        if context
+        else "none yet"
+    )
+    return [
+        ("Statements", str(len(progress.statements))),
+        ("Passages", context.summary if context else f"{len(progress.evidence)} found"),
+        *([("Information from images", " ".join(described))] if described else []),
+        ("Shares", shares),
+        ("Conflicts", " ".join(context.conflicts) if context and context.conflicts else "none"),
+        (
+            "Debate",
+            f"{len(progress.turns)} turns, "
+            + ("consensus reached" if progress.reached_consensus else "no consensus"),
+        ),
+    ]
+
+
+def _output(progress: Progress) -> list[tuple[str, str]]:
+    judgement, verdict = progress.judgement, progress.verdict
+    entries: list[tuple[str, str]] = []
+    if judgement:
+        entries += [
+            ("Judge", f"{judgement.agent}: {LABEL_WORDS[judgement.label].lower()}"),
+            ("Judge's text, which the classifier reads", judgement.text),
+            ("Contested by both", ", ".join(judgement.agreed) or "nothing"),
+            ("Contested by one", ", ".join(judgement.disputed) or "nothing"),
+        ]
+    if verdict:
+        entries.append(("Label", LABEL_WORDS[verdict.label].lower()))
+        if verdict.p_hallucinated is not None and verdict.confidence is not None:
+            entries += [
+                ("p(hallucinated)", f"{verdict.p_hallucinated:.3f}"),
+                ("Confidence, max(p, 1 − p)", percent(verdict.confidence)),
+            ]
+        entries.append(("Classifier", verdict.classifier))
+    return entries or [("Nothing yet", "The run has not come to its output.")]

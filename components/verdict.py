@@ -1,0 +1,91 @@
+"""The verdict, first and large: label, probability, and in words what that is worth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.markup import Html, element
+from components.show import show
+from components.words import (
+    CAUSE_ADVICE,
+    CAUSE_WORDS,
+    LABEL_SIGNS,
+    LABEL_WORDS,
+    percent,
+)
+from core.records import Verdict
+
+
+def draw_verdict(verdict: Verdict, card: dict[str, Any] | None, *, built_in: bool = True) -> None:
+    """The verdict's card; `card` is the classifier's, for what its probabilities were worth."""
+    show(verdict_html(verdict, card, built_in=built_in))
+
+
+def verdict_html(verdict: Verdict, card: dict[str, Any] | None, *, built_in: bool = True) -> Html:
+    """The verdict's card as markup."""
+    sign, word = LABEL_SIGNS[verdict.label], LABEL_WORDS[verdict.label]
+    parts: list[str | Html] = [
+        element("div", f"{sign} {word}", class_="cp-verdict-label"),
+    ]
+    if verdict.p_hallucinated is None:
+        parts += _cause(verdict)
+    else:
+        parts += _probability(verdict, card)
+    parts.append(element("div", verdict.rationale, class_="cp-verdict-why", dir="auto"))
+    if built_in:
+        parts.append(
+            element(
+                "div",
+                "By the built-in engine: no language model was asked.",
+                class_="cp-verdict-worth",
+            )
+        )
+    return element("div", *parts, class_=f"cp-verdict cp-{verdict.label}")
+
+
+def _cause(verdict: Verdict) -> list[str | Html]:
+    cause = verdict.cause
+    words = verdict.cause_words or (CAUSE_WORDS[cause] if cause else "")
+    parts: list[str | Html] = [element("div", words, class_="cp-verdict-p")]
+    if cause:
+        parts.append(element("div", CAUSE_ADVICE[cause], class_="cp-verdict-worth"))
+    return parts
+
+
+def _probability(verdict: Verdict, card: dict[str, Any] | None) -> list[str | Html]:
+    p = verdict.p_hallucinated or 0.0
+    side = p if verdict.label == "hallucinated" else 1.0 - p
+    words = f"{percent(side)} likely to be {verdict.label}"
+    return [
+        element("div", words, class_="cp-verdict-p"),
+        element(
+            "div",
+            element("div", class_="cp-bar-dot", style=f"left: calc({100 * p:.1f}% - 2px)"),
+            class_="cp-bar",
+            role="img",
+            aria_label=f"probability of being hallucinated: {percent(p)}",
+        ),
+        element(
+            "div",
+            element("span", "supported"),
+            element("span", "hallucinated"),
+            class_="cp-bar-ends",
+        ),
+        element("div", worth_of(verdict, card), class_="cp-verdict-worth"),
+    ]
+
+
+def worth_of(verdict: Verdict, card: dict[str, Any] | None) -> str:
+    """How often verdicts of this confidence were right, where that was measured."""
+    confidence = verdict.confidence or 0.0
+    bins = (card or {}).get("reliability") or []
+    for entry in bins:
+        if entry["low"] <= confidence <= entry["high"] and entry["n"] >= 20:
+            share = 100.0 * entry["right"] / entry["n"]
+            return (
+                f"Of {entry['n']} held-out verdicts with a confidence like this, "
+                f"{share:.0f} % were right."
+            )
+    return (
+        "Too few verdicts with a confidence like this were measured to say how often it is right."
+    )

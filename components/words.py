@@ -1,0 +1,101 @@
+"""How labels, causes, times and numbers are put in words, the same on every page."""
+
+from __future__ import annotations
+
+import time
+
+from core.records import Cause, Label, PersonRole, QuoteStatus, RunStatus
+
+LABEL_WORDS: dict[Label, str] = {
+    "supported": "Supported",
+    "hallucinated": "Hallucinated",
+    "unclear": "Unclear",
+}
+LABEL_SIGNS: dict[Label, str] = {"supported": "✓", "hallucinated": "✗", "unclear": "?"}
+LABEL_COLOURS: dict[Label, str] = {
+    "supported": "blue",
+    "hallucinated": "orange",
+    "unclear": "gray",
+}
+LABEL_ICONS: dict[Label, str] = {
+    "supported": ":material/check:",
+    "hallucinated": ":material/close:",
+    "unclear": ":material/question_mark:",
+}
+CAUSE_WORDS: dict[Cause, str] = {
+    "no_evidence": "There was nothing to check it against.",
+    "not_addressed": "The sources do not speak about it.",
+    "sources_disagree": "The sources contradict each other.",
+    "image_not_readable": "An image could not be read here.",
+    "unreadable_reply": "An agent's reply could not be read.",
+    "budget_reached": "The budget was reached.",
+    "agent_failed": "An agent failed.",
+}
+CAUSE_ADVICE: dict[Cause, str] = {
+    "no_evidence": "Add a document or image that speaks about it and check again.",
+    "not_addressed": "Add a source that speaks about it and check again.",
+    "sources_disagree": "Read both passages under Evidence and decide, or leave one source out.",
+    "image_not_readable": "Add a sharper picture, or check again without the image.",
+    "unreadable_reply": "Check again, or choose another agent.",
+    "budget_reached": "Raise the cap and resume.",
+    "agent_failed": "Resume the run, or choose another agent.",
+}
+STATUS_WORDS: dict[RunStatus, str] = {
+    "queued": "Waiting for its turn",
+    "running": "Running",
+    "finished": "Finished",
+    "failed": "Failed",
+    "stopped": "Stopped",
+    "interrupted": "Interrupted",
+}
+QUOTE_SIGNS: dict[QuoteStatus, str] = {"verified": "✓", "fuzzy": "≈", "not_found": "✗"}
+QUOTE_WORDS: dict[QuoteStatus, str] = {
+    "verified": "found word for word",
+    "fuzzy": "found almost so",
+    "not_found": "not found in the sources",
+}
+ROLE_WORDS: dict[PersonRole, str] = {
+    "annotator": "Annotator: checks and corrects",
+    "lead": "Lead: also retrains and activates",
+    "admin": "Admin: also sets up the project",
+}
+
+
+def when(at: float) -> str:
+    """A moment in local time, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def seconds(value: float) -> str:
+    """A duration as people say it."""
+    if value < 1:
+        return "under a second"
+    if value < 90:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} min"
+
+
+def percent(value: float) -> str:
+    """A share as a whole percentage that is never rounded to certainty."""
+    if value >= 0.995:
+        return "over 99 %"
+    if value <= 0.005:
+        return "under 1 %"
+    return f"{100 * value:.0f} %"
+
+
+def size(number: int) -> str:
+    """Bytes as kB or MB."""
+    return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{max(1, number // 1000)} kB"
+
+
+def clipped(text: str, limit: int) -> str:
+    """One line of at most `limit` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def escaped(text: str) -> str:
+    """The text so that Streamlit's Markdown shows it letter by letter, on one line."""
+    flat = " ".join(text.split())
+    return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>~$:&^=" else c for c in flat)

@@ -1,0 +1,1 @@
+"""Who plays the roles: rosters by name."""

@@ -1,0 +1,39 @@
+"""Rosters by name: an agent for every role."""
+
+from __future__ import annotations
+
+from core.builtin.context import BuiltInContextWriter
+from core.builtin.images import OcrImageReader
+from core.builtin.judge import BuiltInJudge
+from core.builtin.overlap_reader import OverlapReader
+from core.builtin.rules import RuleChecker
+from core.builtin.segmenter import BuiltInSegmenter
+from core.builtin.spans import PointSpanExtractor, VotingSpanAdjudicator
+from core.errors import InputError
+from core.models.encoder import Embedder
+from core.roles import Roster
+
+BUILT_IN = "builtin"
+ROSTER_WORDS = {
+    BUILT_IN: "Built-in engine: rules, overlap and OCR. No key, no network, no language model."
+}
+
+
+def roster_named(name: str, encoder: Embedder) -> Roster:
+    """The roster of that name.
+
+    Raises:
+        InputError: there is none; the message lists those there are.
+    """
+    if name != BUILT_IN:
+        raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
+    return Roster(
+        name=BUILT_IN,
+        segmenter=BuiltInSegmenter(),
+        image_reader=OcrImageReader(),
+        context_writer=BuiltInContextWriter(),
+        debaters={"Ada": RuleChecker(), "Ben": OverlapReader(encoder)},
+        judge=BuiltInJudge(encoder),
+        span_extractor=PointSpanExtractor(),
+        span_adjudicator=VotingSpanAdjudicator(),
+    )

@@ -1,0 +1,180 @@
+"""Sums that a claim states and the evidence only implies: totals, differences, growth.
+
+"The three sites employ 1,240 people together" is checked by adding the sites' own numbers. A sum
+is only tried when the claim says that it is one, over values of one unit, and when it is sure that
+no summand is missing: all values of one sentence, all rows of a table, or as many as the claim
+itself counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from core.builtin.contrast import WEIGHT, Contrast
+from core.builtin.reading import Reading, Unit, read
+from core.builtin.values.quantities import Quantity, compare
+from core.records import Passage
+
+FEWEST_PARTS = 2
+MOST_ROWS = 200
+ROW = re.compile(r"\s*[^:\n]{1,80}: \S")
+CHANGE = re.compile(
+    r"\b(rose|risen|grew|grown|increased|climbed|gained|up|fell|fallen|dropped|decreased|declined|"
+    r"shrank|down)\b.{0,20}?\bby\b",
+    re.IGNORECASE,
+)
+DIFFERENCE = re.compile(r"\b(more|fewer|less|higher|lower)\b[^.]{0,40}\bthan\b", re.IGNORECASE)
+MINUS, PLUS = " − ", " + "
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A checked sum: what was computed, from which passage, and the contrast if it is wrong."""
+
+    words: str
+    value: float
+    passage: Passage
+    contrast: Contrast | None
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Values of the evidence that stand together, and where."""
+
+    passage: Passage
+    quantities: tuple[Quantity, ...]
+    is_table: bool
+
+
+def check_sums(
+    claim: Reading, passages: Sequence[Passage], sources: Mapping[str, str]
+) -> Sum | None:
+    """The claim's sum worked out from the evidence, or None when there is none to work out.
+
+    `sources` maps source ids to whole texts, for tables of which only some rows were retrieved.
+    """
+    stated = [u for u in claim.units if u.quantity and not u.quantity.ordinal]
+    if not stated or not passages:
+        return None
+    groups = list(_groups(claim.language, passages, sources))
+    counts = {u.quantity.low for u in stated if u.quantity and u.quantity.low <= MOST_ROWS}
+    for unit in stated:
+        for group in groups:
+            result = (
+                _total(claim, unit, group, counts)
+                or _difference(claim, unit, group)
+                or _growth(claim, unit, group)
+            )
+            if result:
+                return result
+    return None
+
+
+def _groups(
+    language: str, passages: Sequence[Passage], sources: Mapping[str, str]
+) -> Iterator[_Values]:
+    """The values of each sentence; then of each whole table; then of all sentences of a source."""
+    for passage in passages:
+        yield _Values(passage, _quantities(passage.text, language), False)
+    for source_id in dict.fromkeys(p.source_id for p in passages):
+        mine = sorted((p for p in passages if p.source_id == source_id), key=lambda p: p.start)
+        rows = [line for line in sources.get(source_id, "").splitlines() if line.strip()]
+        is_table = len(rows) <= MOST_ROWS and sum(bool(ROW.match(r)) for r in rows) >= FEWEST_PARTS
+        texts = [row for row in rows if ROW.match(row)] if is_table else [p.text for p in mine]
+        found = tuple(q for text in texts for q in _quantities(text, language))
+        yield _Values(mine[0], found, is_table)
+
+
+def _quantities(text: str, language: str) -> tuple[Quantity, ...]:
+    """Exact values without dates and ordinals."""
+    units = read(text, language).units
+    return tuple(
+        u.quantity
+        for u in units
+        if u.quantity
+        and not u.quantity.ordinal
+        and u.quantity.bound == "exact"
+        and u.quantity.low == u.quantity.high
+    )
+
+
+def _alike(total: Quantity, group: _Values) -> list[Quantity]:
+    """The group's values of the total's unit; counted things must be the same things."""
+    found = [q for q in group.quantities if q.unit == total.unit]
+    same = [q for q in found if q.noun and q.noun == total.noun]
+    return same or [q for q in found if not q.noun or not total.noun]
+
+
+def _total(claim: Reading, unit: Unit, group: _Values, counts: set[float]) -> Sum | None:
+    """Parts added up, where the claim speaks of a total and no part equals it."""
+    words = claim.words
+    quantity = unit.quantity
+    if quantity is None or not any(token.norm in words.total for token in claim.tokens):
+        return None
+    parts = _alike(quantity, group)
+    counted = {count for count in counts if count != quantity.low}
+    complete = group.is_table or len(parts) in counted or _one_sentence(group)
+    if len(parts) < FEWEST_PARTS or not complete or quantity.low == len(parts):
+        return None
+    if any(compare(quantity, part) == "equal" for part in parts):
+        return None
+    return _result(unit, parts, group.passage, PLUS)
+
+
+def _one_sentence(group: _Values) -> bool:
+    return all(q.end <= len(group.passage.text) for q in group.quantities)
+
+
+def _difference(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
+    """Two values of one sentence, the one less the other."""
+    quantity = unit.quantity
+    if quantity is None or not DIFFERENCE.search(claim.text):
+        return None
+    parts = _alike(quantity, group)
+    if len(parts) != FEWEST_PARTS or any(compare(quantity, q) == "equal" for q in parts):
+        return None
+    larger, smaller = sorted(parts, key=lambda q: -q.low)
+    return _result(unit, [larger, smaller], group.passage, MINUS)
+
+
+def _growth(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
+    """A change in per cent from two values in one sentence."""
+    if not unit.quantity or unit.quantity.unit != "percent" or not CHANGE.search(claim.text):
+        return None
+    values = [q for q in group.quantities if q.unit != "percent" and q.low > 0]
+    if len(values) != FEWEST_PARTS or values[0].unit != values[1].unit:
+        return None
+    if any(q.unit == "percent" for q in group.quantities):
+        return None
+    first, second = values
+    change = 100.0 * abs(second.low - first.low) / first.low
+    shown = f"{first.text} → {second.text} is {change:.3g} %"
+    return _judged(unit, change, shown, group.passage, tolerance=0.5)
+
+
+def _result(unit: Unit, values: Sequence[Quantity], passage: Passage, sign: str) -> Sum:
+    first, rest = values[0].low, [q.low for q in values[1:]]
+    value = first + sum(rest) if sign == PLUS else first - sum(rest)
+    shown = f"{sign.join(q.text for q in values)} = {value:,.10g}"
+    return _judged(unit, value, shown, passage, tolerance=1e-6 * max(1.0, abs(value)))
+
+
+def _judged(unit: Unit, value: float, shown: str, passage: Passage, *, tolerance: float) -> Sum:
+    quantity = unit.quantity
+    exact = replace(quantity, low=value, high=value, bound="exact") if quantity else None
+    agrees = quantity and exact and compare(quantity, exact) in ("equal", "compatible")
+    near = quantity and abs(quantity.low - value) <= tolerance
+    if agrees or near:
+        return Sum(shown, value, passage, None)
+    contrast = Contrast(
+        "sum",
+        unit.start,
+        unit.end,
+        unit.text,
+        shown,
+        f"the evidence's own numbers give {shown}, not “{unit.text}”",
+        WEIGHT["sum"],
+    )
+    return Sum(shown, value, passage, contrast)

@@ -1,0 +1,227 @@
+"""Lays a claim, clause by clause, beside its passages: what is carried, contradicted, missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.builtin.alignment import Alignment, align, best_clause
+from core.builtin.arithmetic import Sum, check_sums
+from core.builtin.claims import Claim, parts_of
+from core.builtin.contrast import Contrast, Pair
+from core.builtin.contrasts import find_contrasts
+from core.builtin.reading import Reading, Unit, read, scaled
+from core.records import Passage
+
+RELEVANT_COVERAGE = 0.4
+FULL_COVERAGE = 0.85
+
+
+@dataclass(frozen=True)
+class Found:
+    """A contrast and the passage that shows it."""
+
+    contrast: Contrast
+    passage: Passage
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A part of the claim beside one passage."""
+
+    passage: Passage
+    pair: Pair
+    contrasts: tuple[Contrast, ...]
+
+    @property
+    def coverage(self) -> float:
+        """Share of the part that the passage carries, 0 to 1."""
+        return self.pair.whole.coverage
+
+    @property
+    def carries_all(self) -> bool:
+        """True when nearly everything is carried and nothing contested."""
+        return self.coverage >= FULL_COVERAGE and not self.contrasts
+
+
+@dataclass(frozen=True)
+class Part:
+    """One clause of the claim: the closest passage and what came of comparing it with all."""
+
+    reading: Reading
+    best: Compared | None
+    contradictions: tuple[Found, ...]
+    missing: tuple[Unit, ...]
+    supporting: tuple[Passage, ...]
+    conflict: bool
+
+    @property
+    def coverage(self) -> float:
+        """The best passage's coverage; 0 without any passage."""
+        return self.best.coverage if self.best else 0.0
+
+    @property
+    def weight(self) -> float:
+        """How much the clause says."""
+        return sum(unit.weight for unit in self.reading.units)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """All that can be said of a claim by comparing words and values.
+
+    `contradictions` and `missing` are those of all clauses, strongest first. `conflict` is True
+    where one source carries what another contradicts.
+    """
+
+    claim: Claim
+    parts: tuple[Part, ...]
+    contradictions: tuple[Found, ...]
+    missing: tuple[Unit, ...]
+    conflict: bool
+
+    @property
+    def coverage(self) -> float:
+        """Carried share over all clauses, by weight."""
+        total = sum(part.weight for part in self.parts)
+        return sum(part.weight * part.coverage for part in self.parts) / total if total else 0.0
+
+    @property
+    def weakest(self) -> float:
+        """Coverage of the clause that is carried least."""
+        return min((part.coverage for part in self.parts), default=0.0)
+
+    @property
+    def closest(self) -> Passage | None:
+        """The passage nearest to what decides: the contrast's, else the best clause's."""
+        if self.contradictions:
+            return self.contradictions[0].passage
+        best = max(self.parts, key=lambda part: part.coverage, default=None)
+        return best.best.passage if best and best.best else None
+
+    @property
+    def supporting(self) -> tuple[Passage, ...]:
+        """A passage for each clause, when every clause has one that carries it."""
+        if not self.parts or not all(part.supporting for part in self.parts):
+            return ()
+        return tuple(dict.fromkeys(part.supporting[0] for part in self.parts))
+
+
+def assess(
+    claim: Claim, passages: Sequence[Passage], sources: Mapping[str, str] | None = None
+) -> Assessment:
+    """Compare every clause of the claim with each passage and put the results together.
+
+    `sources` maps ids to whole texts, from which a table's rows are added up.
+    """
+    total = check_sums(claim.reading, passages, sources or {})
+    parts = tuple(_assess_part(claim, part, passages, total) for part in parts_of(claim))
+    found = [item for part in parts for item in part.contradictions]
+    if total is not None and total.contrast is not None:
+        found.append(Found(total.contrast, total.passage))
+    found.sort(key=lambda f: (-f.contrast.weight, f.contrast.start))
+    missing = tuple(dict.fromkeys(unit for part in parts for unit in part.missing))
+    return Assessment(
+        claim=claim,
+        parts=parts,
+        contradictions=tuple(found),
+        missing=tuple(u for u in missing if claim.place(u.start, u.end)),
+        conflict=any(part.conflict for part in parts),
+    )
+
+
+def _assess_part(
+    claim: Claim, part: Reading, passages: Sequence[Passage], total: Sum | None
+) -> Part:
+    compared = [compare_part(claim, part, passage) for passage in passages]
+    supporting = [c for c in compared if c.carries_all]
+    contradictions = _contradictions(compared, supporting)
+    if total is not None:  # the evidence's own numbers are summands, not rivals
+        contradictions = [f for f in contradictions if f.contrast.kind != "quantity"]
+    supporters = {c.passage.source_id for c in supporting}
+    against = {f.passage.source_id for f in contradictions}
+    missing = _missing(compared, [f.contrast for f in contradictions])
+    if total is not None:
+        missing = [unit for unit in missing if unit.quantity is None]
+    return Part(
+        reading=part,
+        best=max(compared, key=_closeness, default=None),
+        contradictions=tuple(contradictions),
+        missing=tuple(missing),
+        supporting=tuple(c.passage for c in supporting),
+        conflict=bool(supporters and against and supporters != against),
+    )
+
+
+def compare_part(claim: Claim, part: Reading, passage: Passage) -> Compared:
+    """One clause beside one passage, with the sentence before it and the source's heading."""
+    near = () if claim.own_start else beside(passage, claim.language)
+    whole = align(part, evidence_reading(passage, claim.language), near)
+    pair = Pair(whole, _knowing(best_clause(whole), whole), claim.own_start)
+    placed = [c for c in find_contrasts(pair) if claim.place(c.start, c.end) is not None]
+    return Compared(passage, pair, tuple(placed))
+
+
+def evidence_reading(passage: Passage, language: str) -> Reading:
+    """The passage as read; bare numbers under a heading “(thousands)” are thousands."""
+    return scaled(read(passage.text, language), passage.heading)
+
+
+def beside(passage: Passage, language: str) -> tuple[Unit, ...]:
+    """Units of the sentence before and of the heading: what pronouns and rows refer to."""
+    texts = [text for text in (passage.before, passage.heading) if text]
+    return tuple(unit for text in texts for unit in read(text, language).units)
+
+
+def _knowing(clause: Alignment, whole: Alignment) -> Alignment:
+    """The clause with what the whole passage knows from its neighbours."""
+    nearby = frozenset(i for i in whole.nearby if i not in clause.matched)
+    return Alignment(
+        clause.claim, clause.evidence, clause.matched, nearby, clause.slots, clause.coverage
+    )
+
+
+def _closeness(compared: Compared) -> tuple[float, float]:
+    """Coverage without what is contested, then similarity."""
+    contested = [
+        unit
+        for unit in compared.pair.claim.units
+        if any(c.start < unit.end and unit.start < c.end for c in compared.contrasts)
+    ]
+    return compared.pair.whole.frame(contested), compared.passage.similarity or 0.0
+
+
+def _contradictions(compared: Sequence[Compared], supporting: Sequence[Compared]) -> list[Found]:
+    """Contrasts of passages at least as close as any that carries the clause; strongest first.
+
+    A passage of the same source that carries everything outweighs a contrast found elsewhere in
+    it: documents speak of many like things.
+    """
+    found: list[Found] = []
+    for item in compared:
+        outweighed = any(other.passage.source_id == item.passage.source_id for other in supporting)
+        if not outweighed:
+            found += [Found(contrast, item.passage) for contrast in item.contrasts]
+    found.sort(key=lambda f: (-f.contrast.weight, f.contrast.start))
+    distinct: list[Found] = []
+    for candidate in found:
+        start, end = candidate.contrast.start, candidate.contrast.end
+        if not any(start < k.contrast.end and k.contrast.start < end for k in distinct):
+            distinct.append(candidate)
+    return distinct
+
+
+def _missing(compared: Sequence[Compared], contested: Sequence[Contrast]) -> list[Unit]:
+    """Units that no relevant passage carries and that are not contested already."""
+    relevant = [c for c in compared if c.coverage >= RELEVANT_COVERAGE]
+    if not relevant:
+        return []
+    units = relevant[0].pair.claim.units
+    absent = set(range(len(units)))
+    for item in relevant:
+        absent &= set(item.pair.whole.unmatched())
+    return [
+        units[i]
+        for i in sorted(absent)
+        if not any(c.start < units[i].end and units[i].start < c.end for c in contested)
+    ]

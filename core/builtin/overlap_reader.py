@@ -1,0 +1,165 @@
+"""The overlap reader: a debater that asks how much of the statement the evidence carries.
+
+It knows no rules. It therefore misses a denial that the rule checker sees, and sees an invention
+that breaks no rule: two unlike debaters, as CEDA 4.1 asks. Told of a contrast, it reads that
+clause again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from core.builtin.alignment import align, best_clause
+from core.builtin.assess import evidence_reading
+from core.builtin.claims import Claim, claim_of
+from core.builtin.overlap import Overlap, measure, points_of, stance_of
+from core.builtin.reading import Unit
+from core.builtin.rules import overall, quoted_ids
+from core.builtin.speech import cited, counted, in_brief, joined_texts, listed, quote_of, reply_to
+from core.concurrency import Stop
+from core.models.encoder import Embedder
+from core.records import Passage, Stance, Turn
+from core.roles import DebateView, Speak
+
+RULE = """Asks how much of the statement its passages carry; it applies no rules about values.
+1. A word is carried when a passage holds it, or holds a word whose vector in context has a cosine
+   of 0.45 or more; from 0.3 it is half carried. Names, numbers and dates must stand there
+   themselves.
+2. Three quarters or more carried and nothing missing altogether: supported.
+3. On the topic (half of it carried) but something that matters is missing: hallucinated, not in
+   source. Otherwise unclear.
+4. A passage that another debater quotes is read as well. Words that the other debater contests
+   must be carried by the closest clause, not merely by the passage."""
+
+
+class OverlapReader:
+    """Built-in debater; deterministic for one encoder."""
+
+    name = "Overlap reader"
+    built_in = True
+    rule = RULE
+
+    def __init__(self, encoder: Embedder) -> None:
+        self._encoder = encoder
+
+    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+        """One turn over all statements."""
+        allowed = view.share | quoted_ids(view)
+        measured = []
+        for statement in view.view.statements:
+            stop.check()
+            claim = claim_of(view.view.case, statement)
+            if claim.has_content:
+                passages = view.view.evidence.of(statement.index, allowed)
+                item = measure(claim, passages, self._encoder)
+                measured.append(_looked_at_again(item, passages, view))
+        stances = [stance_of(item) for item in measured]
+        stance = overall(stances)
+        points = tuple(point for item in measured for point in points_of(item))
+        reply = reply_to(stance, view.turns)
+        text = in_brief([f"{reply.upper()}.", *_speech(view, measured, stances, stance)])
+        speak(text)
+        quotes = [quote_of(m.passage) for m in _worst_first(measured, stances) if m.passage]
+        return Turn(
+            debater=view.debater,
+            agent=self.name,
+            number=view.number,
+            round=view.round,
+            reply=reply,
+            stance=stance,
+            text=text,
+            quotes=tuple(dict.fromkeys(quotes))[:2],
+            points=points,
+        )
+
+
+def _looked_at_again(item: Overlap, passages: Sequence[Passage], view: DebateView) -> Overlap:
+    """The same with contested words held against the closest clause alone."""
+    contested = [
+        point
+        for turn in view.turns
+        if turn.debater != view.debater
+        for point in turn.points
+        if point.finding == "contradicted" and point.statement == item.claim.statement.index
+    ]
+    recanted: list[Unit] = []
+    for point in contested:
+        quoted = next(
+            (p for p in passages if point.quote and p.start == point.quote.start),
+            None,
+        )
+        for unit in item.claim.own_units():
+            place = item.claim.place(unit.start, unit.end)
+            meant = place and place[0] < point.end and point.start < place[1]
+            if meant and quoted and not _in_clause(item.claim, unit, quoted):
+                recanted.append(unit)
+    if not recanted:
+        return item
+    missing = tuple(dict.fromkeys([*item.missing, *recanted]))
+    return replace(item, missing=missing, recanted=tuple(dict.fromkeys(recanted)))
+
+
+def _in_clause(claim: Claim, unit: Unit, passage: Passage) -> bool:
+    reading = claim.reading
+    whole = align(reading, evidence_reading(passage, claim.language))
+    return reading.units.index(unit) in best_clause(whole).matched
+
+
+def _worst_first(measured: Sequence[Overlap], stances: Sequence[Stance]) -> list[Overlap]:
+    order = {"hallucinated": 0, "unclear": 1, "supported": 2}
+    paired = sorted(zip(measured, stances, strict=True), key=lambda item: order[item[1]])
+    return [item for item, _ in paired]
+
+
+def _speech(
+    view: DebateView, measured: Sequence[Overlap], stances: Sequence[Stance], stance: Stance
+) -> list[str]:
+    """The case in the first turn; an answer to the other's last words in later ones."""
+    if not measured:
+        return ["There is nothing in this text that evidence could carry."]
+    first = _worst_first(measured, stances)[0]
+    if first.passage is None:
+        return ["I was given no passage that speaks about this."]
+    mine = [turn for turn in view.turns if turn.debater == view.debater]
+    other = view.turns[-1] if view.turns else None
+    if first.recanted and other and other.stance == "hallucinated":
+        words = listed(joined_texts(first.recanted))
+        return [f"Read clause by clause, the rest does not go with {words}."]
+    if mine and other and mine[-1].stance == stance:
+        return _rejoinder(first, other, stance)
+    return _opening(first, measured, stances, stance)
+
+
+def _rejoinder(first: Overlap, other: Turn, stance: Stance) -> list[str]:
+    if other.stance == stance:
+        return ["My count comes to the same."]
+    if stance == "supported":
+        return ["All its words stand there; whether one denies another is not mine to say."]
+    if stance == "hallucinated" and first.missing:
+        words = listed(joined_texts(first.missing))
+        return [f"Breaking no rule is not enough: still nothing carries {words}."]
+    return ["I still find too little of it in the passages."]
+
+
+def _opening(
+    first: Overlap, measured: Sequence[Overlap], stances: Sequence[Stance], stance: Stance
+) -> list[str]:
+    passage = cited(first.passage) if first.passage else "none"
+    share = f"{round(100 * first.carried)} %"
+    sentences = []
+    if len(measured) > 1:
+        count = sum(1 for s in stances if s == stance)
+        sentences.append(f"So I read {count} of {counted(len(measured), 'statement')}.")
+    if stance == "supported" and first.claim.denied:
+        sentences.append(f"What was asked is not carried; closest is {passage}.")
+    elif stance == "supported":
+        sentences.append(f"{share} of what matters is carried, most of it by {passage}.")
+    elif stance == "hallucinated" and first.missing:
+        words = listed(joined_texts(first.missing))
+        sentences.append(f"No passage carries {words}; {share} of it stands in {passage}.")
+    elif stance == "hallucinated":
+        sentences.append(f"What the answer denies stands in {passage}.")
+    else:
+        sentences.append(f"Only {share} is carried; the closest passage is {passage}.")
+    return sentences

@@ -1,0 +1,270 @@
+"""The rule checker: a debater that compares values and words and trusts nothing else.
+
+It says “hallucinated” only for a contrast it can name (numbers and units, dates, names, negation,
+quantifiers, superlatives, "only", swapped roles, sums), and “supported” only when nearly every
+word that matters is carried and no value is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.builtin.assess import FULL_COVERAGE, Assessment, Found, assess
+from core.builtin.claims import claim_of
+from core.builtin.speech import (
+    capitalised,
+    cited,
+    counted,
+    in_brief,
+    joined_texts,
+    listed,
+    quote_of,
+    reply_to,
+)
+from core.concurrency import Stop
+from core.records import Point, Stance, Turn
+from core.roles import DebateView, Speak
+
+CONTRADICTED_FROM = 0.5
+SUPPORTED_FROM = 0.8
+VITAL = frozenset(["quantity", "date", "name"])
+RULE = """Compares the statement, clause by clause, with each passage it was given.
+1. Numbers (with units, rounding and bounds), dates, names, opposites, negation, quantifiers,
+   ranks and superlatives, “only”, swapped roles and sums are compared in the closest clause.
+2. A contrast counts when enough of the rest of the clause is carried there; its weight grows
+   with that share. One contrast of weight 0.5 or more: hallucinated.
+3. Four fifths or more carried, no contrast, no value or name missing: supported.
+4. Otherwise unclear. A passage that another debater quotes is read as well."""
+
+
+class RuleChecker:
+    """Built-in debater; deterministic."""
+
+    name = "Rule checker"
+    built_in = True
+    rule = RULE
+
+    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+        """One turn over all statements, the gravest first."""
+        allowed = view.share | quoted_ids(view)
+        assessments: list[Assessment] = []
+        for statement in view.view.statements:
+            stop.check()
+            claim = claim_of(view.view.case, statement)
+            if claim.has_content:
+                passages = view.view.evidence.of(statement.index, allowed)
+                assessments.append(assess(claim, passages, view.view.sources))
+        stances = [stance_of(item) for item in assessments]
+        stance = overall(stances)
+        points = tuple(point for item in assessments for point in points_of(item))
+        reply = reply_to(stance, view.turns)
+        text = in_brief([f"{reply.upper()}.", *_speech(view, assessments, stances, stance)])
+        speak(text)
+        return Turn(
+            debater=view.debater,
+            agent=self.name,
+            number=view.number,
+            round=view.round,
+            reply=reply,
+            stance=stance,
+            text=text,
+            quotes=tuple(dict.fromkeys(p.quote for p in points if p.quote))[:3],
+            points=points,
+        )
+
+
+def quoted_ids(view: DebateView) -> frozenset[str]:
+    """Ids of the passages that any debater has quoted so far."""
+    places = {(q.source_id, q.start) for turn in view.turns for q in turn.quotes}
+    return frozenset(
+        p.id for p in view.view.evidence.passages.values() if (p.source_id, p.start) in places
+    )
+
+
+def stance_of(item: Assessment) -> Stance:
+    """The rule checker's stance on one statement."""
+    strongest = max((f.contrast.weight for f in item.contradictions), default=0.0)
+    if item.claim.denied:
+        if strongest >= CONTRADICTED_FROM:
+            return "supported"
+        return "hallucinated" if item.weakest >= FULL_COVERAGE else "unclear"
+    if strongest >= CONTRADICTED_FROM:
+        return "hallucinated"
+    vital = any(unit.kind in VITAL for unit in item.missing)
+    if item.weakest >= SUPPORTED_FROM and not vital:
+        return "supported"
+    return "unclear"
+
+
+def overall(stances: Sequence[Stance]) -> Stance:
+    """One wrong statement makes the response wrong; all must hold for it to be supported."""
+    if "hallucinated" in stances:
+        return "hallucinated"
+    if stances and all(stance == "supported" for stance in stances):
+        return "supported"
+    return "unclear"
+
+
+def points_of(item: Assessment) -> list[Point]:
+    """What the comparison found, as points with places in the response."""
+    if item.claim.answer is not None:
+        return _points_of_answer(item)
+    points = [_contradicted(item, found) for found in item.contradictions]
+    if item.supporting and not item.contradictions:
+        points.append(_carried(item))
+    return points
+
+
+def _contradicted(item: Assessment, found: Found) -> Point:
+    contrast = found.contrast
+    start, end = item.claim.place(contrast.start, contrast.end) or (0, 0)
+    return Point(
+        item.claim.statement.index,
+        "contradicted",
+        start,
+        end,
+        contrast.claim,
+        contrast.category,
+        contrast.evidence,
+        contrast.explanation,
+        contrast.weight,
+        quote_of(found.passage),
+    )
+
+
+def _points_of_answer(item: Assessment) -> list[Point]:
+    """A yes or no is one point: the words of the question are not the answer's."""
+    stance, closest = stance_of(item), item.closest
+    if stance == "unclear" or closest is None or item.claim.answer is None:
+        return []
+    wrong = stance == "hallucinated"
+    found = item.contradictions[0].contrast if item.contradictions else None
+    return [
+        Point(
+            item.claim.statement.index,
+            "contradicted" if wrong else "carried",
+            *item.claim.answer,
+            item.claim.answer_words,
+            "contradicted",
+            found.evidence if found and wrong else closest.text,
+            found.explanation if found else "the evidence affirms what was asked",
+            found.weight if found else 0.8,
+            quote_of(closest),
+        )
+    ]
+
+
+def _carried(item: Assessment) -> Point:
+    own, passage = item.claim.statement, item.supporting[0]
+    return Point(
+        own.index,
+        "carried",
+        own.start,
+        own.end,
+        own.text,
+        "harmless_addition",
+        passage.text,
+        "the passage carries all of it",
+        round(item.coverage, 3),
+        quote_of(passage),
+    )
+
+
+def _speech(
+    view: DebateView,
+    assessments: Sequence[Assessment],
+    stances: Sequence[Stance],
+    stance: Stance,
+) -> list[str]:
+    """The case in the first turn; an answer to the other's last words in later ones."""
+    mine = [turn for turn in view.turns if turn.debater == view.debater]
+    other = view.turns[-1] if view.turns else None
+    if not assessments:
+        return ["There is nothing in this text that evidence could support or contradict."]
+    if mine and other and mine[-1].stance == stance:
+        return _rejoinder(mine, other, assessments, stances, stance)
+    if stance == "hallucinated":
+        return _against(assessments, stances)
+    if stance == "supported":
+        return _in_favour(assessments)
+    return _undecided(assessments, stances)
+
+
+def _rejoinder(
+    mine: Sequence[Turn],
+    other: Turn,
+    assessments: Sequence[Assessment],
+    stances: Sequence[Stance],
+    stance: Stance,
+) -> list[str]:
+    """What the rules say to the other's last words."""
+    found = [f for a, s in zip(assessments, stances, strict=True) for f in a.contradictions]
+    said = " ".join(turn.text for turn in mine)
+    if stance == "hallucinated" and found:
+        known = said.casefold()
+        fresh = next((f for f in found if f.contrast.explanation.casefold() not in known), None)
+        if fresh is not None:
+            return [f"Also, {fresh.contrast.explanation}: {cited(fresh.passage)}."]
+        contrast = found[0].contrast
+        if other.stance == stance:
+            return [f"We agree on “{contrast.claim}”; I have nothing to add."]
+        if contrast.claim.casefold() in found[0].passage.text.casefold():
+            return [f"“{contrast.claim}” does stand there, but it is said of something else."]
+        return [
+            f"Sharing words settles nothing: “{contrast.claim}” and "
+            f"“{contrast.evidence}” cannot both hold."
+        ]
+    if stance == "supported" and other.stance == "hallucinated":
+        words = [p.text for p in other.points if p.finding == "missing"]
+        what = listed(words) if words else "what you miss"
+        return [f"I have looked for {what} too: it changes no value, name or negation."]
+    if stance == other.stance:
+        return ["I see it the same way and have nothing to add."]
+    return ["By rules alone I still cannot decide it."]
+
+
+def _against(assessments: Sequence[Assessment], stances: Sequence[Stance]) -> list[str]:
+    wrong = [a for a, s in zip(assessments, stances, strict=True) if s == "hallucinated"]
+    wrong.sort(key=lambda a: -max((f.contrast.weight for f in a.contradictions), default=0.0))
+    sentences = []
+    if len(assessments) > 1:
+        verb = "contradicts" if len(wrong) == 1 else "contradict"
+        share = f"{len(wrong)} of {counted(len(assessments), 'statement')}"
+        sentences.append(f"{share} {verb} the evidence.")
+    for item in wrong[:2]:
+        found = item.contradictions[0] if item.contradictions else None
+        if found and not item.claim.denied:
+            what = capitalised(found.contrast.explanation)
+            sentences.append(f"{what}: {cited(found.passage)}.")
+        elif item.closest:
+            sentences.append(f"The evidence affirms what was asked: {cited(item.closest)}.")
+    return sentences
+
+
+def _in_favour(assessments: Sequence[Assessment]) -> list[str]:
+    best = max(assessments, key=lambda a: a.coverage)
+    if best.claim.denied and best.contradictions:
+        found = best.contradictions[0]
+        what = capitalised(found.contrast.explanation)
+        return [f"The answer is right to deny it. {what}: {cited(found.passage)}."]
+    subject = "the statement" if len(assessments) == 1 else f"all {len(assessments)} statements"
+    sentences = [f"No value, name or negation of {subject} is contradicted."]
+    if best.closest:
+        sentences.append(f"It is carried by {cited(best.closest)}.")
+    return sentences
+
+
+def _undecided(assessments: Sequence[Assessment], stances: Sequence[Stance]) -> list[str]:
+    open_ones = [a for a, s in zip(assessments, stances, strict=True) if s == "unclear"]
+    missing = joined_texts([u for item in open_ones for u in item.missing])
+    if all(item.closest is None for item in open_ones):
+        return ["I was given no passage that speaks about this."]
+    sentences = ["I find no contradiction."]
+    if missing:
+        sentences.append(f"But no passage mentions {listed(missing)}.")
+    else:
+        sentences.append("But the passages share too little with the statement to carry it.")
+    closest = max(open_ones, key=lambda a: a.coverage).closest
+    if closest:
+        sentences.append(f"Closest is {cited(closest)}.")
+    return sentences

@@ -1,0 +1,81 @@
+"""Spans, built in: the words that the debaters contested, put to a vote of what was shown.
+
+A contrast with a verified quote counts with its weight; words that nothing carries count for
+less; words that both debaters contest count for more. Spans are kept only when the verdict is
+hallucinated: the machine does not mark words of what it calls supported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from core.records import Judgement, Label, Point, Span
+from core.roles import JudgeView, SpanRuling
+
+KEPT_FROM = 0.5
+AGREEMENT_BONUS = 0.1
+EXTRACTOR_RULE = """Every stretch of words that a debater or the judge contested, with the
+evidence's own value where there is one. Of stretches that overlap the one with a contrast and the
+greater weight stands."""
+ADJUDICATOR_RULE = """p is the weight of the strongest point on the span, 0.1 more when several
+raise it. Kept at p of 0.5 or more, and only under the verdict hallucinated."""
+
+
+class PointSpanExtractor:
+    """Built-in span extractor."""
+
+    name = "Point span extractor"
+    built_in = True
+    rule = EXTRACTOR_RULE
+
+    def propose(self, view: JudgeView, judgement: Judgement) -> tuple[Span, ...]:
+        """Spans from the debate's points, in order of their place."""
+        response = view.view.case.response
+        raised: list[tuple[Point, str]] = [
+            (point, turn.agent) for turn in view.turns for point in turn.points
+        ]
+        raised += [(point, judgement.agent) for point in judgement.points]
+        raised = [item for item in raised if item[0].finding != "carried"]
+        raised.sort(key=lambda item: (item[0].finding != "contradicted", -item[0].weight))
+        spans: list[Span] = []
+        for point, agent in raised:
+            twin = next((s for s in spans if s.start < point.end and point.start < s.end), None)
+            if twin is None:
+                spans.append(_span(point, agent, response))
+            elif agent not in twin.source:
+                spans[spans.index(twin)] = replace(twin, source=f"{twin.source}, {agent}")
+        return tuple(sorted(spans, key=lambda span: span.start))
+
+
+class VotingSpanAdjudicator:
+    """Built-in span adjudicator."""
+
+    name = "Span adjudicator"
+    built_in = True
+    rule = ADJUDICATOR_RULE
+
+    def adjudicate(self, span: Span, points: Sequence[Point], label: Label) -> SpanRuling:
+        """Kept or dropped, with its final probability."""
+        both = "," in span.source
+        p = round(min(0.99, span.p + (AGREEMENT_BONUS if both else 0.0)), 3)
+        final = replace(span, p=p)
+        if label != "hallucinated":
+            return SpanRuling(final, False, f"The verdict is {label}.")
+        if p < KEPT_FROM:
+            return SpanRuling(final, False, f"p = {p:.2f} is below {KEPT_FROM}.")
+        raised = "several agents contest it" if both else "one agent contests it"
+        return SpanRuling(final, True, f"p = {p:.2f}: {raised}.")
+
+
+def _span(point: Point, agent: str, response: str) -> Span:
+    return Span(
+        point.start,
+        point.end,
+        response[point.start : point.end],
+        point.weight,
+        point.category,
+        agent,
+        point.evidence,
+        point.quote,
+    )

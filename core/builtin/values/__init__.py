@@ -1,0 +1,1 @@
+"""Numbers, units, dates and times in a text, and whether two of them agree."""

@@ -1,0 +1,198 @@
+"""Contrasts of words: opposites, negation, quantifiers, ranks, "only", swapped roles."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from core.builtin.contrast import Contrast, Kind, Pair, contrast, says
+from core.builtin.reading import Reading, Token, Unit
+
+
+def opposite_contrasts(pair: Pair) -> Iterator[Contrast]:
+    """Opposites and members of one exclusive family, as words the other side lacks."""
+    words = pair.claim.words
+    evidence = pair.clause.evidence
+    theirs = {t.stem for t in evidence.tokens}
+    ours = {t.stem for t in pair.claim.tokens}
+    for token in (t for t in pair.claim.tokens if t.stem not in theirs):
+        for other in (t for t in evidence.tokens if t.stem not in ours):
+            kind: Kind | None = None
+            if words.are_opposites(token.norm, other.norm):
+                kind = "opposite"
+            elif words.family_shared(token.norm, other.norm) and _same_slot(pair, token, other):
+                kind = "family"
+            if kind:
+                unit = [u for u in pair.claim.units if u.start <= token.start < u.end]
+                yield from contrast(
+                    kind,
+                    pair,
+                    token.start,
+                    token.end,
+                    other.text,
+                    says(other.text, token.text),
+                    unit,
+                )
+                break
+
+
+def _same_slot(pair: Pair, token: Token, other: Token) -> bool:
+    return any(
+        _holds(slot.claim, token) and _holds(slot.evidence, other)
+        for side in (pair.clause, pair.whole)
+        for slot in side.slots
+    )
+
+
+def _holds(units: Sequence[Unit], token: Token) -> bool:
+    return any(u.start <= token.start < u.end for u in units)
+
+
+def negation_contrasts(pair: Pair) -> Iterator[Contrast]:
+    """One side denies what the other says, all else being the same."""
+    ours, theirs = pair.claim.negations(), pair.clause.evidence.negations()
+    if len(ours) % 2 == len(theirs) % 2:
+        return
+    if ours:
+        token = ours[0]
+        yield from contrast(
+            "negation",
+            pair,
+            token.start,
+            token.end,
+            pair.clause.evidence.text.strip(),
+            "the evidence says this without the denial",
+            [],
+        )
+        return
+    denied = _denied_unit(pair, theirs[0])
+    if denied is not None:
+        yield from contrast(
+            "negation",
+            pair,
+            denied.start,
+            denied.end,
+            f"{theirs[0].text} {denied.text}",
+            "the evidence denies this",
+            [],
+        )
+
+
+def _denied_unit(pair: Pair, negation: Token) -> Unit | None:
+    """The claim's unit that the evidence's negation stands before."""
+    twins = {j: i for i, j in pair.clause.matched.items()}
+    for j, unit in enumerate(pair.clause.evidence.units):
+        if unit.start >= negation.start and j in twins:
+            return pair.claim.units[twins[j]]
+    return None
+
+
+def quantifier_contrasts(pair: Pair) -> Iterator[Contrast]:
+    """All against most, some, few or none; only what cannot both hold counts."""
+    words = pair.claim.words
+    ours = [(t, q) for t in pair.claim.tokens if (q := words.quantifier(t.norm)) is not None]
+    theirs = [
+        (t, q) for t in pair.clause.evidence.tokens if (q := words.quantifier(t.norm)) is not None
+    ]
+    if not ours or not theirs:
+        return
+    token, mine = ours[0]
+    other, its = theirs[0]
+    excluded = (mine == 4 and its < 4) or (mine == 0 and its > 0) or abs(mine - its) >= 2
+    if mine != its and excluded and not (mine == 2 and its == 4):
+        yield from contrast(
+            "quantifier",
+            pair,
+            token.start,
+            token.end,
+            other.text,
+            says(other.text, token.text),
+            [],
+        )
+
+
+def rank_contrasts(pair: Pair) -> Iterator[Contrast]:
+    """The largest against the second-largest, or against one of the largest."""
+    ours, theirs = _ranked(pair.claim), _ranked(pair.clause.evidence)
+    for stem, (token, rank) in ours.items():
+        other = theirs.get(stem)
+        if other is None or other[1] == rank:
+            continue
+        shown = f"{other[1]} {other[0].text}".strip()
+        yield from contrast(
+            "rank",
+            pair,
+            token.start,
+            token.end,
+            shown,
+            says(shown, f"{rank} {token.text}".strip()),
+            [],
+        )
+
+
+def _ranked(reading: Reading) -> dict[str, tuple[Token, str]]:
+    """Stem of each superlative to its token and the rank before it ("second", "one of the")."""
+    words = reading.words
+    found: dict[str, tuple[Token, str]] = {}
+    for place, token in enumerate(reading.tokens):
+        if token.norm not in words.superlatives or token.norm in words.rank_words:
+            continue
+        before = reading.tokens[max(0, place - 2) : place]
+        rank = next((t.text.lower() for t in before if t.norm in words.rank_words), "")
+        lead = reading.text[: token.start].casefold().rstrip()
+        many = next((phrase for phrase in words.one_of if lead.endswith(phrase)), "")
+        found[token.stem] = (token, rank or many)
+    return found
+
+
+def only_contrasts(pair: Pair) -> Iterator[Contrast]:
+    """Against "only X": evidence that names others beside X."""
+    words = pair.claim.words
+    ours = next((t for t in pair.claim.tokens if t.norm in words.only), None)
+    evidence = pair.clause.evidence
+    if ours is None or any(t.norm in words.only for t in evidence.tokens):
+        return
+    added = next((t for t in evidence.tokens if t.norm in words.also and t.norm != "other"), None)
+    extra = [j for j in range(len(evidence.units)) if j not in pair.clause.matched.values()]
+    if added is not None and extra:
+        shown = evidence.units[extra[0]].text
+        yield from contrast(
+            "only",
+            pair,
+            ours.start,
+            ours.end,
+            f"{added.text} {shown}",
+            f"the evidence also names “{shown}”",
+            [],
+        )
+
+
+def role_contrasts(pair: Pair) -> Iterator[Contrast]:
+    """Two names that change places around the same words; a passive turns them rightly."""
+    matched = pair.whole.matched
+    claim, evidence = pair.claim, pair.whole.evidence
+    names = [i for i in sorted(matched) if claim.units[i].kind in ("name", "date", "quantity")]
+    for first, second in itertools.pairwise(names):
+        kinds = claim.units[first].kind, claim.units[second].kind
+        between = [i for i in sorted(matched) if first < i < second]
+        swapped = matched[first] > matched[second]
+        if kinds != ("name", "name") or not between or not swapped:
+            continue
+        if _is_passive(claim) != _is_passive(evidence):
+            continue
+        inside = matched[second] < matched[between[0]] < matched[first]
+        if inside:
+            one, other = claim.units[first], claim.units[second]
+            yield from contrast(
+                "roles",
+                pair,
+                one.start,
+                other.end,
+                f"{other.text} … {one.text}",
+                f"in the evidence “{other.text}” and “{one.text}” have each other's part",
+                [],
+            )
+
+
+def _is_passive(reading: Reading) -> bool:
+    return any(token.norm == "by" for token in reading.tokens)

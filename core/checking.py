@@ -1,0 +1,188 @@
+"""What a person gives becomes a stored case: files into the library, text into a case.
+
+The command line and the pages share this; `check_once` is the whole way for one claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.agents.rosters import ROSTER_WORDS
+from core.concurrency import Stop
+from core.errors import InputError
+from core.evidence.terms import terms
+from core.intake.language import language_of
+from core.intake.library import ensure_read, store_file
+from core.jobs import Jobs, new_id
+from core.outcome import outcome
+from core.progress import Progress
+from core.records import Case, LibraryEntry, Member, Plan, Project
+from core.store import Store, open_store
+
+FIRST_PROJECT = "First project"
+PERSON_NOTE = "person"
+COMMAND_LINE = "command line"
+PROTOCOLS = ("ceda",)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One claim with its files, as the command line takes it."""
+
+    response: str
+    question: str = ""
+    documents: Sequence[Path] = ()
+    images: Sequence[Path] = ()
+    role: str | None = None
+    instruction: str | None = None
+    roster: str = "builtin"
+    protocol: str = "ceda"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a case is made of before it is stored."""
+
+    response: str
+    question: str = ""
+    documents: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    role: str = ""
+    instruction: str = ""
+
+
+def first_project(store: Store, person: str, now: float) -> Project:
+    """The oldest project; a newcomer gets one, and is its admin."""
+    with store.writing():
+        projects = store.projects.all()
+        if projects:
+            return projects[0]
+        project = Project(new_id(), FIRST_PROJECT, now)
+        store.projects.save(project)
+        store.projects.set_member(Member(project.id, person, "admin", now))
+    return project
+
+
+def store_case(store: Store, project: Project, draft: Draft, author: str, now: float) -> Case:
+    """Keep a new case, findable by its words.
+
+    Raises:
+        InputError: there is no text to check, or too much of it.
+    """
+    limit = store.projects.settings().response_characters
+    if not draft.response.strip():
+        raise InputError("Expected a claim or response to check, found none; type or paste one.")
+    if len(draft.response) > limit:
+        raise InputError(
+            f"Expected at most {limit:,} characters to check, found {len(draft.response):,}; "
+            "check a part of it, or raise the limit on Settings."
+        )
+    text = f"{draft.question} {draft.response}"
+    case = Case(
+        id=new_id(),
+        project_id=project.id,
+        response=draft.response,
+        question=draft.question,
+        documents=draft.documents,
+        images=draft.images,
+        role=draft.role or project.role,
+        instruction=draft.instruction or project.instruction,
+        language=language_of(text),
+        author=author,
+        created_at=now,
+    )
+    with store.writing():
+        store.cases.add(case, list(terms(text, case.language)))
+    return case
+
+
+def add_files(
+    store: Store, home: Path, project: Project, paths: Sequence[Path], clock: Callable[[], float]
+) -> tuple[list[LibraryEntry], list[str]]:
+    """Files from disk into the library, read at once; (entries, complaints about the others).
+
+    Raises:
+        InputError: a file is not there at all: that is a mistake in the command.
+    """
+    entries: list[LibraryEntry] = []
+    complaints: list[str] = []
+    settings = store.projects.settings()
+    for path in paths:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"Expected a file at {path}, found: {error.strerror}.") from error
+        try:
+            entry = store_file(
+                store, home, project.id, path.name, data, COMMAND_LINE, clock(), settings
+            )
+            ensure_read(store, home, entry.id, entry.name, settings, Stop(), lambda *_: None, clock)
+        except InputError as error:
+            complaints.append(str(error))
+        else:
+            entries.append(entry)
+    return entries, complaints
+
+
+def check_once(
+    home: Path, request: Request, clock: Callable[[], float]
+) -> tuple[dict[str, Any], list[str]]:
+    """Check one claim here and now; (the outcome, complaints about files left out).
+
+    Raises:
+        InputError: nothing to check, an unknown roster or protocol, or no file could be used.
+    """
+    if request.protocol not in PROTOCOLS:
+        known = ", ".join(PROTOCOLS)
+        raise InputError(f"Expected a protocol of {known}; found “{request.protocol}”.")
+    if request.roster not in ROSTER_WORDS:
+        known = ", ".join(ROSTER_WORDS)
+        raise InputError(f"Expected a roster of {known}; found “{request.roster}”.")
+    with open_store(home) as store:
+        if not request.response.strip():
+            raise InputError("Expected a claim to check, found an empty text; give one.")
+        project = first_project(store, COMMAND_LINE, clock())
+        paths = [*request.documents, *request.images]
+        entries, complaints = add_files(store, home, project, paths, clock)
+        if complaints and not entries:
+            raise InputError(" ".join(complaints))
+        draft = Draft(
+            request.response,
+            request.question,
+            tuple(dict.fromkeys(e.id for e in entries if e.kind != "image")),
+            tuple(dict.fromkeys(e.id for e in entries if e.kind == "image")),
+            request.role or "",
+            request.instruction or "",
+        )
+        case = store_case(store, project, draft, COMMAND_LINE, clock())
+        settings = store.projects.settings()
+    plan = Plan(
+        protocol=request.protocol,
+        roster=request.roster,
+        max_turns=settings.max_turns,
+        passages=settings.passages,
+    )
+    return run_to_end(home, case, plan, clock), complaints
+
+
+def run_to_end(home: Path, case: Case, plan: Plan, clock: Callable[[], float]) -> dict[str, Any]:
+    """Run a plan over a stored case in this process and return the outcome; Ctrl-C stops it."""
+    jobs = Jobs(home)
+    run_id = jobs.start(case, plan)
+    try:
+        jobs.wait(run_id)
+    except KeyboardInterrupt:
+        jobs.stop(run_id, COMMAND_LINE)
+        jobs.wait(run_id)
+    with open_store(home) as store:
+        lease = store.projects.settings().lease_seconds
+        run = store.runs.get(run_id, clock(), lease)
+        if run is None:
+            raise InputError(f"Run {run_id} is not stored any more.")
+        progress = Progress()
+        for _, event in store.runs.events(run_id):
+            progress.add(event)
+    return outcome(run, progress)

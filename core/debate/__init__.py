@@ -1,0 +1,1 @@
+"""Ways to argue, one file each; all take the same views and yield the same events."""

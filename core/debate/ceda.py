@@ -1,0 +1,121 @@
+"""CEDA's debate: two debaters in turn until both agree over a two-turn window, or N turns.
+
+Source: CEDA 3.1 (agents D and E, termination), 4.4 (N = 5), A.3.3 (agree or deny first). N = 1 is
+one reading that nobody answers, which the judge turns into a verdict: a plain judge (5.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from core.concurrency import Stop, streamed
+from core.errors import ModelError, ReplyError
+from core.events import (
+    ConsensusReached,
+    Event,
+    ProblemMet,
+    TurnDelta,
+    TurnFinished,
+    TurnStarted,
+)
+from core.evidence.quotes import verify_quote
+from core.records import Context, Turn
+from core.roles import CaseView, Debater, DebateView, Speak
+
+WINDOW = 2
+
+
+def run_debate(
+    view: CaseView,
+    context: Context,
+    debaters: Mapping[str, Debater],
+    *,
+    max_turns: int,
+    stop: Stop,
+    now: Callable[[], float],
+    past: Sequence[Turn] = (),
+) -> Iterator[Event]:
+    """Yield the debate's events; `past` are turns of an interrupted run, which are not redone.
+
+    A debater who fails ends the debate with what was said; the judge decides on that.
+    """
+    names = list(debaters)
+    turns = list(past)
+    shares = {share.debater: frozenset(share.passages) for share in context.shares}
+    while len(turns) < max_turns and not reached_consensus(turns):
+        stop.check()
+        number = len(turns) + 1
+        name = names[(number - 1) % len(names)]
+        debater = debaters[name]
+        seen = DebateView(
+            view=view,
+            debater=name,
+            share=shares.get(name, frozenset(context.whole)),
+            turns=tuple(turns),
+            number=number,
+            round=(number - 1) // len(names) + 1,
+            last_message=turns[-1].text if turns else view.case.response,
+        )
+        try:
+            turns.append((yield from _one_turn(debater, seen, stop, now)))
+        except (ModelError, ReplyError) as error:
+            yield ProblemMet(now(), "debating", f"{name} could not speak: {error}", name)
+            return
+    if reached_consensus(turns) and not reached_consensus(past):
+        yield ConsensusReached(now(), turns[-1].stance, len(turns))
+
+
+def reached_consensus(turns: Sequence[Turn]) -> bool:
+    """True when both debaters, in the last two turns, agree with each other and on the claim.
+
+    Both conditions are needed: in the paper's illusion example both agree and the claim is
+    false, while "agree" with opposite stances is no agreement.
+    """
+    window = turns[-WINDOW:]
+    if len(window) < WINDOW or len({turn.debater for turn in window}) < WINDOW:
+        return False
+    agreeing = all(turn.reply == "agree" for turn in window)
+    return agreeing and len({turn.stance for turn in window}) == 1
+
+
+def _one_turn(
+    debater: Debater, seen: DebateView, stop: Stop, now: Callable[[], float]
+) -> Generator[Event, None, Turn]:
+    """The events of one turn; returns the finished turn with its quotes checked."""
+    started = now()
+    yield TurnStarted(started, seen.debater, debater.name, seen.number, seen.round)
+
+    def argue(speak: Speak) -> Turn:
+        return debater.argue(seen, speak, stop)
+
+    speech = streamed(argue)
+    while True:
+        try:
+            piece = next(speech)
+        except StopIteration as ended:
+            turn = _with_checked_quotes(ended.value, seen.view)
+            break
+        stop.check()
+        yield TurnDelta(now(), seen.number, piece)
+    finished = now()
+    yield TurnFinished(finished, turn, finished - started)
+    return turn
+
+
+def _with_checked_quotes(turn: Turn, view: CaseView) -> Turn:
+    """The turn with every quote's status decided in code, whatever the debater claimed."""
+    passages = list(view.evidence.passages.values())
+    checked = tuple(verify_quote(quote.text, passages, view.sources) for quote in turn.quotes)
+    by_text = dict(zip((quote.text for quote in turn.quotes), checked, strict=True))
+    points = tuple(
+        replace(
+            point,
+            quote=by_text.get(point.quote.text)
+            or verify_quote(point.quote.text, passages, view.sources),
+        )
+        if point.quote
+        else point
+        for point in turn.points
+    )
+    return replace(turn, quotes=checked, points=points)

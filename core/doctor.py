@@ -1,0 +1,129 @@
+"""Says what works here and what to do about the rest: `python -m core doctor`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from core.config import ENCODER_DIR, PROJECT_ROOT
+from core.errors import ConfigError, ReviewError
+from core.store import open_store
+from core.verdict.classifier import load_classifier
+
+LEAST_FREE_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: whether it works, and what was found or is to be done."""
+
+    name: str
+    works: bool
+    words: str
+
+
+def checks(home: Path) -> Iterator[Check]:
+    """Look at one thing after the other."""
+    for name, look in LOOKS:
+        began = time.perf_counter()
+        try:
+            words = look(home)
+        except (ReviewError, OSError, ImportError, importlib.metadata.PackageNotFoundError) as bad:
+            yield Check(name, False, " ".join(str(bad).split()))
+        else:
+            seconds = time.perf_counter() - began
+            yield Check(name, True, f"{words} ({seconds:.2f} s)")
+
+
+def report(home: Path, out: TextIO) -> int:
+    """Write a line for each check; 0 when all work, else 1."""
+    results = list(checks(home))
+    for item in results:
+        out.write(f"{'ok  ' if item.works else 'FAIL'}  {item.name}: {item.words}\n")
+    return 0 if all(item.works for item in results) else 1
+
+
+def _python(home: Path) -> str:
+    return sys.version.split()[0]
+
+
+def _packages(home: Path) -> str:
+    wanted = [
+        line.split("#")[0].strip()
+        for line in (PROJECT_ROOT / "requirements.txt").read_text().splitlines()
+    ]
+    wrong = []
+    for line in wanted:
+        if "==" not in line:
+            continue
+        name, pinned = line.split("==")
+        found = importlib.metadata.version(name.split("[")[0])
+        if found.split("+")[0] != pinned.split(";")[0].strip():
+            wrong.append(f"{name} {found} instead of {pinned}")
+    if wrong:
+        raise ConfigError(f"Expected the pinned packages, found {', '.join(wrong)}; `make setup`.")
+    return f"{sum('==' in line for line in wanted)} packages as pinned"
+
+
+def _home(home: Path) -> str:
+    with open_store(home) as store, store.writing():
+        store.projects.save_note("doctor", str(time.time()))
+    free = shutil.disk_usage(home).free
+    if free < LEAST_FREE_BYTES:
+        raise ConfigError(f"Only {free // 1_000_000} MB are free at {home}; make room.")
+    return f"{home}, {free // 1_000_000_000} GB free"
+
+
+def _search(home: Path) -> str:
+    with sqlite3.connect(":memory:") as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+        except sqlite3.OperationalError as error:
+            raise ConfigError(
+                f"Expected an SQLite with FTS5, found {sqlite3.sqlite_version} without; "
+                "use a Python whose sqlite3 has it."
+            ) from error
+    return f"SQLite {sqlite3.sqlite_version} with FTS5"
+
+
+def _encoder(home: Path) -> str:
+    from core.models.encoder import load_encoder
+
+    encoder = load_encoder(ENCODER_DIR)
+    encoder.encode(["a sentence"])
+    return encoder.id
+
+
+def _classifier(home: Path) -> str:
+    with open_store(home) as store:
+        version = store.versions.active()
+    p = load_classifier(home, version).probability("Verdict: INCORRECT, it is hallucinated.")
+    return f"version {version} answers (p = {p:.2f})"
+
+
+def _ocr(home: Path) -> str:
+    return f"RapidOCR {importlib.metadata.version('rapidocr')}, its models are in the package"
+
+
+def _training(home: Path) -> str:
+    names = ("torch", "sentence-transformers", "setfit")
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+
+
+LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
+    ("Python", _python),
+    ("packages", _packages),
+    ("home", _home),
+    ("search", _search),
+    ("encoder", _encoder),
+    ("classifier", _classifier),
+    ("OCR", _ocr),
+    ("retraining", _training),
+)

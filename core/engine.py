@@ -1,0 +1,229 @@
+"""Checks a case: the only file that knows the order of the stages.
+
+`review()` is a synchronous generator of events. What the events so far already hold is not done
+again: an interrupted run is resumed by handing its events in as `past`. Source: CEDA 3.1, 3.2
+(initial, intermediate and output state).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from core.concurrency import Stop
+from core.config import Settings
+from core.debate.ceda import reached_consensus, run_debate
+from core.errors import ModelError, ReviewError, Stopped
+from core.events import (
+    ContextBuilt,
+    Event,
+    JudgementReached,
+    LabelPredicted,
+    PassagesFound,
+    ProgressMade,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    RunStopped,
+    SpanAdjudicated,
+    SpanProposed,
+    Stage,
+    StatementFound,
+)
+from core.evidence.gather import Gathering, gather_sources, sources_of
+from core.evidence.retrieve import Retriever
+from core.models.encoder import Embedder
+from core.progress import Progress
+from core.records import Case, Plan, Source
+from core.roles import CaseView, Evidence, JudgeView, Roster
+from core.store import Store, open_store
+from core.verdict.classifier import Classifier
+
+Value = TypeVar("Value")
+
+STAGE_OF: dict[str, Stage] = {
+    "statement_found": "searching",
+    "passages_found": "searching",
+    "context_built": "debating",
+    "turn_started": "debating",
+    "turn_finished": "debating",
+    "judgement_reached": "judging",
+    "label_predicted": "marking",
+}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a review works with; each thread opens the store for itself."""
+
+    home: Path
+    settings: Settings
+    encoder: Embedder
+    classifier: Classifier
+    now: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class _Review:
+    """One run under way: its inputs and the state that its events have built up."""
+
+    case: Case
+    plan: Plan
+    roster: Roster
+    resources: Resources
+    stop: Stop
+    progress: Progress
+
+    @property
+    def now(self) -> Callable[[], float]:
+        return self.resources.now
+
+
+def review(
+    case: Case,
+    plan: Plan,
+    roster: Roster,
+    resources: Resources,
+    stop: Stop,
+    past: Sequence[Event] = (),
+) -> Iterator[Event]:
+    """Yield a run's events to its end; `past` are those that an earlier attempt stored.
+
+    Every run ends with `run_finished`, `run_stopped` or `run_failed`.
+    """
+    run = _Review(case, plan, roster, resources, stop, Progress())
+    for event in past:
+        run.progress.add(event)
+    stage: Stage = "reading"
+    try:
+        for event in _stages(run):
+            run.progress.add(event)
+            stage = STAGE_OF.get(event.kind, stage)
+            yield event
+    except Stopped:
+        yield RunStopped(resources.now())
+    except ReviewError as error:
+        yield RunFailed(resources.now(), stage, str(error))
+
+
+def _stages(run: _Review) -> Iterator[Event]:
+    """All stages in their order; each does only what is not done yet."""
+    progress = run.progress
+    if progress.case is None:
+        yield RunStarted(run.now(), run.case, run.plan, run.roster.roles_used(_digest))
+    yield from gather_sources(_gathering(run), progress.sources_read)
+    with open_store(run.resources.home) as store:
+        sources = sources_of(store, run.case, progress.sources_read)
+        run = replace(run, case=_with_language(run.case, sources))
+        if not progress.statements:
+            for statement in run.roster.segmenter.segment(run.case):
+                yield StatementFound(run.now(), statement)
+        yield from _search(run, store, sources)
+    view = _view(run, sources)
+    if progress.context is None:
+        run.stop.check()
+        writer = run.roster.context_writer
+        yield ContextBuilt(run.now(), writer.name, writer.write(view, list(run.roster.debaters)))
+    context = _needed(progress.context, "context")
+    if progress.judgement is None:
+        yield from run_debate(
+            view,
+            context,
+            run.roster.debaters,
+            max_turns=run.plan.max_turns,
+            stop=run.stop,
+            now=run.now,
+            past=tuple(progress.turns),
+        )
+    turns = tuple(progress.turns)
+    yield from _conclude(run, JudgeView(view, context, turns, reached_consensus(turns)))
+
+
+def _with_language(case: Case, sources: Sequence[Source]) -> Case:
+    """A response too short to tell its language is taken to be in that of its sources."""
+    if case.language != "und":
+        return case
+    known = [source.language for source in sources if source.language != "und"]
+    return replace(case, language=max(set(known), key=known.count) if known else "en")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _gathering(run: _Review) -> Gathering:
+    return Gathering(
+        run.case,
+        run.resources.home,
+        run.resources.settings,
+        run.resources.encoder,
+        run.roster.image_reader,
+        run.stop,
+        run.now,
+    )
+
+
+def _search(run: _Review, store: Store, sources: Sequence[Source]) -> Iterator[Event]:
+    """Passages for every statement that has none yet."""
+    progress = run.progress
+    waiting = [s for i, s in sorted(progress.statements.items()) if i not in progress.passages]
+    if not waiting:
+        return
+    retriever = Retriever(store, run.resources.encoder, sources)
+    for count, statement in enumerate(waiting):
+        run.stop.check()
+        yield ProgressMade(run.now(), "searching", "Searching the sources", count, len(waiting))
+        query = f"{run.case.question} {statement.rewrite}".strip()
+        found = retriever.retrieve(query, run.case.language, run.plan.passages)
+        reason = "" if sources else "There is no source that could be searched."
+        yield PassagesFound(run.now(), statement.index, tuple(found), reason)
+
+
+def _view(run: _Review, sources: Sequence[Source]) -> CaseView:
+    progress = run.progress
+    evidence = Evidence(
+        progress.evidence,
+        {index: tuple(p.id for p in found) for index, found in progress.passages.items()},
+    )
+    used = {passage.source_id for passage in evidence.passages.values()}
+    return CaseView(
+        case=run.case,
+        statements=tuple(s for _, s in sorted(progress.statements.items())),
+        evidence=evidence,
+        sources={source.id: source.text for source in sources if source.id in used},
+        unreadable_images=progress.unreadable_images,
+    )
+
+
+def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
+    """Judgement, label, spans, end."""
+    progress, now = run.progress, run.now
+    if progress.judgement is None:
+        run.stop.check()
+        yield ProgressMade(now(), "judging", "Weighing the debate")
+        began = now()
+        judgement = run.roster.judge.decide(seen, run.stop)
+        yield JudgementReached(now(), judgement, now() - began)
+    judgement = _needed(progress.judgement, "judgement")
+    if progress.verdict is None:
+        run.stop.check()
+        yield LabelPredicted(now(), run.resources.classifier.verdict(judgement))
+    verdict = _needed(progress.verdict, "label")
+    ruled = {(ruling.span.start, ruling.span.end) for ruling in progress.rulings}
+    points = [point for turn in seen.turns for point in turn.points]
+    for span in run.roster.span_extractor.propose(seen, judgement):
+        if (span.start, span.end) not in ruled:
+            yield SpanProposed(now(), span)
+            ruling = run.roster.span_adjudicator.adjudicate(span, points, verdict.label)
+            yield SpanAdjudicated(now(), ruling.span, ruling.kept, ruling.reason)
+    yield RunFinished(now(), verdict, now() - progress.began_at)
+
+
+def _needed(value: Value | None, what: str) -> Value:
+    """The value that the stage before must have left."""
+    if value is None:
+        raise ModelError(f"The run has no {what} after the stage that makes it.")
+    return value

@@ -1,0 +1,1 @@
+"""Labelled public data and what is measured on it."""

@@ -1,0 +1,120 @@
+"""Loads labelled claims from folders of public data as they lie; one loader a set.
+
+Label semantics differ from set to set; they become `supported` or `hallucinated` here and nowhere
+else. `group` is the text that ties rows together, so that splits keep related rows on one side.
+No row is kept in the project: the folder is given.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from core.errors import InputError
+from core.learning.verdict_texts import LabelledClaim
+from core.records import Label
+
+
+def load(name: str, folder: Path) -> list[LabelledClaim]:
+    """All rows of a set; `folder` is the one that holds the sets' folders.
+
+    Raises:
+        InputError: the set is unknown, its files are missing, or a row is broken.
+    """
+    if name not in LOADERS:
+        raise InputError(f"Expected a data set of {', '.join(LOADERS)}; found “{name}”.")
+    return list(LOADERS[name](folder))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(line number, line) of a text file, plain or gzipped."""
+    try:
+        if path.suffix == ".gz":
+            text = gzip.decompress(path.read_bytes()).decode("utf-8-sig")
+        else:
+            text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"Expected a data file at {path}, found: {error.strerror}.") from error
+    yield from enumerate(io.StringIO(text), start=1)
+
+
+def _json_rows(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, dict]]:  # type: ignore[type-arg]
+    for number, line in lines:
+        try:
+            yield number, json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: expected JSON, found: {error}.") from error
+
+
+def _field(row: Mapping[str, object], name: str, path: Path, number: int) -> str:
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise InputError(f"{path}, line {number}: expected a text called {name}.")
+    return value
+
+
+def _fever_symmetric(folder: Path) -> Iterator[LabelledClaim]:
+    """REFUTES: the claim is false given the evidence."""
+    path = folder / "fever_symmetric" / "fever_symmetric_dev.jsonl.gz"
+    labels: dict[str, Label] = {"REFUTES": "hallucinated", "SUPPORTS": "supported"}
+    for number, row in _json_rows(path, _lines(path)):
+        evidence = _field(row, "evidence", path, number)
+        claim = _field(row, "claim", path, number)
+        label = labels.get(_field(row, "gold_label", path, number))
+        if label:
+            yield LabelledClaim(claim, (evidence,), label, evidence)
+
+
+def _fool_me_twice(folder: Path) -> Iterator[LabelledClaim]:
+    """REFUTES: false claim; the gold evidence sentences make one text."""
+    path = folder / "entailment_fm2" / "dev.jsonl.gz"
+    labels: dict[str, Label] = {"REFUTES": "hallucinated", "SUPPORTS": "supported"}
+    for number, row in _json_rows(path, _lines(path)):
+        label = labels.get(_field(row, "label", path, number))
+        evidence = " ".join(item["text"] for item in row["gold_evidence"])
+        if label and evidence:
+            yield LabelledClaim(_field(row, "text", path, number), (evidence,), label, evidence)
+
+
+def _breaking_nli(folder: Path) -> Iterator[LabelledClaim]:
+    """Contradiction against entailment; neutral rows are left out. Read inside its zip."""
+    path = folder / "entailment_breaking_nli" / "breaking_nli_dataset.zip"
+    labels: dict[str, Label] = {"contradiction": "hallucinated", "entailment": "supported"}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read("data/dataset.jsonl").decode()
+    except (OSError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"Expected a data file at {path}, found: {error}.") from error
+    for number, row in _json_rows(path, enumerate(io.StringIO(text), start=1)):
+        label = labels.get(_field(row, "gold_label", path, number))
+        premise = _field(row, "sentence1", path, number)
+        if label:
+            claim = _field(row, "sentence2", path, number)
+            yield LabelledClaim(claim, (premise,), label, premise)
+
+
+def _cad_nli(folder: Path) -> Iterator[LabelledClaim]:
+    """Human edits that flip the label; contradiction against entailment."""
+    path = folder / "entailment_cad_nli" / "dev.tsv"
+    labels: dict[str, Label] = {"contradiction": "hallucinated", "entailment": "supported"}
+    text = "".join(line for _, line in _lines(path))
+    rows = csv.DictReader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE)
+    for number, row in enumerate(rows, start=2):
+        label = labels.get(_field(row, "gold_label", path, number))
+        premise = _field(row, "sentence1", path, number)
+        if label:
+            claim = _field(row, "sentence2", path, number)
+            yield LabelledClaim(claim, (premise,), label, premise)
+
+
+LOADERS: dict[str, Callable[[Path], Iterator[LabelledClaim]]] = {
+    "fever_symmetric": _fever_symmetric,
+    "entailment_fm2": _fool_me_twice,
+    "entailment_breaking_nli": _breaking_nli,
+    "entailment_cad_nli": _cad_nli,
+}

@@ -1,0 +1,65 @@
+"""Where evidence stands: pages and images as pictures with boxes, quotes on a page, OCR boxes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from core.concurrency import Stop
+from core.config import Settings
+from core.intake.isolation import Task
+from core.records import Box, Source, SourceKind
+from core.store.codec import from_plain, to_plain
+
+SECONDS = 20.0
+THE_FILE = "the file"
+
+
+def page_picture(
+    data: bytes,
+    kind: SourceKind,
+    page: int,
+    boxes: Sequence[Box],
+    *,
+    width: int = 1000,
+    name: str = THE_FILE,
+    settings: Settings | None = None,
+) -> bytes:
+    """A PNG of a PDF's page (from 1) or of an image, `width` pixels wide, with the boxes marked.
+
+    Raises:
+        InputError: there is no such page, or it cannot be drawn in time.
+    """
+    about: dict[str, Any] = {
+        "kind": kind,
+        "page": page,
+        "boxes": to_plain(tuple(boxes)),
+        "width": width,
+        "megapixels": (settings or Settings()).megapixels,
+    }
+    answer = Task("picture", name, data, about, SECONDS).run(Stop(), _silent)
+    return base64.b64decode(answer["picture"])
+
+
+def quote_boxes(data: bytes, page: int, quote: str, *, name: str = THE_FILE) -> list[Box]:
+    """Where a quote stands on a PDF's page (from 1): one box per line; empty where it does not.
+
+    Blanks, hyphens, ligatures and typographic quotes do not matter; a near match counts too.
+
+    Raises:
+        InputError: there is no such page, or it cannot be searched in time.
+    """
+    answer = Task("places", name, data, {"page": page, "quote": quote}, SECONDS).run(
+        Stop(), _silent
+    )
+    return list(from_plain(tuple[Box, ...], answer["boxes"]))
+
+
+def boxes_of(source: Source, start: int, end: int) -> list[tuple[int, Box]]:
+    """(page, box) of all that OCR saw within `[start, end)` of the source's text, in order."""
+    return [(seen.page, seen.box) for seen in source.boxes if seen.start < end and seen.end > start]
+
+
+def _silent(_done: int, _total: int, _note: str) -> None:
+    """Drawing takes too short to report on."""

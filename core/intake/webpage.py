@@ -1,0 +1,261 @@
+"""HTML pages: what a reader of the page sees, block by block, without scripts and menus."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass, field
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from core.intake.draft import Draft
+from core.intake.request import ReadRequest
+from core.intake.rows import table_lines
+from core.records import Source
+
+DECLARED = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""", re.I)
+DECLARATION_WITHIN = 4096
+# What the HTML standard says these labels mean.
+MEANT = {
+    "iso-8859-1": "cp1252",
+    "latin1": "cp1252",
+    "latin-1": "cp1252",
+    "us-ascii": "cp1252",
+    "ascii": "cp1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "x-sjis": "cp932",
+    "euc-kr": "cp949",
+    "ks_c_5601-1987": "cp949",
+    "iso-8859-9": "cp1254",
+    "big5": "big5hkscs",
+    "utf-16": "utf-8",
+    "utf-16le": "utf-8",
+    "utf-16be": "utf-8",
+}
+UNSEEN = frozenset(
+    "script style template noscript head svg math-annotation object iframe canvas audio video "
+    "select option datalist textarea input button dialog".split()
+)
+MENUS = frozenset({"nav", "menu"})
+MENU_ROLES = frozenset({"navigation", "search", "menu", "menubar", "banner", "contentinfo"})
+BLOCKS = frozenset(
+    "address article aside blockquote body center dd details dir div dl dt fieldset figcaption "
+    "figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main ol p pre section "
+    "summary table tbody td tfoot th thead tr ul caption".split()
+)
+HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+BLANKS = re.compile(r"[ \t\r\n\f]+")
+# Control characters stand in for what must outlive the joining of blanks; no page shows them.
+STAND_INS = re.compile("[\x1c-\x1f]")
+LINE_BREAK = "\x1e"
+KEPT = str.maketrans({" ": "\x1d", "\t": "\x1c", "\n": "\x1f"})
+SHOWN = str.maketrans({"\x1d": " ", "\x1c": "\t", "\x1f": "\n"})
+SPAN = re.compile(r"\s*([0-9]{1,9})\s*")
+WIDEST = 200
+LONGEST_CELL = 400
+BETWEEN = "\n\n"
+
+
+def read_html(request: ReadRequest) -> Source:
+    """HTML pages, however malformed. Raises InputError when the text is too long."""
+    draft = Draft(request)
+    text, remark = decoded_page(request.data)
+    if remark:
+        draft.note(remark)
+    root = LexborHTMLParser(text).root
+    blocks = _blocks(root, menus=False) if root else []
+    if root and not blocks:
+        blocks = _blocks(root, menus=True)
+    title = _title(root, blocks) if root else ""
+    draft.add_blocks([title, *blocks] if title else blocks, BETWEEN)
+    if not blocks:
+        draft.note("There is no text to be seen in this page; it may be filled in by scripts.")
+    return draft.finish()
+
+
+def _title(root: LexborNode, blocks: list[str]) -> str:
+    """The page's title, unless one of its first lines says the same."""
+    node = root.css_first("head title")
+    title = BLANKS.sub(" ", (node.text() or "") if node else "").strip()
+    return "" if any(title in block for block in blocks[:5]) else title
+
+
+def decoded_page(data: bytes) -> tuple[str, str]:
+    """The page's characters, and a remark when some bytes had to be replaced.
+
+    A BOM counts first, then the declared charset, then UTF-8, then Windows-1252.
+    """
+    for mark, encoding in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if data.startswith(mark):
+            return _replaced(data[len(mark) :], encoding)
+    declared = DECLARED.search(data[:DECLARATION_WITHIN])
+    label = declared[1].decode("ascii").lower() if declared else "utf-8"
+    fallback = "cp1252"
+    for encoding in (MEANT.get(label, label), "utf-8"):
+        try:
+            return data.decode(encoding), ""
+        except UnicodeDecodeError:
+            fallback = encoding if declared else fallback
+        except LookupError:
+            continue
+    return _replaced(data, fallback)
+
+
+def _replaced(data: bytes, encoding: str) -> tuple[str, str]:
+    """The text, with U+FFFD and a remark where bytes do not fit."""
+    try:
+        return data.decode(encoding), ""
+    except UnicodeDecodeError:
+        remark = f"Some bytes do not fit the page's encoding ({encoding}) and show as \ufffd."
+        return data.decode(encoding, "replace"), remark
+
+
+@dataclass
+class _Walk:
+    """The blocks found so far and the line being put together."""
+
+    menus: bool
+    blocks: list[str] = field(default_factory=list)
+    line: list[str] = field(default_factory=list)
+
+    def close(self) -> None:
+        """End the line: several blanks are one, as the browser shows them."""
+        rows = (BLANKS.sub(" ", row).strip(" ") for row in "".join(self.line).split(LINE_BREAK))
+        text = "\n".join(row for row in rows if row).translate(SHOWN).strip("\n")
+        if text.strip():
+            self.blocks.append(text)
+        self.line.clear()
+
+
+def _blocks(root: LexborNode, *, menus: bool) -> list[str]:
+    """The texts of all blocks below the node, in the page's order."""
+    walk = _Walk(menus)
+    _descend(root, walk)
+    walk.close()
+    return walk.blocks
+
+
+def _descend(root: LexborNode, walk: _Walk) -> None:
+    """Visit the tree without recursion: a page may nest deeper than Python's stack."""
+    node: LexborNode | None = root
+    while node is not None:
+        goes_in = _enter(node, walk)
+        if goes_in and node.child is not None:
+            node = node.child
+            continue
+        while node is not None:
+            if node.tag in BLOCKS:
+                walk.close()
+            if node.mem_id == root.mem_id:
+                return
+            if node.next is not None:
+                node = node.next
+                break
+            node = node.parent
+
+
+def _enter(node: LexborNode, walk: _Walk) -> bool:
+    """Take in one node; False when its children are not to be visited."""
+    tag = node.tag or ""
+    if tag == "-text":
+        walk.line.append(_text_of(node))
+        return False
+    if tag.startswith(("-", "_", "!")):
+        return tag == "-document"
+    if tag == "br":
+        walk.line.append(LINE_BREAK)
+        return False
+    if tag in UNSEEN or _is_hidden(node) or (not walk.menus and _is_menu(node)):
+        return False
+    if tag in BLOCKS:
+        walk.close()
+    if tag == "table":
+        lines = _table(node, walk.menus)
+        if lines is not None:
+            walk.blocks.extend(lines)
+            return False
+    return True
+
+
+def _text_of(node: LexborNode) -> str:
+    """A text node's characters; blanks inside <pre> are kept from being made one."""
+    text = STAND_INS.sub(" ", node.text_content or "")
+    parent = node.parent
+    while parent is not None and parent.tag not in BLOCKS:
+        parent = parent.parent
+    if parent is not None and parent.tag == "pre":
+        return text.replace("\r\n", "\n").translate(KEPT)
+    return text
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    attributes = node.attributes
+    return "hidden" in attributes or bool(HIDDEN_STYLE.search(attributes.get("style") or ""))
+
+
+def _is_menu(node: LexborNode) -> bool:
+    """True for navigation, and for a footer of the whole page."""
+    if node.tag in MENUS or (node.attributes.get("role") or "").lower() in MENU_ROLES:
+        return True
+    parent = node.parent
+    return node.tag == "footer" and parent is not None and parent.tag == "body"
+
+
+def _table(table: LexborNode, menus: bool) -> list[str] | None:
+    """A table's rows as lines; None for a table that only lays out the page."""
+    nested = any(inner.mem_id != table.mem_id for inner in table.css("table"))
+    if nested or (table.attributes.get("role") or "") in ("presentation", "none"):
+        return None
+    captions = [" ".join(_blocks(node, menus=menus)) for node in table.css("caption")]
+    grid: list[list[str]] = []
+    names: list[bool] = []
+    spans: dict[tuple[int, int], str] = {}
+    for row in table.css("tr"):
+        if _is_hidden(row):
+            continue
+        cells = row.css("td, th")
+        texts = [" ".join(_blocks(cell, menus=menus)) for cell in cells]
+        if any(len(text) > LONGEST_CELL for text in texts):
+            return None
+        names.append(bool(cells) and all(cell.tag == "th" for cell in cells))
+        grid.append(_row(cells, texts, len(grid), spans, names[-1]))
+    if max((len(row) for row in grid), default=0) < 2:
+        return None
+    headers = 0
+    while headers < len(names) and names[headers]:
+        headers += 1
+    return [text for text in captions if text] + table_lines(grid, headers or None)
+
+
+def _row(
+    cells: list[LexborNode],
+    texts: list[str],
+    number: int,
+    spans: dict[tuple[int, int], str],
+    is_header: bool,
+) -> list[str]:
+    """One row of the grid, with what spans into it from above and across it."""
+    row: list[str] = []
+    for cell, text in zip(cells, texts, strict=True):
+        while (number, len(row)) in spans:
+            row.append(spans.pop((number, len(row))))
+        across, down = _span(cell, "colspan"), _span(cell, "rowspan")
+        for offset in range(across):
+            shown = text if offset == 0 or is_header else ""
+            for below in range(1, down):
+                spans[number + below, len(row)] = shown
+            row.append(shown)
+    while (number, len(row)) in spans:
+        row.append(spans.pop((number, len(row))))
+    return row
+
+
+def _span(cell: LexborNode, name: str) -> int:
+    value = SPAN.fullmatch(cell.attributes.get(name) or "")
+    return min(max(int(value[1]), 1), WIDEST) if value else 1

@@ -1,0 +1,229 @@
+"""Runs in the background: start, follow, stop, resume. Never in a page's script.
+
+A worker thread drives the engine and stores each durable event before anybody draws it; what is
+for the eye only (words of the turn under way, progress) stays in memory. A run belongs to this
+process as long as its heartbeat is fresh; another process may take it over when it is not.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from core.agents.rosters import roster_named
+from core.concurrency import Stop
+from core.config import ENCODER_DIR, Settings
+from core.engine import Resources, review
+from core.errors import ConflictError, ReviewError
+from core.events import Event, ProgressMade, RunFailed, RunResumed, RunStopped
+from core.models.encoder import load_encoder
+from core.records import Case, Plan, Run
+from core.roles import Roster
+from core.store import Store, open_store
+from core.verdict.classifier import load_classifier
+
+LOGGER = logging.getLogger(__name__)
+BEAT_SECONDS = 0.25
+RosterMaker = Callable[[str], Roster]
+
+
+@dataclass
+class Live:
+    """What is under way in a run of this process and not stored: for the eye only."""
+
+    words: dict[int, str] = field(default_factory=dict)
+    progress: ProgressMade | None = None
+
+
+@dataclass
+class _Active:
+    """A run of this process."""
+
+    run_id: str
+    stop: Stop = field(default_factory=Stop)
+    stopped_by: str = ""
+    live: Live = field(default_factory=Live)
+
+
+def new_id() -> str:
+    """128 random bits: a run's link is a capability on a shared server."""
+    return uuid.uuid4().hex
+
+
+class Jobs:
+    """The runs that this process carries out, over one home."""
+
+    def __init__(self, home: Path, make_roster: RosterMaker | None = None) -> None:
+        self.home = home
+        self.owner = f"{os.getpid()}-{new_id()[:8]}"
+        self._make_roster = make_roster or _roster
+        self._waiting: queue.SimpleQueue[_Active] = queue.SimpleQueue()
+        self._active: dict[str, _Active] = {}
+        self._lock = threading.Lock()
+        self._workers: list[threading.Thread] = []
+        self._heart: threading.Thread | None = None
+
+    def start(self, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
+        """Queue a run over a stored case and return its id at once."""
+        run_id = new_id()
+        with open_store(self.home) as store, store.writing():
+            plan = replace(plan, classifier=plan.classifier or store.versions.active())
+            now = time.time()
+            run = Run(run_id, case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
+            store.runs.add(run, self.owner, now)
+            workers = store.projects.settings().workers
+        self._submit(run_id, workers)
+        return run_id
+
+    def resume(self, run_id: str, by: str) -> bool:
+        """Go on with an interrupted, stopped or failed run; False when somebody else has it."""
+        with open_store(self.home) as store:
+            settings = store.projects.settings()
+            with store.writing():
+                now = time.time()
+                if not store.runs.take(run_id, self.owner, now, settings.lease_seconds):
+                    return False
+                store.runs.append(run_id, self.owner, [RunResumed(now, by)])
+        self._submit(run_id, settings.workers)
+        return True
+
+    def stop(self, run_id: str, by: str) -> None:
+        """Stop a run: at once when it is ours, else by asking its process."""
+        with self._lock:
+            active = self._active.get(run_id)
+        with open_store(self.home) as store:
+            store.runs.request_stop(run_id, by)
+        if active is not None:
+            active.stopped_by = by
+            active.stop.set()
+
+    def live(self, run_id: str) -> Live | None:
+        """What is under way in a run of this process; None when it is not ours."""
+        with self._lock:
+            active = self._active.get(run_id)
+        return active.live if active else None
+
+    def wait(self, run_id: str, seconds: float | None = None) -> bool:
+        """Wait until a run of this process has ended; False when the time is up first."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while self.live(run_id) is not None:
+            if end is not None and time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def _submit(self, run_id: str, workers: int) -> None:
+        active = _Active(run_id)
+        with self._lock:
+            self._active[run_id] = active
+            if self._heart is None:
+                self._heart = threading.Thread(target=self._beat, daemon=True, name="heartbeat")
+                self._heart.start()
+            if len(self._workers) < workers:
+                worker = threading.Thread(target=self._work, daemon=True, name="run worker")
+                self._workers.append(worker)
+                worker.start()
+        self._waiting.put(active)
+
+    def _work(self) -> None:
+        while True:
+            active = self._waiting.get()
+            try:
+                self._carry_out(active)
+            except ConflictError:
+                LOGGER.warning("run %s was taken over by another process", active.run_id)
+            except Exception:
+                LOGGER.exception("run %s failed in an unexpected way", active.run_id)
+                self._end_badly(active)
+            finally:
+                with self._lock:
+                    self._active.pop(active.run_id, None)
+
+    def _carry_out(self, active: _Active) -> None:
+        """Drive one run from what is stored of it to its end."""
+        with open_store(self.home) as store:
+            with store.writing():
+                began = store.runs.begin(active.run_id, self.owner, time.time())
+            if not began:
+                self._append(store, active, RunStopped(time.time(), active.stopped_by))
+                return
+            settings = store.projects.settings()
+            run = store.runs.get(active.run_id, time.time(), settings.lease_seconds)
+            case = store.cases.get(run.case_id) if run else None
+            if run is None or case is None:
+                raise LookupError(f"run {active.run_id} or its case is not stored")
+            past = [event for _, event in store.runs.events(active.run_id)]
+            try:
+                events = self._events(active, case, run.plan, settings, past)
+                for event in events:
+                    self._take(store, active, event)
+            except ReviewError as error:
+                if isinstance(error, ConflictError):
+                    raise
+                self._append(store, active, RunFailed(time.time(), "reading", str(error)))
+
+    def _events(
+        self, active: _Active, case: Case, plan: Plan, settings: Settings, past: list[Event]
+    ) -> Iterator[Event]:
+        active.live.progress = ProgressMade(time.time(), "reading", "Loading the built-in engine")
+        roster = self._make_roster(plan.roster)
+        resources = Resources(
+            home=self.home,
+            settings=settings,
+            encoder=load_encoder(ENCODER_DIR),
+            classifier=load_classifier(self.home, plan.classifier),
+            now=time.time,
+        )
+        return review(case, plan, roster, resources, active.stop, past)
+
+    def _take(self, store: Store, active: _Active, event: Event) -> None:
+        """Store a durable event, or show a passing one."""
+        live = active.live
+        if event.kind == "turn_delta":
+            live.words[event.number] = live.words.get(event.number, "") + event.text
+        elif event.kind == "progress_made":
+            live.progress = event
+        else:
+            if event.kind == "run_stopped":
+                event = replace(event, by=active.stopped_by)
+            self._append(store, active, event)
+            if event.kind == "turn_finished":
+                live.words.pop(event.turn.number, None)
+
+    def _append(self, store: Store, active: _Active, event: Event) -> None:
+        with store.writing():
+            store.runs.append(active.run_id, self.owner, [event])
+
+    def _end_badly(self, active: _Active) -> None:
+        message = "An unexpected error ended the run; the server's log has the details."
+        with open_store(self.home) as store:
+            self._append(store, active, RunFailed(time.time(), "reading", message))
+
+    def _beat(self) -> None:
+        """Keep this process's leases fresh and hear of stops asked for elsewhere."""
+        with open_store(self.home) as store:
+            while True:
+                time.sleep(BEAT_SECONDS)
+                with self._lock:
+                    mine = dict(self._active)
+                if not mine:
+                    continue
+                try:
+                    asked = store.runs.beat(self.owner, time.time())
+                except Exception:
+                    LOGGER.exception("the heartbeat missed a beat")
+                    continue
+                for run_id in asked:
+                    if run_id in mine:
+                        mine[run_id].stop.set()
+
+
+def _roster(name: str) -> Roster:
+    return roster_named(name, load_encoder(ENCODER_DIR))

@@ -1,0 +1,1 @@
+"""What people's corrections teach: training sets, retraining, versions."""

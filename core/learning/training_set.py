@@ -1,0 +1,143 @@
+"""The corrections as something to learn from, and the hold-out that is never learned from.
+
+A row is the judge's text of a corrected run with the label people gave it (CEDA 3.4). `unclear` is
+never trained on. Rows of one case (same question and response) always lie on one side; a case
+keeps its side for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from core.errors import NotEnoughLabels
+from core.records import Label
+from core.store import Store
+from core.store.cases import fingerprint
+
+FEWEST_PER_LABEL = 8
+HELD_SHARE = 0.25
+LABELS: tuple[Label, ...] = ("hallucinated", "supported")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing to learn: a verdict text and its right label; `group` holds a case together."""
+
+    text: str
+    label: Label
+    group: str
+    correction_id: str
+    run_id: str
+    claim: str
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Rows to train on and rows held out, and what could not be used."""
+
+    train: tuple[Row, ...]
+    held: tuple[Row, ...]
+    unusable: int
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All usable rows."""
+        return (*self.train, *self.held)
+
+    def counts(self) -> dict[str, int]:
+        """How many usable corrections each label has."""
+        counted = Counter(row.label for row in self.rows)
+        return {label: counted[label] for label in LABELS}
+
+    def missing(self) -> dict[str, int]:
+        """How many more corrections each label needs before training may start."""
+        return {
+            label: FEWEST_PER_LABEL - count
+            for label, count in self.counts().items()
+            if count < FEWEST_PER_LABEL
+        }
+
+    def require_enough(self) -> None:
+        """Raise `NotEnoughLabels` when a label has too few corrections."""
+        missing = self.missing()
+        if missing:
+            words = " and ".join(f"{n} more {label}" for label, n in missing.items())
+            raise NotEnoughLabels(
+                f"Expected at least {FEWEST_PER_LABEL} corrections of each label, found "
+                f"{_words(self.counts())}; correct or confirm {words}.",
+                counts=self.counts(),
+            )
+
+
+def _words(counts: Mapping[str, int]) -> str:
+    return " and ".join(f"{count} {label}" for label, count in counts.items())
+
+
+def training_set(store: Store) -> TrainingSet:
+    """All usable corrections as the hold-out has them; cases without a side train."""
+    rows, unusable = _rows(store)
+    sides = store.versions.holdout()
+    train = tuple(row for row in rows if not sides.get(row.group, False))
+    held = tuple(row for row in rows if sides.get(row.group, False))
+    return TrainingSet(train, held, unusable)
+
+
+def grow_holdout(store: Store, now: float) -> TrainingSet:
+    """Give every new case its side by rule, then return the set.
+
+    Within each label a quarter of the cases is held out; new cases are taken in the order of
+    their digests, which nobody can choose. Cases that have a side keep it.
+    """
+    rows, _ = _rows(store)
+    with store.writing():
+        sides = store.versions.holdout()
+        store.versions.assign_holdout(new_sides(rows, sides), now)
+    return training_set(store)
+
+
+def new_sides(rows: Iterable[Row], sides: Mapping[str, bool]) -> dict[str, bool]:
+    """Sides for the groups that have none yet (True: held out)."""
+    label_of: dict[str, Label] = {row.group: row.label for row in rows}
+    assigned: dict[str, bool] = {}
+    for label in LABELS:
+        groups = [group for group, own in label_of.items() if own == label]
+        held = sum(1 for group in groups if sides.get(group, False))
+        fresh = sorted(group for group in groups if group not in sides)
+        wanted = round(HELD_SHARE * len(groups)) - held
+        for place, group in enumerate(fresh):
+            assigned[group] = place < wanted
+    return assigned
+
+
+def _rows(store: Store) -> tuple[list[Row], int]:
+    """A row for each corrected run's newest correction; how many had no text to learn from."""
+    rows: list[Row] = []
+    unusable = 0
+    for correction in store.corrections.newest_by_run():
+        case = store.cases.get(correction.case_id)
+        text = _judge_text(store, correction.run_id)
+        if correction.label == "unclear" or case is None or not text:
+            unusable += 1
+            continue
+        key = fingerprint(case.response, case.question)
+        rows.append(
+            Row(text, correction.label, key, correction.id, correction.run_id, case.response)
+        )
+    return rows, unusable
+
+
+def _judge_text(store: Store, run_id: str) -> str:
+    """The text the classifier read in that run; empty where the judge reached no verdict."""
+    for _, event in store.runs.events(run_id):
+        if event.kind == "judgement_reached":
+            return "" if event.judgement.label == "unclear" else event.judgement.text
+    return ""
+
+
+def digest_of(rows: Iterable[Row]) -> str:
+    """Names exactly which corrections a version was trained on."""
+    ids = "\n".join(sorted(row.correction_id for row in rows))
+    return hashlib.sha256(ids.encode()).hexdigest()

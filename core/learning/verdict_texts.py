@@ -1,0 +1,69 @@
+"""Judge's texts for labelled claims, by running the built-in pipeline over them as it is.
+
+Used for the seed head (trained once, over public sets) and for the seed texts that every
+retraining starts from. Source: CEDA 4.2 (debate summaries are the training instances).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.agents.rosters import roster_named
+from core.checking import Draft, first_project, store_case
+from core.concurrency import Stop
+from core.config import Settings
+from core.engine import Resources, review
+from core.intake.library import store_file
+from core.models.encoder import Embedder
+from core.progress import Progress
+from core.records import Judgement, Label, Plan
+from core.store import open_store
+from core.verdict.classifier import Classifier, Head
+
+
+@dataclass(frozen=True)
+class LabelledClaim:
+    """A claim over texts, with the label people gave it; `group` holds related rows together."""
+
+    claim: str
+    texts: tuple[str, ...]
+    label: Label
+    group: str
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """What the built-in judge made of a labelled claim."""
+
+    row: LabelledClaim
+    judgement: Judgement
+
+
+def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
+    """Each row with its judgement, in order; everything happens in a folder that goes away."""
+    roster = roster_named("builtin", encoder)
+    silent = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
+    settings = Settings()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        resources = Resources(home, settings, encoder, silent, lambda: 0.0)
+        with open_store(home) as store:
+            project = first_project(store, "seed", 0.0)
+            for row in rows:
+                ids = []
+                for number, text in enumerate(row.texts):
+                    name = f"source-{number + 1}.txt"
+                    data = text.encode()
+                    entry = store_file(store, home, project.id, name, data, "seed", 0.0, settings)
+                    ids.append(entry.id)
+                draft = Draft(row.claim, row.question, tuple(dict.fromkeys(ids)))
+                case = store_case(store, project, draft, "seed", 0.0)
+                progress = Progress()
+                for event in review(case, Plan(), roster, resources, Stop()):
+                    progress.add(event)
+                if progress.judgement is not None:
+                    yield JudgedClaim(row, progress.judgement)

@@ -1,0 +1,1 @@
+"""Models behind the agents: the sentence encoder, run without torch."""

@@ -1,0 +1,177 @@
+"""MiniLM sentence and token embeddings through onnxruntime: no torch at check time.
+
+The exported model lies in a folder with `encoder.onnx`, `tokenizer.json` and `encoder.json` (its
+card). The vocabulary is English: where more than a fifth of a text's tokens are unknown, its
+embedding says nothing and callers must use lexical features only (`Encoding.muted`).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from core.concurrency import Stop
+from core.errors import ConfigError
+
+Matrix = npt.NDArray[np.float32]
+
+MAX_TOKENS = 256
+TOKENS_PER_BATCH = 2048
+MUTED_ABOVE = 0.2
+UNKNOWN = "[UNK]"
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """A text's tokens: `[start, end)` in the text, and a row of unit length for each."""
+
+    offsets: tuple[tuple[int, int], ...]
+    vectors: Matrix
+    muted: bool
+
+
+class Embedder(Protocol):
+    """What retrieval and the classifier need of an encoder."""
+
+    @property
+    def id(self) -> str:
+        """Changes whenever the same text could get another vector."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Length of a vector."""
+        ...
+
+    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+        """(n, width) float32, rows of unit length; order as given."""
+        ...
+
+    def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """(n,) True where too many tokens are unknown for the vector to mean anything."""
+        ...
+
+    def tokens(self, text: str) -> TokenVectors:
+        """Contextual vectors of the text's tokens."""
+        ...
+
+
+class OnnxEncoder:
+    """An exported encoder; safe to use from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigError: the folder is missing or incomplete.
+        """
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        try:
+            card = json.loads((folder / "encoder.json").read_text())
+            self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            self._session: Any = onnxruntime.InferenceSession(
+                str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # the three loaders raise their own, undocumented kinds
+            raise ConfigError(
+                f"Expected the exported encoder in {folder}, found: {_first_line(error)}. "
+                "Run `make setup` to make it."
+            ) from error
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._tokenizer.no_padding()
+        self._unknown: int | None = self._tokenizer.token_to_id(UNKNOWN)
+        self.id: str = card["id"]
+        self.width: int = card["width"]
+
+    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+        """(n, width) float32, rows of unit length; mean of the token vectors, order as given."""
+        out = np.zeros((len(texts), self.width), dtype=np.float32)
+        encodings = self._tokenizer.encode_batch(list(texts))
+        for batch in _batches([len(item.ids) for item in encodings]):
+            if stop is not None:
+                stop.check()
+            hidden, mask = self._run([encodings[i].ids for i in batch])
+            out[batch] = (hidden * mask[..., None]).sum(axis=1)
+        return _unit(out)
+
+    def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """(n,) True where more than a fifth of the tokens are unknown."""
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return np.array([self._is_muted(item.ids) for item in encodings], dtype=bool)
+
+    def tokens(self, text: str) -> TokenVectors:
+        """Contextual vectors of the text's tokens, special tokens left out."""
+        item = self._tokenizer.encode(text)
+        hidden, _ = self._run([item.ids])
+        keep = [i for i, special in enumerate(item.special_tokens_mask) if not special]
+        return TokenVectors(
+            tuple(item.offsets[i] for i in keep),
+            _unit(hidden[0][keep]),
+            self._is_muted([item.ids[i] for i in keep]),
+        )
+
+    def _is_muted(self, ids: Sequence[int]) -> bool:
+        unknown = sum(1 for token in ids if token == self._unknown)
+        return bool(unknown > MUTED_ABOVE * max(1, len(ids)))
+
+    def _run(self, ids: Sequence[Sequence[int]]) -> tuple[Matrix, Matrix]:
+        """Hidden states (n, longest, width) and mask (n, longest) of one padded batch."""
+        longest = max(len(row) for row in ids)
+        tokens = np.zeros((len(ids), longest), dtype=np.int64)
+        mask = np.zeros((len(ids), longest), dtype=np.int64)
+        for number, row in enumerate(ids):
+            tokens[number, : len(row)] = row
+            mask[number, : len(row)] = 1
+        (hidden,) = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})
+        return hidden, mask.astype(np.float32)
+
+
+def _batches(lengths: Sequence[int]) -> Iterable[list[int]]:
+    """Row numbers in groups of similar length, each at most TOKENS_PER_BATCH when padded."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if batch and (len(batch) + 1) * lengths[number] > TOKENS_PER_BATCH:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def _unit(rows: Matrix) -> Matrix:
+    norms = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return np.asarray(rows / np.maximum(norms, 1e-12), dtype=np.float32)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
+
+
+_LOADING = threading.Lock()
+
+
+@lru_cache(maxsize=4)
+def _loaded(folder: Path) -> OnnxEncoder:
+    return OnnxEncoder(folder)
+
+
+def load_encoder(folder: Path) -> OnnxEncoder:
+    """The encoder in that folder, loaded once per process.
+
+    Raises:
+        ConfigError: it is missing or incomplete.
+    """
+    with _LOADING:
+        return _loaded(folder)

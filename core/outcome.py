@@ -1,0 +1,99 @@
+"""A run as one JSON object: what the command line prints and tables export."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.progress import Progress
+from core.records import Passage, Quote, Run, Turn
+
+
+def outcome(run: Run, progress: Progress) -> dict[str, Any]:
+    """The object of `python -m core check --json`.
+
+    Offsets of statements and spans count code points of the response, those of evidence and
+    quotes of the source's text. A run that did not finish has `label: null`.
+    """
+    verdict = progress.verdict if run.status == "finished" else None
+    labels = progress.judgement.statement_labels if progress.judgement else ()
+    return {
+        "run_id": run.id,
+        "status": run.status,
+        "label": verdict.label if verdict else None,
+        "cause": verdict.cause if verdict else None,
+        "cause_words": verdict.cause_words if verdict else _ending_words(progress),
+        "p_hallucinated": verdict.p_hallucinated if verdict else None,
+        "confidence": verdict.confidence if verdict else None,
+        "rationale": verdict.rationale if verdict else "",
+        "statements": [
+            {
+                "start": item.start,
+                "end": item.end,
+                "text": item.text,
+                "rewrite": item.rewrite,
+                "label": labels[index] if index < len(labels) else None,
+            }
+            for index, item in sorted(progress.statements.items())
+        ],
+        "spans": [
+            {
+                "start": span.start,
+                "end": span.end,
+                "text": span.text,
+                "p": span.p,
+                "category": span.category,
+                "source": span.source,
+                "instead": span.instead,
+            }
+            for span in progress.spans
+        ],
+        "evidence": [_passage(passage) for passage in progress.evidence.values()],
+        "turns": [_turn(turn) for turn in progress.turns],
+        "problems": [problem.message for problem in progress.problems],
+        "classifier": verdict.classifier if verdict else run.plan.classifier,
+        "roster": run.plan.roster,
+        "protocol": run.plan.protocol,
+        "seconds": round(max(0.0, (run.finished_at or run.started_at) - run.started_at), 3),
+        "cost": 0.0,
+    }
+
+
+def _ending_words(progress: Progress) -> str:
+    ending = progress.ending
+    return ending.message if ending is not None and ending.kind == "run_failed" else ""
+
+
+def _passage(passage: Passage) -> dict[str, Any]:
+    return {
+        "source": passage.source,
+        "page": passage.page,
+        "start": passage.start,
+        "end": passage.end,
+        "text": passage.text,
+        "score": round(passage.score, 5),
+        "similarity": None if passage.similarity is None else round(passage.similarity, 4),
+    }
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    return {
+        "debater": turn.debater,
+        "agent": turn.agent,
+        "round": turn.round,
+        "reply": turn.reply,
+        "stance": turn.stance,
+        "text": turn.text,
+        "quotes": [_quote(quote) for quote in turn.quotes],
+    }
+
+
+def _quote(quote: Quote) -> dict[str, Any]:
+    return {
+        "text": quote.text,
+        "status": quote.status,
+        "score": quote.score,
+        "source": quote.source,
+        "page": quote.page,
+        "start": quote.start,
+        "end": quote.end,
+    }

@@ -1,0 +1,79 @@
+"""Reads and indexes new library files in the background, so that a check finds them ready."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from core.concurrency import Stop
+from core.config import ENCODER_DIR
+from core.errors import InputError, ReviewError
+from core.evidence.index import ensure_index
+from core.intake.library import ensure_read
+from core.models.encoder import load_encoder
+from core.store import open_store
+
+LOGGER = logging.getLogger(__name__)
+
+
+class Prereading:
+    """One reader for the whole process; each file is queued once at a time."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prereading")
+        self._notes: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, source_id: str, name: str) -> None:
+        """Queue a file; one that is queued already is not queued again."""
+        with self._lock:
+            if source_id in self._notes:
+                return
+            self._notes[source_id] = "waiting"
+        self._pool.submit(self._read, source_id, name)
+
+    def note(self, source_id: str) -> str:
+        """What is being done with the file; empty when nothing is."""
+        with self._lock:
+            return self._notes.get(source_id, "")
+
+    def _read(self, source_id: str, name: str) -> None:
+        try:
+            with open_store(self._home) as store:
+                settings = store.projects.settings()
+                source, _, _ = ensure_read(
+                    store,
+                    self._home,
+                    source_id,
+                    name,
+                    settings,
+                    Stop(),
+                    lambda done, total, note: self._say(source_id, note, done, total),
+                    time.time,
+                )
+                encoder = load_encoder(ENCODER_DIR)
+                ensure_index(
+                    store,
+                    source,
+                    encoder,
+                    Stop(),
+                    lambda done, total: self._say(source_id, "indexing", done, total),
+                )
+        except InputError as error:
+            LOGGER.info("%s was refused: %s", name, error)  # the library entry says it too
+        except ReviewError as error:
+            LOGGER.warning("%s could not be prepared: %s", name, error)
+        except Exception:
+            LOGGER.exception("%s could not be prepared", name)
+        finally:
+            with self._lock:
+                self._notes.pop(source_id, None)
+
+    def _say(self, source_id: str, note: str, done: int, total: int) -> None:
+        share = f" {done} of {total}" if total else ""
+        with self._lock:
+            self._notes[source_id] = f"{note}{share}"

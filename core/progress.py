@@ -1,0 +1,111 @@
+"""What a run has come to so far: CEDA's state (3.2), folded from its events.
+
+The engine resumes from it and the pages draw it: live, after a reload, or a year later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from core.events import (
+    DocumentRead,
+    Event,
+    ImageDescribed,
+    ProblemMet,
+    RoleUsed,
+    SpanAdjudicated,
+)
+from core.records import (
+    Case,
+    Context,
+    Judgement,
+    Passage,
+    Plan,
+    Span,
+    Statement,
+    Turn,
+    Verdict,
+)
+
+
+@dataclass
+class Progress:
+    """The state of one run; `add` takes its events in order."""
+
+    case: Case | None = None
+    plan: Plan | None = None
+    roles: tuple[RoleUsed, ...] = ()
+    began_at: float = 0.0
+    documents: dict[str, DocumentRead] = field(default_factory=dict)
+    images: dict[str, ImageDescribed] = field(default_factory=dict)
+    statements: dict[int, Statement] = field(default_factory=dict)
+    passages: dict[int, tuple[Passage, ...]] = field(default_factory=dict)
+    context: Context | None = None
+    turns: list[Turn] = field(default_factory=list)
+    turn_seconds: dict[int, float] = field(default_factory=dict)
+    reached_consensus: bool = False
+    judgement: Judgement | None = None
+    verdict: Verdict | None = None
+    proposed: list[Span] = field(default_factory=list)
+    rulings: list[SpanAdjudicated] = field(default_factory=list)
+    problems: list[ProblemMet] = field(default_factory=list)
+    ending: Event | None = None
+
+    def add(self, event: Event) -> None:  # noqa: C901 - one arm for each kind of event
+        """Take one more event into account."""
+        match event.kind:
+            case "run_started":
+                self.case, self.plan, self.roles = event.case, event.plan, event.roles
+                self.began_at = event.at
+            case "document_read":
+                self.documents[event.source_id] = event
+            case "image_described":
+                self.images[event.source_id] = event
+            case "statement_found":
+                self.statements[event.statement.index] = event.statement
+            case "passages_found":
+                self.passages[event.statement] = event.passages
+            case "context_built":
+                self.context = event.context
+            case "turn_finished":
+                self.turns.append(event.turn)
+                self.turn_seconds[event.turn.number] = event.seconds
+            case "consensus_reached":
+                self.reached_consensus = True
+            case "judgement_reached":
+                self.judgement = event.judgement
+            case "label_predicted":
+                self.verdict = event.verdict
+            case "span_proposed":
+                self.proposed.append(event.span)
+            case "span_adjudicated":
+                self.rulings.append(event)
+            case "problem_met":
+                self.problems.append(event)
+            case "run_finished" | "run_failed" | "run_stopped":
+                self.ending = event
+            case "run_resumed":
+                self.ending = None
+
+    @property
+    def sources_read(self) -> frozenset[str]:
+        """Ids of the sources that need no more reading."""
+        return frozenset(self.documents) | frozenset(self.images)
+
+    @property
+    def unreadable_images(self) -> tuple[str, ...]:
+        """Names of images in which nothing could be read."""
+        names = [event.name for event in self.images.values() if not event.readable]
+        names += [p.source for p in self.problems if p.cause == "image_not_readable"]
+        return tuple(names)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The spans that were kept, in order of their place."""
+        kept = [ruling.span for ruling in self.rulings if ruling.kept]
+        return tuple(sorted(kept, key=lambda span: span.start))
+
+    @property
+    def evidence(self) -> dict[str, Passage]:
+        """All passages by id, in order of their statements."""
+        return {p.id: p for _, found in sorted(self.passages.items()) for p in found}

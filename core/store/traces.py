@@ -1,0 +1,121 @@
+"""A run as a file: it leaves here and plays on another machine. What comes in is not trusted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from core.errors import InputError
+from core.events import ENDINGS, Event, RunStopped
+from core.records import Case, Plan, Run
+from core.store.codec import event_from_json, from_plain, to_plain
+from core.store.database import Store
+
+FORMAT = "counterpoint-trace"
+VERSION = 1
+MOST_BYTES = 64 * 1024 * 1024
+MOST_EVENTS = 100_000
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """A trace file's content, checked."""
+
+    case: Case
+    plan: Plan
+    started_at: float
+    events: tuple[Event, ...]
+
+
+def export_trace(store: Store, run_id: str, now: float, lease: float) -> bytes:
+    """The run's case, plan and events as JSON.
+
+    Raises:
+        InputError: there is no such run.
+    """
+    run = store.runs.get(run_id, now, lease)
+    case = store.cases.get(run.case_id) if run else None
+    if run is None or case is None:
+        raise InputError("There is no such run here.")
+    rows = [
+        {"kind": event.kind, "payload": to_plain(event)} for _, event in store.runs.events(run_id)
+    ]
+    body = {
+        "format": FORMAT,
+        "version": VERSION,
+        "case": to_plain(case),
+        "plan": to_plain(run.plan),
+        "started_at": run.started_at,
+        "events": rows,
+    }
+    return msgspec.json.format(msgspec.json.encode(body), indent=1)
+
+
+def import_trace(store: Store, data: bytes, project_id: str, terms: list[str] | None = None) -> str:
+    """Store a trace file's run under a new id and return it; the same file gives the same run.
+
+    Raises:
+        InputError: the file is no trace, damaged, or too large; nothing was stored.
+    """
+    trace = _read(data)
+    digest = hashlib.sha256(data).hexdigest()
+    case_id, run_id = digest[:32], digest[32:]
+    if store.runs.get(run_id, 0.0, 0.0) is not None:
+        return run_id
+    case = replace(trace.case, id=case_id, project_id=project_id)
+    run = Run(
+        run_id, case_id, project_id, trace.plan, "queued", trace.started_at, origin="imported"
+    )
+    with store.writing():
+        store.cases.add(case, terms or [])
+        store.runs.add(run, "", 0.0)
+        store.runs.append(run_id, None, _closed(trace.events))
+    return run_id
+
+
+def _closed(events: Sequence[Event]) -> list[Event]:
+    """The events with an ending: a trace taken from a run under way counts as stopped."""
+    if events[-1].kind in ENDINGS:
+        return list(events)
+    return [*events, RunStopped(events[-1].at, "trace")]
+
+
+def _read(data: bytes) -> _Trace:
+    if len(data) > MOST_BYTES:
+        raise InputError(
+            f"Expected a trace of at most {MOST_BYTES // 2**20} MB, found {len(data) // 2**20} MB."
+        )
+    try:
+        body = msgspec.json.decode(data)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"Expected a trace file (JSON), found something else: {error}.") from error
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise InputError("Expected a trace that Counterpoint exported, found another JSON file.")
+    if body.get("version") != VERSION:
+        raise InputError(
+            f"Expected a trace of version {VERSION}, found {body.get('version')!r}; "
+            "open it with the Counterpoint that wrote it."
+        )
+    return _Trace(
+        from_plain(Case, body.get("case")),
+        from_plain(Plan, body.get("plan")),
+        from_plain(float, body.get("started_at")),
+        _events(body.get("events")),
+    )
+
+
+def _events(rows: object) -> tuple[Event, ...]:
+    if not isinstance(rows, list) or not 0 < len(rows) <= MOST_EVENTS:
+        raise InputError(f"Expected a list of 1 to {MOST_EVENTS} events in the trace.")
+    events: list[Event] = []
+    for row in rows:
+        if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
+            raise InputError("Expected every event of the trace to name its kind.")
+        payload = msgspec.json.encode(row.get("payload")).decode()
+        events.append(event_from_json(row["kind"], payload))
+    if events[0].kind != "run_started":
+        raise InputError("Expected a trace that begins with a run's start, found another order.")
+    return tuple(events)

@@ -1,0 +1,9 @@
+"""History: every run, found by words, label, status, or whether people corrected it."""
+
+from components.frame import page_title
+from components.history import draw_filters, draw_page, draw_trace_import
+
+page_title("History", "Every check of this project, newest first.")
+wanted = draw_filters()
+draw_page(wanted)
+draw_trace_import()

@@ -1,0 +1,56 @@
+"""New check: a text, what it should rest on, one button."""
+
+import streamlit as st
+
+from components.frame import page_title
+from components.inputs import draw_sources, draw_uploader
+from components.new_check import (
+    draw_plan,
+    draw_prepared,
+    draw_seen_before,
+    expected_words,
+    library_choice,
+    start_check,
+)
+from core.agents.rosters import ROSTER_WORDS
+
+page_title("New check", f":material/offline_bolt: {ROSTER_WORDS['builtin']}")
+
+left, right = st.columns([3, 2], gap="large")
+with left:
+    response = st.text_area(
+        "What should be checked",
+        key="new.response",
+        height=150,
+        placeholder="Paste a claim, an answer, or a whole response of a language model.",
+        persist_state="session",
+    )
+    question = st.text_input(
+        "The question it answers, if there was one", key="new.question", persist_state="session"
+    )
+    draw_seen_before(response or "", question or "")
+with right:
+    uploaded = draw_uploader("new.upload", "What it should rest on: documents and images")
+    chosen = library_choice("new.library")
+    sources = list(dict.fromkeys([*uploaded, *chosen]))
+    draw_sources(sources)
+with st.expander("Role, instruction and debate", icon=":material/tune:"):
+    plan, role, instruction = draw_plan("new")
+with st.container(horizontal=True, vertical_alignment="center"):
+    st.button(
+        "Check",
+        key="new.check",
+        type="primary",
+        icon=":material/gavel:",
+        shortcut="Ctrl+Enter",
+        on_click=start_check,
+        args=(tuple(sources), plan, role, instruction),
+    )
+    st.caption(expected_words(sources))
+problem = st.session_state.pop("new.problem", "")
+if problem:
+    st.error(problem, icon=":material/error:")
+draw_prepared()
+started = st.session_state.pop("new.started", "")
+if started:
+    st.switch_page("pages/check/run.py", query_params={"run": started})

@@ -1,0 +1,34 @@
+"""One run: live while it goes on, its verdict and everything behind it afterwards."""
+
+import streamlit as st
+
+from components.again import draw_again
+from components.frame import page_title
+from components.live import follow
+from components.replay import draw_replay
+from components.report_buttons import draw_downloads
+from components.run_view import draw_header, draw_run, load_run
+
+run_id = st.query_params.get("run", "")
+loaded = load_run(run_id) if run_id else None
+if loaded is None:
+    page_title("Run")
+    st.info(
+        "There is no run at this link here. Runs are listed under History; a trace file can be "
+        "opened there too."
+    )
+    st.page_link("pages/check/history.py", label="History", icon=":material/history:")
+    st.stop()
+
+run, case, progress, corrections = loaded
+if st.query_params.get("replay"):
+    draw_replay(run, case)
+    st.stop()
+page_title("Run")
+draw_header(run)
+if run.status in ("queued", "running"):
+    follow(run.id)
+else:
+    draw_run(run, case, progress, corrections)
+    draw_again(run, case)
+    draw_downloads(run, case, progress, corrections)

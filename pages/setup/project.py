@@ -1,0 +1,9 @@
+"""Project: its name and defaults, the people in it and their roles."""
+
+from components.frame import page_title
+from components.project import draw_choice, draw_members, draw_record
+
+page_title("Project", "People, defaults, library and cases that belong together.")
+draw_choice()
+draw_record()
+draw_members()

@@ -1,0 +1,47 @@
+"""No test reaches the network or another test's state."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config import HOME_VARIABLE
+from core.store import Store, open_store
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any connection that leaves this machine fails at once."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in LOCAL:
+            raise AssertionError(f"a test tried to connect to {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody writes into the home of whoever runs the tests."""
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty home."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    """An empty store in memory."""
+    with open_store(None) as opened:
+        yield opened

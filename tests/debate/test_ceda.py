@@ -1,0 +1,161 @@
+"""CEDA's debate: turns in order, consensus over two turns, N turns at most, resumable."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.concurrency import Stop
+from core.debate.ceda import reached_consensus, run_debate
+from core.errors import ModelError, ReplyError, Stopped
+from core.events import Event
+from core.records import Context, Share, Turn
+from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view, ticking
+
+CLAIM = "Is the top line shorter than the bottom line?"
+FACT = make_passage("The two lines are of equal length.", number=1)
+OTHER = make_passage("The arrows only seem to change it.", number=2, source="b.txt")
+VIEW = make_view(make_case(CLAIM), [FACT, OTHER])
+CONTEXT = Context((Share("D", (FACT.id,)), Share("E", (OTHER.id,))), (FACT.id, OTHER.id), "")
+
+
+def debate(
+    one: list[Line | ModelError], other: list[Line | ModelError], **options: object
+) -> tuple[list[Event], ScriptedDebater, ScriptedDebater]:
+    first, second = ScriptedDebater("One", one), ScriptedDebater("Two", other)
+    values: dict[str, object] = {"max_turns": 5, "stop": Stop(), "now": ticking()} | options
+    events = list(
+        run_debate(VIEW, CONTEXT, {"D": first, "E": second}, **values)  # type: ignore[arg-type]
+    )
+    return events, first, second
+
+
+def kinds(events: list[Event]) -> list[str]:
+    return [event.kind for event in events if event.kind != "turn_delta"]
+
+
+def turns(events: list[Event]) -> list[Turn]:
+    return [event.turn for event in events if event.kind == "turn_finished"]
+
+
+def test_the_papers_illusion_both_agree_and_the_claim_is_false() -> None:
+    """CEDA A.3, example 2: two replies "agree", both saying that the statement does not hold."""
+    events, _, _ = debate(
+        [("agree", "hallucinated", "AGREE. The lines are identical, so it is not shorter.")],
+        [("agree", "hallucinated", "AGREE. Measurement confirms that the lengths are equal.")],
+    )
+    assert kinds(events) == ["turn_started", "turn_finished"] * 2 + ["consensus_reached"]
+    consensus = events[-1]
+    assert consensus.kind == "consensus_reached"
+    assert (consensus.stance, consensus.turns) == ("hallucinated", 2)
+
+
+def test_agreeing_words_with_opposite_stances_are_no_consensus() -> None:
+    events, _, _ = debate(
+        [("agree", "supported", "AGREE.")] * 3, [("agree", "hallucinated", "AGREE.")] * 2
+    )
+    assert "consensus_reached" not in kinds(events)
+    assert len(turns(events)) == 5
+
+
+def test_one_agreement_is_not_enough() -> None:
+    events, _, _ = debate(
+        [("deny", "hallucinated", "DENY."), ("agree", "hallucinated", "AGREE.")],
+        [("agree", "hallucinated", "AGREE.")],
+    )
+    assert [t.debater for t in turns(events)] == ["D", "E", "D"]
+    assert [t.round for t in turns(events)] == [1, 1, 2]
+    assert kinds(events)[-1] == "consensus_reached"
+
+
+def test_disagreement_ends_after_n_turns() -> None:
+    lines: list[Line | ModelError] = [("deny", "supported", "DENY.")] * 5
+    events, _, _ = debate(lines, list(lines), max_turns=4)
+    assert len(turns(events)) == 4
+    assert kinds(events)[-1] == "turn_finished"
+
+
+def test_one_turn_is_a_plain_reading() -> None:
+    events, _, second = debate([("agree", "supported", "AGREE.")], [], max_turns=1)
+    assert len(turns(events)) == 1
+    assert second.views == []
+
+
+def test_debaters_see_their_share_and_the_last_message() -> None:
+    events, first, second = debate(
+        [("deny", "hallucinated", "DENY. Equal."), ("agree", "hallucinated", "AGREE.")],
+        [("agree", "hallucinated", "AGREE. Quite.")],
+    )
+    assert first.views[0].last_message == CLAIM
+    assert first.views[0].share == {FACT.id}
+    assert second.views[0].last_message == "DENY. Equal."
+    assert second.views[0].share == {OTHER.id}
+    assert [t.text for t in first.views[1].turns] == ["DENY. Equal.", "AGREE. Quite."]
+    assert len(turns(events)) == 3
+
+
+def test_words_arrive_as_they_are_spoken_and_make_up_the_turn() -> None:
+    events, _, _ = debate([("agree", "supported", "AGREE. It is so.")], [], max_turns=1)
+    deltas = [event.text for event in events if event.kind == "turn_delta"]
+    assert len(deltas) == 2
+    assert "".join(deltas) == "AGREE. It is so."
+
+
+def test_a_forged_quote_is_found_out() -> None:
+    events, _, _ = debate(
+        [("deny", "hallucinated", "DENY. “of equal length” and “of unequal length”.")],
+        [],
+        max_turns=1,
+    )
+    assert [q.status for q in turns(events)[0].quotes] == ["verified", "fuzzy"]
+    events, _, _ = debate(
+        [("deny", "hallucinated", "DENY. “the moon is made of cheese”.")], [], max_turns=1
+    )
+    assert [q.status for q in turns(events)[0].quotes] == ["not_found"]
+
+
+@pytest.mark.parametrize("error", [ModelError("no answer"), ReplyError("mumbled", reply="mm")])
+def test_a_failing_debater_ends_the_debate_with_what_was_said(error: ModelError) -> None:
+    events, _, _ = debate([("agree", "supported", "AGREE.")], [error])
+    assert kinds(events) == ["turn_started", "turn_finished", "turn_started", "problem_met"]
+
+
+def test_a_resumed_debate_does_not_repeat_what_was_said() -> None:
+    whole, _, _ = debate(
+        [("deny", "hallucinated", "DENY."), ("agree", "hallucinated", "AGREE.")],
+        [("agree", "hallucinated", "AGREE.")],
+    )
+    rest, first, second = debate(
+        [("agree", "hallucinated", "AGREE.")], [], past=tuple(turns(whole)[:2])
+    )
+    assert kinds(rest) == ["turn_started", "turn_finished", "consensus_reached"]
+    assert turns(rest)[0].number == 3
+    assert (len(first.views), len(second.views)) == (1, 0)
+
+
+def test_a_debate_that_was_over_stays_over() -> None:
+    whole, _, _ = debate([("agree", "supported", "A.")], [("agree", "supported", "A.")])
+    rest, _, _ = debate([], [], past=tuple(turns(whole)))
+    assert rest == []
+
+
+def test_stop_ends_it_within_a_turn() -> None:
+    stop = Stop()
+    events = run_debate(
+        VIEW,
+        CONTEXT,
+        {"D": ScriptedDebater("One", [("agree", "supported", "AGREE. " * 50)])},
+        max_turns=5,
+        stop=stop,
+        now=ticking(),
+    )
+    assert next(events).kind == "turn_started"
+    assert next(events).kind == "turn_delta"
+    stop.set()
+    with pytest.raises(Stopped):
+        list(events)
+
+
+def test_consensus_needs_two_debaters() -> None:
+    one = Turn("D", "One", 1, 1, "agree", "supported", "A.")
+    assert not reached_consensus([one])
+    assert not reached_consensus([one, one])

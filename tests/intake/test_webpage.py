@@ -1,0 +1,142 @@
+"""A page is read as a person sees it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.intake.webpage import decoded_page, read_html
+from core.records import Source
+from tests.intake.builders import request
+
+
+def read(page: str | bytes) -> Source:
+    data = page.encode() if isinstance(page, str) else page
+    return read_html(request("a.html", data, "html"))
+
+
+def test_blocks_become_lines_and_inline_elements_do_not() -> None:
+    page = (
+        "<h1>Big &amp; <i>bold</i></h1><p>One <b>two</b>\n  three<br>four</p><div>five<p>six</div>"
+    )
+    assert read(page).text == "Big & bold\n\nOne two three\nfour\n\nfive\n\nsix"
+
+
+def test_what_is_not_shown_is_not_read() -> None:
+    page = (
+        "<title>Title</title><style>p{}</style><nav>Home</nav><div role='navigation'>Menu</div>"
+        "<p>Shown.</p><script>alert(1)</script><noscript>off</noscript><template>t</template>"
+        "<p hidden>no</p><p style='display: none'>no</p><span style='visibility:hidden'>no</span>"
+        "<!-- no --><select><option>no</select><button>no</button><footer>© 2023</footer>"
+    )
+    assert read(page).text == "Title\n\nShown."
+
+
+def test_a_page_of_nothing_but_menus_is_read_all_the_same() -> None:
+    assert read("<nav><a>Home</a> <a>News</a></nav>").text == "Home News"
+
+
+def test_the_title_is_not_said_twice() -> None:
+    assert read("<title>Report</title><h1>Report 2023</h1>").text == "Report 2023"
+
+
+def test_preformatted_text_keeps_its_blanks() -> None:
+    assert read("<pre>a\n  b\tc\n\nd</pre><p> x \n y").text == "a\n  b\tc\n\nd\n\nx y"
+
+
+def test_no_break_spaces_and_marks_stay_as_they_are() -> None:
+    assert (
+        read("<p>10\u00a0%&nbsp;of cafe\u0301 \U0001f600").text
+        == "10\u00a0%\u00a0of cafe\u0301 \U0001f600"
+    )
+
+
+def test_tables_become_rows_with_their_names() -> None:
+    page = (
+        "<table><caption>Visitors</caption><thead><tr><th>Region<th>2022<th>2023</thead>"
+        "<tr><td>North<td>400<td>412<tr><td>South<td>280<td>287</table>"
+    )
+    assert read(page).text == (
+        "Visitors\n\nRegion: North; 2022: 400; 2023: 412\n\nRegion: South; 2022: 280; 2023: 287"
+    )
+
+
+def test_cells_that_span_others_count_for_each_of_them() -> None:
+    page = (
+        "<table><tr><th rowspan=2>Region<th colspan=2>Visitors<tr><th>2022<th>2023"
+        "<tr><td rowspan=2>North<td>1<td>2<tr><td>3<td>4</table>"
+    )
+    assert read(page).text == (
+        "Region: North; Visitors 2022: 1; Visitors 2023: 2\n\n"
+        "Region: North; Visitors 2022: 3; Visitors 2023: 4"
+    )
+
+
+def test_tables_that_lay_out_the_page_are_blocks() -> None:
+    page = "<table><tr><td>Left<td><table><tr><td>a<td>b<tr><td>1<td>2</table></table>"
+    assert read(page).text == "Left\n\na: 1; b: 2"
+    assert read("<table role=presentation><tr><td>One<td>Two</table>").text == "One\n\nTwo"
+    assert read("<table><tr><td>One<tr><td>Two</table>").text == "One\n\nTwo"
+
+
+@pytest.mark.parametrize("span", ["0", "-1", "x", "99999999999", "1000000", ""])
+def test_absurd_spans_do_no_harm(span: str) -> None:
+    text = read(f"<table><tr><td colspan='{span}' rowspan='{span}'>a<td>b</table>").text
+    assert text == "a; b"
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>unclosed <b>bold <p>next <i>", "unclosed bold\n\nnext"),
+        ("</div></p>loose", "loose"),
+        ("<p>a<table><tr><td>x<td>y", "a\n\nx; y"),
+        ("<<p>>a&lt;b &notanentity; &#0;", "<\n\n>a<b ¬anentity; \ufffd"),
+        ("<div>" * 3000 + "deep", "deep"),
+    ],
+)
+def test_malformed_pages_are_read(page: str, text: str) -> None:
+    assert read(page).text == text
+
+
+def test_a_page_without_text_says_so() -> None:
+    source = read("<html><body><script>draw()</script></body></html>")
+    assert source.text == ""
+    assert source.notes[0].startswith("There is no text to be seen in this page")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("<meta charset='gb2312'>中文".encode("gb18030"), "中文"),
+        ("<meta charset=iso-8859-1>caf\xe9 “q”".encode("cp1252"), "café “q”"),
+        (
+            "<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'>Мир".encode(
+                "cp1251"
+            ),
+            "Мир",
+        ),
+        ("<p>Grüße".encode(), "Grüße"),
+        ("<p>Grüße".encode("cp1252"), "Grüße"),
+        ("<meta charset='no-such-thing'><p>Grüße".encode(), "Grüße"),
+        ("<meta charset='rot13'><p>Grüße".encode(), "Grüße"),
+        ("<p>Grüße".encode("utf-16"), "Grüße"),
+        (b"\xef\xbb\xbf<meta charset=latin1><p>Gr\xc3\xbc\xc3\x9fe", "Grüße"),
+    ],
+)
+def test_declared_encodings_are_respected(data: bytes, text: str) -> None:
+    source = read(data)
+    assert (source.text, source.notes) == (text, ())
+
+
+def test_bytes_that_fit_no_encoding_are_shown_and_said() -> None:
+    text, remark = decoded_page(b"<meta charset=utf-8><p>a\xffb")
+    assert text.endswith("a\ufffdb")
+    assert "do not fit the page's encoding (utf-8)" in remark
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1), max_size=6))
+def test_escaped_words_come_back(words: list[str]) -> None:
+    page = "".join(f"<p>{word.replace('&', '&amp;').replace('<', '&lt;')}</p>" for word in words)
+    assert read(f"<body>{page}").text == "\n\n".join(words)

@@ -1,0 +1,87 @@
+"""Opening: many at once, newer databases, foreign files."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from core.errors import ConfigError
+from core.records import Project
+from core.store import open_store
+from core.store.database import DATABASE
+
+OPEN = """
+import sys; from pathlib import Path
+from core.store import open_store
+open_store(Path(sys.argv[1])).close()
+"""
+
+
+def test_a_new_home_is_made_and_opens_again(home: Path) -> None:
+    with open_store(home) as store:
+        store.projects.save(Project("p", "Ours", 1.0))
+    with open_store(home) as store:
+        assert store.projects.get("p") == Project("p", "Ours", 1.0)
+
+
+def test_many_processes_may_open_a_new_home_at_once(home: Path) -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", OPEN, str(home)], stderr=subprocess.PIPE)
+        for _ in range(6)
+    ]
+    results = [process.communicate(timeout=60)[1].decode() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 6, results
+
+
+def test_a_newer_database_is_refused_untouched(home: Path) -> None:
+    open_store(home).close()
+    with sqlite3.connect(home / DATABASE) as connection:
+        connection.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
+            "VALUES ('counterpoint', 'm999_from_the_future', 'x')"
+        )
+    connection.close()
+    before = (home / DATABASE).read_bytes()
+    with pytest.raises(ConfigError, match=r"newer version .*m999_from_the_future.* untouched"):
+        open_store(home)
+    assert (home / DATABASE).read_bytes() == before
+
+
+def test_another_file_in_its_place_is_named(home: Path) -> None:
+    home.mkdir()
+    (home / DATABASE).write_text("this is no database, but long enough to be looked at" * 20)
+    with pytest.raises(ConfigError, match="found another file"):
+        open_store(home)
+
+
+def test_a_home_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="Choose another with --home"):
+        open_store(tmp_path / "file" / "home")
+
+
+def test_read_then_write_from_many_threads_loses_nothing(home: Path) -> None:
+    with open_store(home) as store:
+        store.projects.save_note("count", "0")
+
+    def add_one(_: int) -> None:
+        with open_store(home) as mine, mine.writing():
+            mine.projects.save_note("count", str(int(mine.projects.note("count")) + 1))
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(add_one, range(100)))
+    with open_store(home) as store:
+        assert store.projects.note("count") == "100"
+
+
+def test_a_failed_transaction_leaves_nothing_behind(home: Path) -> None:
+    with open_store(home) as store:
+        with pytest.raises(RuntimeError), store.writing():
+            store.projects.save(Project("p", "Ours", 1.0))
+            raise RuntimeError("power cut")
+        assert store.projects.all() == []

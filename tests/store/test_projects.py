@@ -1,0 +1,57 @@
+"""People, roles and settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.config import SETTINGS, Settings
+from core.errors import ConfigError, ConflictError, InputError, NotAllowed
+from core.records import Member, Project
+from core.store import Store
+
+
+def test_settings_have_defaults_and_bounds(store: Store) -> None:
+    assert store.projects.settings() == Settings()
+    store.projects.save_setting("passages", 7)
+    assert store.projects.settings().passages == 7
+    with pytest.raises(ConfigError, match="expected 1 to 30 passages, found 0"):
+        store.projects.save_setting("passages", 0)
+    with pytest.raises(ConfigError, match="no setting called “colour”"):
+        store.projects.save_setting("colour", 1)
+    assert store.projects.settings().passages == 7
+
+
+def test_every_setting_is_described() -> None:
+    assert set(SETTINGS) == set(Settings().as_dict())
+    for name, about in SETTINGS.items():
+        assert about.low <= Settings().as_dict()[name] <= about.high, name
+
+
+def test_notes_are_not_settings(store: Store) -> None:
+    store.projects.save_note("person", "Mira")
+    assert store.projects.note("person") == "Mira"
+    assert store.projects.note("other") == ""
+    assert store.projects.settings() == Settings()
+
+
+def test_a_project_needs_a_name_of_its_own(store: Store) -> None:
+    store.projects.save(Project("a", "Ours", 1.0))
+    with pytest.raises(InputError, match="Expected a name"):
+        store.projects.save(Project("b", "  ", 1.0))
+    with pytest.raises(ConflictError, match="called “Ours” already"):
+        store.projects.save(Project("b", "Ours", 2.0))
+    store.projects.save(Project("a", "Ours", 1.0, description="new words"))
+    assert [p.description for p in store.projects.all()] == ["new words"]
+
+
+def test_roles_rank_and_are_enforced(store: Store) -> None:
+    store.projects.save(Project("a", "Ours", 1.0))
+    store.projects.set_member(Member("a", "Mira", "annotator", 1.0))
+    store.projects.require("a", "Mira", "annotator", "correct")
+    with pytest.raises(NotAllowed, match="To retrain takes the role lead; Mira has annotator"):
+        store.projects.require("a", "Mira", "lead", "retrain")
+    with pytest.raises(NotAllowed, match="nobody has none"):
+        store.projects.require("a", "", "annotator", "correct")
+    store.projects.set_member(Member("a", "Mira", "admin", 2.0))
+    store.projects.require("a", "Mira", "lead", "retrain")
+    assert store.projects.members("a") == [Member("a", "Mira", "admin", 1.0)]
