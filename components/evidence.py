@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,8 +10,9 @@ import streamlit as st
 
 from components import state
 from components.highlight import Mark, marked_text
+from components.markup import element, joined
 from components.show import show
-from components.words import clipped, escaped
+from components.words import LABEL_SIGNS, clipped, escaped
 from core.errors import InputError
 from core.intake.library import file_bytes
 from core.intake.pictures import boxes_of, page_picture, quote_boxes
@@ -38,41 +40,51 @@ def place_words(place: Place | Passage) -> str:
 
 def draw_evidence(progress: Progress, key: str) -> None:
     """Each statement's passages, those quoted in the debate first; a click shows the source."""
-    quoted = _quoted(progress)
-    several = len(progress.statements) > 1
+    quoted = {(q.source_id, q.start) for turn in progress.turns for q in turn.quotes}
+    labels = progress.judgement.statement_labels if progress.judgement else ()
+    several = len(progress.passages) > 1
     for index, passages in sorted(progress.passages.items()):
-        statement = progress.statements[index]
-        if several:
-            st.markdown(f"**{index + 1}.** {escaped(clipped(statement.text, 160))}")
-        if not passages:
-            st.caption("No passage was found for this.")
-        ordered = sorted(passages, key=lambda p: (p.source_id, p.start) not in quoted)
-        for passage in ordered:
-            _draw_passage(passage, f"{key}.{index}", (passage.source_id, passage.start) in quoted)
-
-
-def _quoted(progress: Progress) -> set[tuple[str, int | None]]:
-    return {(q.source_id, q.start) for turn in progress.turns for q in turn.quotes}
+        label = labels[index] if index < len(labels) else "unclear"
+        words = escaped(clipped(progress.statements[index].text, 140))
+        with (
+            st.expander(
+                f"{LABEL_SIGNS[label]} {index + 1}. {words}", expanded=label == "hallucinated"
+            )
+            if several
+            else contextlib.nullcontext()
+        ):
+            if not passages:
+                st.caption("No passage was found for this.")
+            for passage in sorted(passages, key=lambda p: (p.source_id, p.start) not in quoted):
+                is_quoted = (passage.source_id, passage.start) in quoted
+                _draw_passage(passage, f"{key}.{index}", is_quoted)
 
 
 def _draw_passage(passage: Passage, key: str, is_quoted: bool) -> None:
+    like = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
     with st.container(border=True, key=f"{key}.{passage.id}"):
-        show(marked_text(passage.text, []))
-        left, right = st.columns([3, 2], vertical_alignment="center")
+        left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:
-            like = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
-            st.caption(f"{'Quoted in the debate' if is_quoted else 'Found'}{like}")
+            words = element("div", passage.text, class_="cp-passage", dir="auto")
+            found = "quoted in the debate" if is_quoted else "found"
+            show(joined([words, element("div", f"{found}{like}", class_="cp-quiet")]))
         with right:
-            place = Place(
-                passage.source_id, passage.source, passage.page, passage.start, passage.end
+            draw_place_button(
+                Place(passage.source_id, passage.source, passage.page, passage.start, passage.end),
+                f"{key}.{passage.id}.show",
             )
-            if st.button(
-                place_words(passage),
-                key=f"{key}.{passage.id}.show",
-                icon=":material/find_in_page:",
-                help="Show this passage in its source",
-            ):
-                show_source(place)
+
+
+def draw_place_button(place: Place, key: str) -> None:
+    """A button that shows the place in its source."""
+    if st.button(
+        place_words(place),
+        key=key,
+        icon=":material/find_in_page:",
+        help="Show it in its source",
+        wrap=True,
+    ):
+        show_source(place)
 
 
 @st.dialog("Source", width="large")
@@ -85,9 +97,11 @@ def show_source(place: Place) -> None:
         st.info("This source was deleted from the library; the passage itself is kept in the run.")
         return
     picture = source_picture(place, source)
-    if picture is not None:
-        st.image(picture, width="stretch", alt=f"{place_words(place)} with the passage boxed")
-    if picture is None or source.kind != "image":
+    if picture is None:
+        draw_around(source, place)
+        return
+    st.image(picture, width="stretch", alt=f"{place_words(place)} with the passage boxed")
+    with st.expander("As text"):
         draw_around(source, place)
 
 
@@ -139,10 +153,4 @@ def draw_places(places: Sequence[Place], key: str) -> None:
     """Buttons side by side, one a place."""
     with st.container(horizontal=True, key=f"{key}.places"):
         for number, place in enumerate(places):
-            if st.button(
-                place_words(place),
-                key=f"{key}.place.{number}",
-                icon=":material/find_in_page:",
-                help="Show it in its source",
-            ):
-                show_source(place)
+            draw_place_button(place, f"{key}.place.{number}")

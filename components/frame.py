@@ -11,13 +11,14 @@ import streamlit as st
 from components import state
 from core.errors import ReviewError
 
-STYLES = Path(__file__).parent / "assets" / "app.css"
+ASSETS = Path(__file__).parent / "assets"
 
 
 @contextlib.contextmanager
 def frame() -> Iterator[None]:
     """Draw the styles and the sidebar's foot, run the page, show what a person can mend."""
-    st.html(STYLES)
+    st.html(ASSETS / "app.css")
+    st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.png")
     try:
         with state.open_store() as store:
             project, person = state.project(store), state.person(store)

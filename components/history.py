@@ -86,9 +86,7 @@ def draw_page(wanted: RunFilter) -> None:
         height="content",
         column_config={
             "Claim": st.column_config.TextColumn(width="large"),
-            "p": st.column_config.NumberColumn(
-                "p", format="%.2f", help="probability of being hallucinated"
-            ),
+            "p": st.column_config.TextColumn("p", help="probability of being hallucinated"),
         },
     )
     pages = -(-total // PAGE_SIZE)
@@ -106,7 +104,7 @@ def _cells(row: RunRow) -> dict[str, Any]:
         "When": when(run.started_at),
         "Claim": clipped(row.response, 200),
         "Verdict": label,
-        "p": run.p_hallucinated,
+        "p": "" if run.p_hallucinated is None else f"{run.p_hallucinated:.2f}",
         "People say": LABEL_WORDS[row.corrected_label] if row.corrected_label else "",
         "Status": STATUS_WORDS[run.status] + (" (imported)" if run.origin == "imported" else ""),
     }
@@ -131,8 +129,8 @@ def draw_trace_import() -> None:
             query_params={"run": run_id},
         )
         st.page_link(
-            "pages/check/run.py",
+            "pages/check/replay.py",
             label="Play it",
             icon=":material/play_circle:",
-            query_params={"run": run_id, "replay": "1"},
+            query_params={"run": run_id},
         )

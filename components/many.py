@@ -148,7 +148,6 @@ def _draw_results(
         height=420,
         column_config={
             "Claim": st.column_config.TextColumn(width="large"),
-            "p": st.column_config.NumberColumn("p", format="%.2f"),
         },
     )
     with st.container(horizontal=True):
@@ -193,6 +192,6 @@ def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:
         "Claim": clipped(row.claim, 200),
         "Sources": "; ".join(row.sources),
         "Verdict": label,
-        "p": run.p_hallucinated if run else None,
+        "p": f"{run.p_hallucinated:.2f}" if run and run.p_hallucinated is not None else "",
         "Status": row.problem or (STATUS_WORDS[run.status] if run else "not checked"),
     }

@@ -51,10 +51,10 @@ def draw_downloads(
             on_click="ignore",
         )
         st.page_link(
-            "pages/check/run.py",
+            "pages/check/replay.py",
             label="Replay the debate",
             icon=":material/play_circle:",
-            query_params={"run": run.id, "replay": "1"},
+            query_params={"run": run.id},
         )
 
 

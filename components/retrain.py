@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import streamlit as st
 
 from components import state
-from components.charts import confusion_figure, shift_figure
-from components.words import LABEL_WORDS, clipped, escaped, percent, seconds, when
+from components.words import LABEL_WORDS, escaped, seconds
 from core.errors import ReviewError
 from core.learning.retrain import (
     TRAINING_LEASE_SECONDS,
-    activate,
     cancel_training,
-    is_worse,
     start_training,
 )
 from core.learning.training_set import FEWEST_PER_LABEL, training_set
-from core.store.versions import SEED_VERSION, Training, Version
+from core.store.versions import Training
 
 POLL_SECONDS = 0.5
-RATES = {
-    "accuracy": "Accuracy",
-    "balanced_accuracy": "Balanced accuracy",
-    "f1": "F1 (hallucinated)",
-    "brier": "Brier score (lower is better)",
-}
 
 
 def draw_material() -> None:
@@ -136,117 +126,3 @@ def _draw_ended(training: Training) -> None:
         st.info(training.message or "The last training was cancelled.")
     elif training.status == "interrupted":
         st.warning("The last training's process went away; the active version stays as it is.")
-
-
-def draw_versions() -> None:
-    """Every version with how it did before and after on the same hold-out."""
-    with state.open_store() as store:
-        versions = store.versions.all()
-        active = store.versions.active()
-        activations = store.versions.activations()
-        worse = {version.id: is_worse(store, version.id) for version in versions}
-    st.subheader("Versions", anchor=False)
-    problem = st.session_state.pop("retrain.activate.problem", "")
-    if problem:
-        st.error(problem)
-    for version in versions:
-        _draw_version(version, version.id == active, worse[version.id])
-    with st.container(border=True):
-        mark = " · **active**" if active == SEED_VERSION else ""
-        st.markdown(f"**{SEED_VERSION}**{mark}  \nShips with Counterpoint; never changes.")
-        if active != SEED_VERSION:
-            _activation(SEED_VERSION, "Roll back to this", needs_reason=False)
-    if activations:
-        with st.expander("Who activated what"):
-            for item in activations:
-                reason = f": {escaped(item.reason)}" if item.reason else ""
-                st.markdown(
-                    f"{when(item.at)} · {escaped(item.by)} · {escaped(item.version_id)}{reason}"
-                )
-
-
-def _draw_version(version: Version, is_active: bool, worse: bool) -> None:
-    held = version.card.get("holdout", {})
-    with st.container(border=True):
-        mark = " · **active**" if is_active else ""
-        trained = version.card.get("trained_on", {})
-        st.markdown(
-            f"**{escaped(version.id)}**{mark}  \n{when(version.created_at)} · "
-            f"{escaped(version.author)} · {len(trained.get('corrections', []))} corrections and "
-            f"{trained.get('seed_texts', 0)} seed texts · {version.card.get('seconds', 0):.0f} s"
-        )
-        _draw_figures(held, str(version.card.get("compared_with", "")), version.id)
-        if worse:
-            st.warning("Worse on the held-out cases than the version before.")
-        if not is_active:
-            _activation(version.id, "Activate", needs_reason=worse)
-
-
-def _draw_figures(held: dict[str, Any], compared_with: str, version_id: str) -> None:
-    """The same held-out cases before and after."""
-    before, after = held.get("before", {}), held.get("after", {})
-    n = after.get("n", 0)
-    if not n:
-        st.caption("No case is held out yet, so nothing can be compared.")
-        return
-    trivial = after.get("always_hallucinated")
-    st.caption(
-        f"On {n} held-out verdicts; before: {escaped(compared_with)}. "
-        f"Always saying hallucinated would be right on {percent(trivial or 0.0)}."
-        + (" Too few to be sure of any difference." if n < 30 else "")
-    )
-    columns = st.columns(len(RATES))
-    for column, (name, words) in zip(columns, RATES.items(), strict=True):
-        old, new = before.get(name), after.get(name)
-        shown = "–" if new is None else f"{new:.2f}"
-        change = None if old is None or new is None else f"{new - old:+.2f}"
-        column.metric(words, shown, change, delta_color="inverse" if name == "brier" else "normal")
-    with st.expander("Which cases changed"):
-        left, right = st.columns(2)
-        left.plotly_chart(
-            confusion_figure(before, after), key=f"retrain.confusion.{version_id}", width="stretch"
-        )
-        right.plotly_chart(
-            shift_figure(held.get("rows", [])), key=f"retrain.shift.{version_id}", width="stretch"
-        )
-        _draw_rows(held.get("rows", []))
-
-
-def _draw_rows(rows: list[dict[str, Any]]) -> None:
-    table = [
-        {
-            "Claim": clipped(str(row["claim"]), 160),
-            "People say": LABEL_WORDS[row["label"]],
-            "p before": row["before"],
-            "p after": row["after"],
-            "Right now": (row["after"] >= 0.5) == (row["label"] == "hallucinated"),
-        }
-        for row in rows
-    ]
-    st.dataframe(table, hide_index=True)
-
-
-def _activation(version_id: str, words: str, *, needs_reason: bool) -> None:
-    key = f"retrain.activate.{version_id}"
-    reason = ""
-    if needs_reason:
-        reason = st.text_input("Reason for activating it all the same", key=f"{key}.reason") or ""
-    st.button(
-        words,
-        key=key,
-        icon=":material/check_circle:",
-        on_click=_activate,
-        args=(version_id, reason),
-    )
-
-
-def _activate(version_id: str, reason: str) -> None:
-    try:
-        with state.open_store() as store:
-            project, person = state.project(store), state.person(store)
-            store.projects.require(project.id, person, "lead", "activate a version")
-            activate(store, state.home(), version_id, person, reason)
-    except ReviewError as error:
-        st.session_state["retrain.activate.problem"] = str(error)
-        return
-    st.toast(f"{version_id} is active: new checks use it.", icon=":material/check:")

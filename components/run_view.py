@@ -9,7 +9,7 @@ import streamlit as st
 
 from components import state
 from components.correction import draw_corrections
-from components.evidence import Place, draw_evidence, draw_quotes, place_words, show_source
+from components.evidence import Place, draw_evidence, draw_place_button, draw_quotes
 from components.highlight import Mark, marked_text
 from components.show import show
 from components.state_panel import state_html
@@ -105,7 +105,7 @@ def _span_words(span: Span) -> str:
 def _draw_spans(spans: tuple[Span, ...], run_id: str) -> None:
     """A line for each marked stretch: the words, what is wrong, where the evidence says so."""
     for number, span in enumerate(spans, start=1):
-        left, right = st.columns([4, 1], vertical_alignment="center")
+        left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:
             words = f"**{number}.** “{escaped(span.text)}” — {CATEGORY_WORDS[span.category]}"
             if span.instead:
@@ -117,13 +117,7 @@ def _draw_spans(spans: tuple[Span, ...], run_id: str) -> None:
                 place = Place(
                     quote.source_id, quote.source, quote.page, quote.start, quote.end or 0
                 )
-                if st.button(
-                    place_words(place),
-                    key=f"run.{run_id}.span.{number}",
-                    icon=":material/find_in_page:",
-                    help="Show what the evidence says",
-                ):
-                    show_source(place)
+                draw_place_button(place, f"run.{run_id}.span.{number}")
 
 
 def _draw_roles(progress: Progress) -> None:

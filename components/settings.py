@@ -7,7 +7,7 @@ import time
 import streamlit as st
 
 from components import state
-from core.checking import PERSON_NOTE
+from core.checking import rename_person
 from core.config import SETTINGS
 from core.doctor import checks
 from core.errors import ReviewError
@@ -31,8 +31,7 @@ def _rename() -> None:
     name = str(st.session_state.get("settings.person") or "").strip()
     try:
         with state.open_store() as store:
-            store.projects.add_person(name, time.time())
-            store.projects.save_note(PERSON_NOTE, name)
+            rename_person(store, state.person(store), name, time.time())
     except ReviewError as error:
         st.session_state["settings.person.problem"] = str(error)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import getpass
 import os
 import sys
 import threading
@@ -12,10 +11,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.checking import PERSON_NOTE, first_project
-from core.config import ENCODER_DIR, home_from
+from core.checking import first_project, person_here
+from core.config import home_from
 from core.errors import ReviewError
-from core.jobs import Jobs
+from core.jobs import Jobs, warm_up
 from core.prereading import Prereading
 from core.records import Project
 from core.store import Store
@@ -49,14 +48,9 @@ def prereading() -> Prereading:
 
 def person(store: Store) -> str:
     """Who is here: the name given in this session, else the last one, else the system's."""
-    name = st.session_state.get("person") or store.projects.note(PERSON_NOTE)
-    if not name:
-        try:
-            name = getpass.getuser()
-        except (OSError, KeyError):
-            name = "me"
+    name = str(st.session_state.get("person") or person_here(store))
     st.session_state["person"] = name
-    return str(name)
+    return name
 
 
 def project(store: Store) -> Project:
@@ -69,14 +63,12 @@ def project(store: Store) -> Project:
 
 @st.cache_resource
 def _warm_up() -> None:
-    """Load the encoder soon after the first page is drawn, so that the first check need not."""
+    """Load the engine soon after the first page is drawn, so that the first check need not."""
 
     def load() -> None:
         time.sleep(WARM_AFTER_SECONDS)
-        from core.models.encoder import load_encoder
-
         try:
-            load_encoder(ENCODER_DIR)
+            warm_up(home())
         except ReviewError:
             return  # the first check says it, in words and where it can be seen
 

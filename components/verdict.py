@@ -31,7 +31,8 @@ def verdict_html(verdict: Verdict, card: dict[str, Any] | None, *, built_in: boo
         parts += _cause(verdict)
     else:
         parts += _probability(verdict, card)
-    parts.append(element("div", verdict.rationale, class_="cp-verdict-why", dir="auto"))
+    if verdict.p_hallucinated is not None:
+        parts.append(element("div", verdict.rationale, class_="cp-verdict-why", dir="auto"))
     if built_in:
         parts.append(
             element(

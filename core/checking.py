@@ -5,6 +5,7 @@ The command line and the pages share this; `check_once` is the whole way for one
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,6 @@ from core.store import Store, open_store
 
 FIRST_PROJECT = "First project"
 PERSON_NOTE = "person"
-COMMAND_LINE = "command line"
 PROTOCOLS = ("ceda",)
 
 
@@ -54,6 +54,17 @@ class Draft:
     instruction: str = ""
 
 
+def person_here(store: Store) -> str:
+    """Who works here: the name that was given last, else the system's."""
+    name = store.projects.note(PERSON_NOTE)
+    if name:
+        return name
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "me"
+
+
 def first_project(store: Store, person: str, now: float) -> Project:
     """The oldest project; a newcomer gets one, and is its admin."""
     with store.writing():
@@ -64,6 +75,21 @@ def first_project(store: Store, person: str, now: float) -> Project:
         store.projects.save(project)
         store.projects.set_member(Member(project.id, person, "admin", now))
     return project
+
+
+def rename_person(store: Store, old: str, new: str, now: float) -> None:
+    """Go on under another name: it gets the old one's roles where it has none of its own.
+
+    Raises:
+        InputError: the name is empty or too long.
+    """
+    with store.writing():
+        store.projects.add_person(new, now)
+        for project in store.projects.all():
+            role = store.projects.role_of(project.id, old)
+            if role and store.projects.role_of(project.id, new) is None:
+                store.projects.set_member(Member(project.id, new, role, now))
+        store.projects.save_note(PERSON_NOTE, new)
 
 
 def store_case(store: Store, project: Project, draft: Draft, author: str, now: float) -> Case:
@@ -100,7 +126,12 @@ def store_case(store: Store, project: Project, draft: Draft, author: str, now: f
 
 
 def add_files(
-    store: Store, home: Path, project: Project, paths: Sequence[Path], clock: Callable[[], float]
+    store: Store,
+    home: Path,
+    project: Project,
+    paths: Sequence[Path],
+    by: str,
+    clock: Callable[[], float],
 ) -> tuple[list[LibraryEntry], list[str]]:
     """Files from disk into the library, read at once; (entries, complaints about the others).
 
@@ -116,9 +147,7 @@ def add_files(
         except OSError as error:
             raise InputError(f"Expected a file at {path}, found: {error.strerror}.") from error
         try:
-            entry = store_file(
-                store, home, project.id, path.name, data, COMMAND_LINE, clock(), settings
-            )
+            entry = store_file(store, home, project.id, path.name, data, by, clock(), settings)
             ensure_read(store, home, entry.id, entry.name, settings, Stop(), lambda *_: None, clock)
         except InputError as error:
             complaints.append(str(error))
@@ -144,9 +173,10 @@ def check_once(
     with open_store(home) as store:
         if not request.response.strip():
             raise InputError("Expected a claim to check, found an empty text; give one.")
-        project = first_project(store, COMMAND_LINE, clock())
+        person = person_here(store)
+        project = first_project(store, person, clock())
         paths = [*request.documents, *request.images]
-        entries, complaints = add_files(store, home, project, paths, clock)
+        entries, complaints = add_files(store, home, project, paths, person, clock)
         if complaints and not entries:
             raise InputError(" ".join(complaints))
         draft = Draft(
@@ -157,7 +187,7 @@ def check_once(
             request.role or "",
             request.instruction or "",
         )
-        case = store_case(store, project, draft, COMMAND_LINE, clock())
+        case = store_case(store, project, draft, person, clock())
         settings = store.projects.settings()
     plan = Plan(
         protocol=request.protocol,
@@ -175,7 +205,7 @@ def run_to_end(home: Path, case: Case, plan: Plan, clock: Callable[[], float]) -
     try:
         jobs.wait(run_id)
     except KeyboardInterrupt:
-        jobs.stop(run_id, COMMAND_LINE)
+        jobs.stop(run_id, case.author)
         jobs.wait(run_id)
     with open_store(home) as store:
         lease = store.projects.settings().lease_seconds

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from core.agents.rosters import roster_named
+from core.builtin.reading import read
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.engine import Resources, review
@@ -31,6 +32,7 @@ from core.verdict.classifier import load_classifier
 
 LOGGER = logging.getLogger(__name__)
 BEAT_SECONDS = 0.25
+SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
 RosterMaker = Callable[[str], Roster]
 
 
@@ -55,6 +57,19 @@ class _Active:
 def new_id() -> str:
     """128 random bits: a run's link is a capability on a shared server."""
     return uuid.uuid4().hex
+
+
+def warm_up(home: Path) -> None:
+    """Load what a first check would wait for: encoder, classifier, units and number words.
+
+    Raises:
+        ConfigError: the encoder or the active classifier cannot be loaded.
+    """
+    encoder = load_encoder(ENCODER_DIR)
+    encoder.encode([SAMPLE])
+    with open_store(home) as store:
+        load_classifier(home, store.versions.active())
+    read(SAMPLE, "en")
 
 
 class Jobs:

@@ -7,6 +7,7 @@ between the same neighbours on both sides is a slot: the claim's words there aga
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from core.builtin.values.quantities import Quantity, compare
 ALIKE_FROM = 88.0
 SHORTEST_ALIKE = 6
 NEIGHBOUR_SHARE = 0.8
+BEARING_SHARE = 0.3
+LONGEST_OPENING = 4
 AGREE = ("equal", "compatible")
 
 
@@ -105,11 +108,17 @@ def _alike(one: str, other: str) -> bool:
     return fuzz.ratio(one.casefold(), other.casefold()) >= ALIKE_FROM
 
 
-def align(claim: Reading, evidence: Reading, beside: Sequence[Unit] = ()) -> Alignment:
-    """The claim beside the evidence; `beside` are units of its neighbours.
+def align(
+    claim: Reading,
+    evidence: Reading,
+    beside: Sequence[Unit] = (),
+    heading: Sequence[Unit] = (),
+) -> Alignment:
+    """The claim beside the evidence.
 
-    Neighbours only stand in for what a pronoun or a table's row leaves out: names, and what the
-    claim opens with. What is said of it must stand in the evidence itself.
+    `beside` are units of its neighbours, which only stand in for what a pronoun leaves out: names,
+    and what the claim opens with; what is said of it must stand in the evidence itself. `heading`
+    are units that a table's row or a chart's bar is read with, and count for everything.
     """
     matched: dict[int, int] = {}
     free = list(range(len(evidence.units)))
@@ -122,10 +131,14 @@ def align(claim: Reading, evidence: Reading, beside: Sequence[Unit] = ()) -> Ali
         i
         for i, unit in enumerate(claim.units)
         if i not in matched
-        and (i == 0 or unit.kind == "name")
-        and any(same(unit, other) for other in beside)
+        and (
+            any(same(unit, other) for other in heading)
+            or (_may_be_left_out(claim.units, i) and any(same(unit, other) for other in beside))
+        )
     )
     nearby |= _open_subject(claim, evidence, matched)
+    if not _bears(claim.units, matched, nearby):
+        nearby = frozenset()
     everything = range(len(claim.units))
     return Alignment(
         claim,
@@ -137,6 +150,22 @@ def align(claim: Reading, evidence: Reading, beside: Sequence[Unit] = ()) -> Ali
     )
 
 
+def _may_be_left_out(units: Sequence[Unit], place: int) -> bool:
+    """Names, and what the claim opens with (of an unspaced script, its first characters)."""
+    if place == 0 or units[place].kind == "name":
+        return True
+    opening = units[: place + 1]
+    run = all(u.kind == "char" for u in opening) and place < LONGEST_OPENING
+    return run and all(a.end == b.start for a, b in itertools.pairwise(opening))
+
+
+def _bears(units: Sequence[Unit], matched: dict[int, int], nearby: frozenset[int]) -> bool:
+    """True when the evidence itself carries half of what its neighbours do not stand in for."""
+    rest = [i for i in range(len(units)) if i not in nearby]
+    own = sum(units[i].weight for i in rest if i in matched)
+    return own > 0 and own >= BEARING_SHARE * sum(units[i].weight for i in rest)
+
+
 def _open_subject(claim: Reading, evidence: Reading, matched: dict[int, int]) -> frozenset[int]:
     """The claim's subject, where the evidence opens with a pronoun or article in its stead."""
     first = next((i for i, unit in enumerate(claim.units[:2]) if unit.kind == "name"), None)
@@ -144,8 +173,7 @@ def _open_subject(claim: Reading, evidence: Reading, matched: dict[int, int]) ->
         return frozenset()
     opening = evidence.tokens[0]
     named = bool(evidence.units) and evidence.units[0].kind == "name"
-    speaks_of_it = opening.function and not (named and evidence.units[0].start == opening.start)
-    return frozenset([first]) if speaks_of_it else frozenset()
+    return frozenset([first]) if opening.function and not named else frozenset()
 
 
 def best_clause(alignment: Alignment) -> Alignment:

@@ -25,7 +25,8 @@ CHANGE = re.compile(
     r"shrank|down)\b.{0,20}?\bby\b",
     re.IGNORECASE,
 )
-DIFFERENCE = re.compile(r"\b(more|fewer|less|higher|lower)\b[^.]{0,40}\bthan\b", re.IGNORECASE)
+DIFFERENCE = re.compile(r"\b(more|fewer|less|\w+er)\b[^.]{0,40}\bthan\b", re.IGNORECASE)
+NEAR = 20
 MINUS, PLUS = " − ", " + "
 
 
@@ -128,9 +129,10 @@ def _one_sentence(group: _Values) -> bool:
 
 
 def _difference(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
-    """Two values of one sentence, the one less the other."""
+    """Two values of one sentence, the one less the other: "12 m longer than", not "over 12 m"."""
     quantity = unit.quantity
-    if quantity is None or not DIFFERENCE.search(claim.text):
+    said = DIFFERENCE.search(claim.text, unit.end)
+    if quantity is None or said is None or said.start() - unit.end > NEAR:
         return None
     parts = _alike(quantity, group)
     if len(parts) != FEWEST_PARTS or any(compare(quantity, q) == "equal" for q in parts):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.builtin.alignment import Alignment, align, best_clause
-from core.builtin.arithmetic import Sum, check_sums
+from core.builtin.arithmetic import ROW, Sum, check_sums
 from core.builtin.claims import Claim, parts_of
 from core.builtin.contrast import Contrast, Pair
 from core.builtin.contrasts import find_contrasts
@@ -79,6 +79,12 @@ class Assessment:
     contradictions: tuple[Found, ...]
     missing: tuple[Unit, ...]
     conflict: bool
+    total: Sum | None = None
+
+    @property
+    def adds_up(self) -> bool:
+        """True when the claim states a sum and the evidence's own numbers give it."""
+        return self.total is not None and self.total.contrast is None
 
     @property
     def coverage(self) -> float:
@@ -96,6 +102,8 @@ class Assessment:
         """The passage nearest to what decides: the contrast's, else the best clause's."""
         if self.contradictions:
             return self.contradictions[0].passage
+        if self.total is not None:
+            return self.total.passage
         best = max(self.parts, key=lambda part: part.coverage, default=None)
         return best.best.passage if best and best.best else None
 
@@ -127,6 +135,7 @@ def assess(
         contradictions=tuple(found),
         missing=tuple(u for u in missing if claim.place(u.start, u.end)),
         conflict=any(part.conflict for part in parts),
+        total=total,
     )
 
 
@@ -155,22 +164,33 @@ def _assess_part(
 
 def compare_part(claim: Claim, part: Reading, passage: Passage) -> Compared:
     """One clause beside one passage, with the sentence before it and the source's heading."""
-    near = () if claim.own_start else beside(passage, claim.language)
-    whole = align(part, evidence_reading(passage, claim.language), near)
+    whole = lay_beside(claim, part, passage)
     pair = Pair(whole, _knowing(best_clause(whole), whole), claim.own_start)
     placed = [c for c in find_contrasts(pair) if claim.place(c.start, c.end) is not None]
     return Compared(passage, pair, tuple(placed))
 
 
+def lay_beside(claim: Claim, part: Reading, passage: Passage) -> Alignment:
+    """One clause of a claim beside a passage and what the passage is read with."""
+    language = claim.language
+    evidence = evidence_reading(passage, language)
+    heading = read(passage.heading, language).units if passage.heading else ()
+    if is_row(passage):
+        return align(part, evidence, (), heading)
+    if claim.own_start:  # what answers a question must stand where the question's words do
+        return align(part, evidence)
+    before = read(passage.before, language).units if passage.before else ()
+    return align(part, evidence, (*before, *heading))
+
+
+def is_row(passage: Passage) -> bool:
+    """True for a table's row or a chart's bar, which its heading belongs to."""
+    return ROW.match(passage.text) is not None
+
+
 def evidence_reading(passage: Passage, language: str) -> Reading:
     """The passage as read; bare numbers under a heading “(thousands)” are thousands."""
     return scaled(read(passage.text, language), passage.heading)
-
-
-def beside(passage: Passage, language: str) -> tuple[Unit, ...]:
-    """Units of the sentence before and of the heading: what pronouns and rows refer to."""
-    texts = [text for text in (passage.before, passage.heading) if text]
-    return tuple(unit for text in texts for unit in read(text, language).units)
 
 
 def _knowing(clause: Alignment, whole: Alignment) -> Alignment:
@@ -181,27 +201,35 @@ def _knowing(clause: Alignment, whole: Alignment) -> Alignment:
     )
 
 
-def _closeness(compared: Compared) -> tuple[float, float]:
-    """Coverage without what is contested, then similarity."""
+def _closeness(compared: Compared) -> tuple[float, bool, float]:
+    """Coverage without what is contested, then whether the subject is there, then similarity."""
     contested = [
         unit
         for unit in compared.pair.claim.units
         if any(c.start < unit.end and unit.start < c.end for c in compared.contrasts)
     ]
-    return compared.pair.whole.frame(contested), compared.passage.similarity or 0.0
+    whole = compared.pair.whole
+    return whole.frame(contested), 0 in whole.matched, compared.passage.similarity or 0.0
 
 
 def _contradictions(compared: Sequence[Compared], supporting: Sequence[Compared]) -> list[Found]:
     """Contrasts of passages at least as close as any that carries the clause; strongest first.
 
     A passage of the same source that carries everything outweighs a contrast found elsewhere in
-    it: documents speak of many like things.
+    it: documents speak of many like things. So does a closer passage for the words that it carries.
     """
     found: list[Found] = []
-    for item in compared:
+    settled: set[int] = set()
+    for item in sorted(compared, key=_closeness, reverse=True):
         outweighed = any(other.passage.source_id == item.passage.source_id for other in supporting)
         if not outweighed:
-            found += [Found(contrast, item.passage) for contrast in item.contrasts]
+            found += [
+                Found(contrast, item.passage)
+                for contrast in item.contrasts
+                if not _touches(contrast, item.pair.claim, settled)
+            ]
+        if item.contrasts and item.coverage >= RELEVANT_COVERAGE:
+            settled |= set(item.pair.whole.matched)
     found.sort(key=lambda f: (-f.contrast.weight, f.contrast.start))
     distinct: list[Found] = []
     for candidate in found:
@@ -209,6 +237,12 @@ def _contradictions(compared: Sequence[Compared], supporting: Sequence[Compared]
         if not any(start < k.contrast.end and k.contrast.start < end for k in distinct):
             distinct.append(candidate)
     return distinct
+
+
+def _touches(contrast: Contrast, part: Reading, settled: set[int]) -> bool:
+    return any(
+        contrast.start < part.units[i].end and part.units[i].start < contrast.end for i in settled
+    )
 
 
 def _missing(compared: Sequence[Compared], contested: Sequence[Contrast]) -> list[Unit]:

@@ -190,6 +190,9 @@ def _not_carried(statement: Statement, overlap: Overlap) -> Finding:
 def _supported(statement: Statement, item: Assessment, overlap: Overlap, *, both: bool) -> Finding:
     carried = max(item.coverage, overlap.carried)
     found = "Both readers find" if both else "One reader finds"
+    if item.adds_up and item.total:
+        reason = f"It is a sum that the evidence bears out: {item.total.words}."
+        return Finding(statement, "supported", 0.9, reason)
     if item.claim.denied:
         reason = "The answer denies it, and so does the evidence."
         return Finding(statement, "supported", 0.8, reason)
@@ -230,28 +233,29 @@ def _text(
 ) -> str:
     """What was agreed and disputed, the decisive reason, the verdict."""
     decisive = sorted((f for f in findings if f.label == label), key=lambda f: -f.strength)
-    parts = [_debate_words(turns, reached=reached)]
+    subject = "the statement" if len(findings) == 1 else "the response"
+    parts = [_debate_words(turns, subject, reached=reached)]
     if len(findings) > 1:
         share = f"{len(decisive)} of {counted(len(findings), 'statement')}"
         parts.append(f"{share} {'is' if len(decisive) == 1 else 'are'} {WORDS_OF_STANCE[label]}.")
     parts += [f.reason for f in decisive[:2]]
     parts.append(
-        "Verdict: INCORRECT, the statement is hallucinated."
+        f"Verdict: INCORRECT, {subject} is hallucinated."
         if label == "hallucinated"
-        else "Verdict: CORRECT, the statement is supported."
+        else f"Verdict: CORRECT, {subject} is supported."
     )
     return " ".join(part for part in parts if part)
 
 
-def _debate_words(turns: Sequence[Turn], *, reached: bool) -> str:
+def _debate_words(turns: Sequence[Turn], subject: str, *, reached: bool) -> str:
     if not turns:
         return "There was no debate."
     last: dict[str, Turn] = {turn.debater: turn for turn in turns}
     if len(last) == 1:
         only = turns[-1]
-        return f"The single reading calls the statement {WORDS_OF_STANCE[only.stance]}."
+        return f"The single reading calls {subject} {WORDS_OF_STANCE[only.stance]}."
     if reached:
-        return f"Both debaters agree that the statement is {WORDS_OF_STANCE[turns[-1].stance]}."
+        return f"Both debaters agree that {subject} is {WORDS_OF_STANCE[turns[-1].stance]}."
     views = [f"{turn.agent} calls it {WORDS_OF_STANCE[turn.stance]}" for turn in last.values()]
     return "The debaters disagree: " + ", ".join(views) + "."
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.builtin.alignment import Alignment, align
-from core.builtin.assess import beside, evidence_reading
+from core.builtin.alignment import Alignment
+from core.builtin.assess import lay_beside
 from core.builtin.claims import Claim, parts_of
 from core.builtin.reading import Reading, Unit
 from core.builtin.rules import VITAL
@@ -33,7 +33,8 @@ class Overlap:
     """How much of a claim the passages carry, softly.
 
     `missing` are units that no passage on the topic carries; `recanted` those of them that only
-    another clause carries, seen when the other debater contested them.
+    another clause carries, seen when the other debater contested them. `adds_up` is True when the
+    other debater has shown that the statement is a sum of what stands there.
     """
 
     claim: Claim
@@ -42,6 +43,7 @@ class Overlap:
     similarity: float | None
     missing: tuple[Unit, ...]
     recanted: tuple[Unit, ...] = ()
+    adds_up: bool = False
 
 
 def measure(claim: Claim, passages: Sequence[Passage], encoder: Embedder) -> Overlap:
@@ -116,10 +118,10 @@ def _measure_part(
     absent, best_lacking = set(range(len(units))), set(range(len(units)))
     related = False
     for passage in passages:
-        near = () if claim.own_start else beside(passage, claim.language)
-        alignment = align(part, evidence_reading(passage, claim.language), near)
+        alignment = lay_beside(claim, part, passage)
         close = lookup.closeness(alignment, set(alignment.unmatched()), passage)
         credit = {i: _credit(close[i]) if i in close else 1.0 for i in range(len(units))}
+        credit |= {i: 0.5 for i in credit if _is_lone_char(units, credit, i)}
         carried = _share(units, credit)
         lacking = {i for i in credit if credit[i] == 0.0}
         if carried >= RELATED_FROM:
@@ -131,6 +133,13 @@ def _measure_part(
     lacking = best_lacking if claim.completes_question else absent
     missing = tuple(units[i] for i in sorted(lacking)) if related else ()
     return replace(best, missing=missing)
+
+
+def _is_lone_char(units: Sequence[Unit], credit: Mapping[int, float], place: int) -> bool:
+    """A single character missing among carried ones is rather another spelling of the word."""
+    if units[place].kind != "char" or credit[place]:
+        return False
+    return all(credit.get(beside, 1.0) for beside in (place - 1, place + 1))
 
 
 def _credit(cosine: float) -> float:
@@ -145,7 +154,9 @@ def stance_of(item: Overlap) -> Stance:
     on_topic = item.carried >= TOPIC_FROM
     alien = item.similarity is not None and item.similarity < SIMILAR_FROM
     stance: Stance = "unclear"
-    if item.recanted:
+    if item.adds_up:
+        stance = "supported"
+    elif item.recanted:
         stance = "hallucinated"
     elif item.carried >= CARRIED_FROM and not item.missing:
         stance = "supported"

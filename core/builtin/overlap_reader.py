@@ -83,6 +83,9 @@ def _looked_at_again(item: Overlap, passages: Sequence[Passage], view: DebateVie
         for point in turn.points
         if point.finding == "contradicted" and point.statement == item.claim.statement.index
     ]
+    said = [p for turn in view.turns if turn.debater != view.debater for p in turn.points]
+    if any(p.finding == "carried" and p.category == "reasoning" for p in said):
+        return replace(item, adds_up=True, missing=())
     recanted: list[Unit] = []
     for point in contested:
         quoted = next(
@@ -123,6 +126,8 @@ def _speech(
         return ["I was given no passage that speaks about this."]
     mine = [turn for turn in view.turns if turn.debater == view.debater]
     other = view.turns[-1] if view.turns else None
+    if first.adds_up:
+        return ["It says what its parts add up to, and the parts do stand there."]
     if first.recanted and other and other.stance == "hallucinated":
         words = listed(joined_texts(first.recanted))
         return [f"Read clause by clause, the rest does not go with {words}."]

@@ -29,7 +29,7 @@ CONNECTING = frozenset(["of", "the", "de", "la", "von", "van", "der", "du", "di"
 JOINTS = frozenset([" ", "-", ". ", "’", "'"])
 POSSESSIVE = regex.compile(r"['’]s$")
 CLAUSE_MARK = regex.compile(
-    r"[;；。：]|,\s+(?=and\b|but\b|while\b|whereas\b|though\b)|，"
+    r"[;；。：]|,\s+(?=and\b|but\b|while\b|whereas\b|though\b)|，|,(?=\p{Han})"
     r"|\band\b(?=\s+(?:was|is|were|are|has|had|have|will|can|did|does|became|won|lost|holds?)\b)"
 )
 SCALES = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.builtin.arithmetic import Sum
 from core.builtin.assess import FULL_COVERAGE, Assessment, Found, assess
 from core.builtin.claims import claim_of
 from core.builtin.speech import (
@@ -22,11 +23,12 @@ from core.builtin.speech import (
     reply_to,
 )
 from core.concurrency import Stop
-from core.records import Point, Stance, Turn
+from core.records import Point, Quote, Stance, Turn
 from core.roles import DebateView, Speak
 
 CONTRADICTED_FROM = 0.5
 SUPPORTED_FROM = 0.8
+MOST_QUOTES = 3
 VITAL = frozenset(["quantity", "date", "name"])
 RULE = """Compares the statement, clause by clause, with each passage it was given.
 1. Numbers (with units, rounding and bounds), dates, names, opposites, negation, quantifiers,
@@ -68,9 +70,15 @@ class RuleChecker:
             reply=reply,
             stance=stance,
             text=text,
-            quotes=tuple(dict.fromkeys(p.quote for p in points if p.quote))[:3],
+            quotes=_quotes(points),
             points=points,
         )
+
+
+def _quotes(points: Sequence[Point]) -> tuple[Quote, ...]:
+    """The passages behind the points, those that contradict first."""
+    ordered = sorted(points, key=lambda p: (p.finding != "contradicted", -p.weight))
+    return tuple(dict.fromkeys(p.quote for p in ordered if p.quote))[:MOST_QUOTES]
 
 
 def quoted_ids(view: DebateView) -> frozenset[str]:
@@ -90,6 +98,8 @@ def stance_of(item: Assessment) -> Stance:
         return "hallucinated" if item.weakest >= FULL_COVERAGE else "unclear"
     if strongest >= CONTRADICTED_FROM:
         return "hallucinated"
+    if item.adds_up:
+        return "supported"
     vital = any(unit.kind in VITAL for unit in item.missing)
     if item.weakest >= SUPPORTED_FROM and not vital:
         return "supported"
@@ -110,7 +120,9 @@ def points_of(item: Assessment) -> list[Point]:
     if item.claim.answer is not None:
         return _points_of_answer(item)
     points = [_contradicted(item, found) for found in item.contradictions]
-    if item.supporting and not item.contradictions:
+    if item.adds_up and item.total and not points:
+        points.append(_adds_up(item, item.total))
+    elif item.supporting and not points:
         points.append(_carried(item))
     return points
 
@@ -152,6 +164,22 @@ def _points_of_answer(item: Assessment) -> list[Point]:
             quote_of(closest),
         )
     ]
+
+
+def _adds_up(item: Assessment, total: Sum) -> Point:
+    own = item.claim.statement
+    return Point(
+        own.index,
+        "carried",
+        own.start,
+        own.end,
+        own.text,
+        "reasoning",
+        total.words,
+        f"the evidence's own numbers give {total.words}",
+        0.9,
+        quote_of(total.passage),
+    )
 
 
 def _carried(item: Assessment) -> Point:
@@ -247,6 +275,8 @@ def _in_favour(assessments: Sequence[Assessment]) -> list[str]:
         found = best.contradictions[0]
         what = capitalised(found.contrast.explanation)
         return [f"The answer is right to deny it. {what}: {cited(found.passage)}."]
+    if best.adds_up and best.total:
+        return [f"The evidence's own numbers give {best.total.words}: {cited(best.total.passage)}."]
     subject = "the statement" if len(assessments) == 1 else f"all {len(assessments)} statements"
     sentences = [f"No value, name or negation of {subject} is contradicted."]
     if best.closest:

@@ -36,7 +36,13 @@ class PointSpanExtractor:
             (point, turn.agent) for turn in view.turns for point in turn.points
         ]
         raised += [(point, judgement.agent) for point in judgement.points]
-        raised = [item for item in raised if item[0].finding != "carried"]
+        summed = {p.statement for p, _ in raised if p.category == "reasoning"}
+        raised = [
+            (point, agent)
+            for point, agent in raised
+            if point.finding == "contradicted"
+            or (point.finding == "missing" and point.statement not in summed)
+        ]
         raised.sort(key=lambda item: (item[0].finding != "contradicted", -item[0].weight))
         spans: list[Span] = []
         for point, agent in raised:

@@ -8,7 +8,7 @@ from core.builtin.alignment import Alignment, same
 from core.builtin.contrast import Contrast, Kind, Pair, contrast, says
 from core.builtin.reading import Unit
 from core.builtin.values.dates import compare_dates, describe_date
-from core.builtin.values.quantities import compare, describe
+from core.builtin.values.quantities import Quantity, compare, describe
 
 
 def value_contrasts(pair: Pair) -> Iterator[Contrast]:
@@ -32,10 +32,17 @@ def value_contrasts(pair: Pair) -> Iterator[Contrast]:
 
 def _comparable(one: Unit, other: Unit) -> bool:
     if one.quantity and other.quantity:
+        if _is_vague(other.quantity) and not _is_vague(one.quantity):
+            return False
         return compare(one.quantity, other.quantity) != "incomparable"
     if one.date and other.date:
         return compare_dates(one.date, other.date) != "incomparable"
     return False
+
+
+def _is_vague(quantity: Quantity) -> bool:
+    """True for "thousands" and "dozens": no number that another could contradict."""
+    return quantity.low < quantity.high and not any(c.isdigit() for c in quantity.text)
 
 
 def _value_words(unit: Unit) -> str:

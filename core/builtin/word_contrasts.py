@@ -113,7 +113,7 @@ def quantifier_contrasts(pair: Pair) -> Iterator[Contrast]:
 
 def rank_contrasts(pair: Pair) -> Iterator[Contrast]:
     """The largest against the second-largest, or against one of the largest."""
-    ours, theirs = _ranked(pair.claim), _ranked(pair.clause.evidence)
+    ours, theirs = _ranked(pair.claim), _ranked(pair.whole.evidence)
     for stem, (token, rank) in ours.items():
         other = theirs.get(stem)
         if other is None or other[1] == rank:

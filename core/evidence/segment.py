@@ -17,6 +17,11 @@ from core.records import Page
 
 LONGEST = 600
 PROSE_SHARE = 0.35
+FEW_LINES = 4
+FULL_LINE = 0.6
+NARROW = 40
+FINAL = regex.compile(r"""[.!?。！？।؟…:][)"'”’\]]*\s*$""")
+ROW = regex.compile(r"\s*[^:\n]{1,60}: \S")
 ITEM = regex.compile(r"\s*(?:[-–—•*◦▪·]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+")
 BREAK = regex.compile(r"[;:,،、，；]\s*|\s+")
 MEANINGFUL = regex.compile(r"[\p{L}\p{N}]")
@@ -66,22 +71,30 @@ def _units(text: str, start: int, end: int, by_line: bool) -> Iterator[tuple[int
         yield lines[0]
         return
     longest = max(b - a for a, b in lines)
-    by_line = by_line or not _is_prose(text, lines)
+    flows = not by_line and longest > NARROW and _may_be_prose(text, lines)
     opened = lines[0][0]
     for (a, b), (c, d) in itertools.pairwise(lines):
-        wrapped = not by_line and (b - a) >= 0.6 * longest and longest > 40
-        if not wrapped or ITEM.match(text, c, d):
+        if by_line or not _goes_on(text[a:b], text[c:d], flows and b - a >= FULL_LINE * longest):
             yield opened, b
             opened = c
     yield opened, end
 
 
-def _is_prose(text: str, lines: Sequence[tuple[int, int]]) -> bool:
-    """Wrapped prose goes on in small letters; rows and lists begin anew. Unknown without case."""
+def _goes_on(line: str, following: str, is_full: bool) -> bool:
+    """True when a line was only broken for lack of room."""
+    if ITEM.match(following) or not following.strip():
+        return False
+    if following.lstrip()[:1].islower():
+        return True
+    return is_full and not FINAL.search(line) and not (ROW.match(line) and ROW.match(following))
+
+
+def _may_be_prose(text: str, lines: Sequence[tuple[int, int]]) -> bool:
+    """Wrapped prose goes on in small letters; lists begin anew. Few lines cannot tell."""
     openings = [text[a:b].lstrip()[:1] for a, b in lines[1:]]
     cased = [letter for letter in openings if letter.lower() != letter.upper()]
     small = sum(letter.islower() for letter in cased)
-    return not cased or small >= PROSE_SHARE * len(cased)
+    return len(cased) < FEW_LINES or small >= PROSE_SHARE * len(cased)
 
 
 def _sentences_of_unit(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:

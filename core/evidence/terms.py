@@ -44,7 +44,7 @@ FUNCTION_WORDS = frozenset(
 
 def fold(word: str) -> str:
     """A word without case, compatibility forms and combining marks, for comparing only."""
-    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", word).casefold())
     return IGNORED_MARKS.sub("", decomposed).replace("’", "'")
 
 

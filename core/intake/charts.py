@@ -21,7 +21,8 @@ FEWEST_TICKS = 3
 STRAIGHT = 0.03
 PAIRED = 0.6
 CENTRED = 0.2
-YEAR = re.compile(r"(?:FY ?|')?(?:1[6-9]|20|21)?\d\d(?:[-/–]\d{2,4})?")
+ALIGNED = 0.3
+YEAR = re.compile(r"(?:FY ?)?(?:1[6-9]|20|21)\d\d(?:[-/–]\d{2,4})?|['’]\d\d")
 PLAIN = re.compile(r"[^\d.,\-−–kKmMbB]")
 SIZES = {"k": 1e3, "m": 1e6, "b": 1e9}
 
@@ -43,14 +44,10 @@ class Chart:
 def read_chart(items: Sequence[Seen]) -> Chart:
     """The chart in a picture; empty when its numbers form neither bars nor axes."""
     upright = [item for item in items if not is_sideways(item)]
-    vertical = _vertical_axes(upright)
-    ticks = {item for axis in vertical for item in axis}
-    left = [item for item in upright if item not in ticks]
-    bars, used = _bars(left)
-    left = [item for item in left if item not in used]
-    horizontal = _horizontal_axes(left)
-    ticks |= {item for axis in horizontal for item in axis}
-    axes = tuple((Piece(AXIS), *joined(axis, ", ")) for axis in (*vertical, *horizontal))
+    axes_seen = [*_vertical_axes(upright), *_horizontal_axes(upright)]
+    ticks = {item for axis in axes_seen for item in axis}
+    bars, used = _bars([item for item in upright if item not in ticks])
+    axes = tuple((Piece(AXIS), *joined(axis, ", ")) for axis in axes_seen)
     return Chart(tuple(bars), axes, frozenset(ticks | used))
 
 
@@ -104,18 +101,33 @@ def _vertical_axes(items: Sequence[Seen]) -> list[list[Seen]]:
 
 
 def _horizontal_axes(items: Sequence[Seen]) -> list[list[Seen]]:
-    """Rows of numbers that grow to the right and have no numbers above or below them."""
+    """Rows of numbers that grow to the right and head or close no columns of their own."""
     axes = []
     for row in rows_of(items):
         numbers = [item for item in row if is_number(item.text)]
         axis = _straight(numbers, lambda item: item.x)
-        partners = sum(
-            any(abs(other.x - tick.x) < 0.2 * tick.width for other in items if other not in row)
-            for tick in axis
-        )
-        if axis and 2 * partners < len(axis) and len(axis) >= len(row) - 1:
+        others = [item for item in items if item not in row and is_number(item.text)]
+        if axis and len(axis) >= len(row) - 1 and not _in_columns(axis, others):
             axes.append(axis)
     return axes
+
+
+def _in_columns(row: Sequence[Seen], others: Sequence[Seen]) -> bool:
+    """True when half of the row's items share the same edge or the centre with another item."""
+    edges: tuple[Callable[[Seen], float], ...] = (
+        lambda item: item.left,
+        lambda item: item.right,
+        lambda item: item.x,
+    )
+    return any(
+        2
+        * sum(
+            any(abs(edge(other) - edge(item)) < ALIGNED * item.height for other in others)
+            for item in row
+        )
+        >= len(row)
+        for edge in edges
+    )
 
 
 def _aligned(items: Sequence[Seen], *edges: Callable[[Seen], float]) -> list[list[Seen]]:

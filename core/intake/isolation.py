@@ -40,7 +40,7 @@ START = (
 )
 LONGEST_ANSWER = 64 * MEGABYTE
 LONGEST_CHARACTER = 12  # bytes, as JSON writes it
-PARTING = 0.3
+PARTING = 2.0  # seconds
 SAVE_AGAIN = "Open it in the program it comes from, save it again and add it once more."
 
 _slots = threading.BoundedSemaphore(AT_ONCE)
@@ -123,6 +123,8 @@ class Task:
         stop.on_stop(process.kill)
         try:
             answer = self._conversation(process, on_progress)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(PARTING)  # So that the exit code is its own and not our signal.
         finally:
             timer.cancel()
             _end(process)
@@ -157,7 +159,8 @@ class Task:
         while line := process.stdout.readline(self.longest):
             try:
                 said = json.loads(line)
-            except ValueError:
+            except ValueError:  # No worker of ours: it need not be seen out.
+                process.kill()
                 return None
             if "progress" not in said:
                 return dict(said)
@@ -179,9 +182,7 @@ class Task:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """See the child out: it has a moment to end by itself, so that its exit code is its own."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(PARTING)
+    """Leave neither the child nor its pipes behind."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):

@@ -25,7 +25,10 @@ Quad = tuple[tuple[float, float], ...]  # Clockwise from the top left corner of 
 
 FIND_PIXELS = 1_200_000
 ENLARGE_MOST = 4.0
-SMALLEST_LETTERS = 13
+TALLEST_STRIP = 1.7  # times its width
+MOST_STRIPS = 16
+OVERLAP = 0.12
+CLOSE = 0.6
 MARGIN = 24
 DARK = 110
 LINE_HEIGHT = 48
@@ -61,36 +64,67 @@ def _engine() -> Callable[..., Any]:
 
 
 def look(picture: Image.Image) -> Look:
-    """Everything that can be read in an RGB picture; one picture at a time."""
+    """Everything that can be read in an RGB picture; one picture at a time.
+
+    Where most of what was found in a large picture cannot be read, its letters were too small
+    to be told apart, and it is looked at again strip by strip.
+    """
     with _lock:
-        quads = _find(picture)
-        turned = _turn(picture, quads)
-        if turned:
-            picture = picture.rotate(-turned, expand=True)
-            quads = _find(picture)
-        seen = []
-        for quad in quads:
-            text, score = _read_place(picture, quad)
-            if _is_readable(text, score, quad):
-                seen.append(_seen(text.strip(), score, quad))
+        strips = max(1, round(picture.height / (TALLEST_STRIP * picture.width)))
+        first = _look(picture, strips)
+        more = math.ceil(picture.width * picture.height * CLOSE**2 / FIND_PIXELS)
+        if more <= strips or first.unread <= len(first.seen):
+            return first
+        second = _look(picture, min(more, MOST_STRIPS))
+        return max(first, second, key=lambda found: sum(len(item.text) for item in found.seen))
+
+
+def _look(picture: Image.Image, strips: int) -> Look:
+    quads = _find(picture, strips)
+    turned = _turn(picture, quads)
+    if turned:
+        picture = picture.rotate(-turned, expand=True)
+        quads = _find(picture, strips)
+    seen = []
+    for quad in quads:
+        text, score = _read_place(picture, quad)
+        if _is_readable(text, score, quad):
+            seen.append(_seen(text.strip(), score, quad))
     return Look(tuple(seen), picture.width, picture.height, len(quads) - len(seen), turned)
 
 
-def _find(picture: Image.Image, pixels: int = FIND_PIXELS) -> list[Quad]:
-    """Where text seems to stand, in the picture's pixels."""
+def _find(picture: Image.Image, strips: int) -> list[Quad]:
+    """Where text seems to stand, in pixels; sought in strips as wide as the picture.
+
+    Strips overlap, and each answers for the lines whose centre it holds, so no line is cut.
+    """
+    height = picture.height / strips
+    quads: list[Quad] = []
+    for number in range(strips):
+        top, bottom = number * height, (number + 1) * height
+        start, end = max(0.0, top - OVERLAP * height), bottom + OVERLAP * height
+        strip = picture.crop((0, int(start), picture.width, min(picture.height, math.ceil(end))))
+        for quad in _find_in(strip):
+            moved = tuple((x, y + int(start)) for x, y in quad)
+            centre = sum(y for _, y in moved) / 4
+            if top <= centre < bottom or strips == 1:
+                quads.append(moved)
+    return quads
+
+
+def _find_in(picture: Image.Image) -> list[Quad]:
+    """Where text seems to stand in a picture or strip, sought on its grey copy."""
     import numpy as np
 
     grey = ImageOps.autocontrast(picture.convert("L"))
     if ImageStat.Stat(grey).median[0] < DARK:
         grey = ImageOps.invert(grey)
-    scale = min(math.sqrt(pixels / (grey.width * grey.height)), ENLARGE_MOST)
+    scale = min(math.sqrt(FIND_PIXELS / (grey.width * grey.height)), ENLARGE_MOST)
     size = (max(1, round(grey.width * scale)), max(1, round(grey.height * scale)))
     paper = int(ImageStat.Stat(grey).median[0])
     grey = ImageOps.expand(grey.resize(size, Image.Resampling.LANCZOS), MARGIN, fill=paper)
     found = _engine()(np.asarray(grey.convert("RGB")), use_det=True, use_cls=False, use_rec=False)
-    if found.boxes is None:
-        return []
-    quads = [
+    return [
         tuple(
             (
                 min(max((float(x) - MARGIN) / scale, 0.0), float(picture.width)),
@@ -98,12 +132,8 @@ def _find(picture: Image.Image, pixels: int = FIND_PIXELS) -> list[Quad]:
             )
             for x, y in corners
         )
-        for corners in found.boxes
+        for corners in (found.boxes if found.boxes is not None else ())
     ]
-    heights = sorted(_size(quad)[1] * scale for quad in quads)
-    if scale < 0.6 and heights[len(heights) // 2] < SMALLEST_LETTERS and pixels == FIND_PIXELS:
-        return _find(picture, 4 * FIND_PIXELS)
-    return quads
 
 
 def _size(quad: Quad) -> tuple[float, float]:

@@ -67,8 +67,9 @@ def delimiter_of(text: str, name: str = "") -> str:
         if not wide:
             continue
         width, count = max(wide.items(), key=lambda item: (item[1], item[0]))
-        score = count / sum(widths.values()) + min(width, 20) / 1000
-        if score > best_score:
+        share = count / sum(widths.values())
+        score = share + min(width, 20) / 1000
+        if share > 0.5 and score > best_score:
             best, best_score = delimiter, score
     return best
 

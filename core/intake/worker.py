@@ -16,9 +16,11 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from core.errors import InputError
+from core.intake.request import shown
 
 # What is kept back from the parent's time limit to wind up slow reading with a remark.
 WIND_UP = 0.85
+LONGEST_REASON = 120
 
 Answer = dict[str, Any]
 Say = Callable[[Answer], None]
@@ -37,6 +39,9 @@ def main() -> None:
         say({"problem": str(error)})
     except MemoryError:
         say({"problem": header["too_large"]})
+    except Exception as error:  # noqa: BLE001 - the libraries' errors on damaged files are endless
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]
+        say({"problem": f"{shown(header['name'])} cannot be shown as a picture ({reason})."})
     # Not sys.exit: PDFium and onnxruntime may hang or crash while they are taken down.
     os._exit(0)
 

@@ -6,12 +6,12 @@ from components.frame import page_title
 from components.inputs import draw_sources, draw_uploader
 from components.new_check import (
     draw_plan,
-    draw_prepared,
     draw_seen_before,
     expected_words,
     library_choice,
     start_check,
 )
+from components.prepared import draw_prepared
 from core.agents.rosters import ROSTER_WORDS
 
 page_title("New check", f":material/offline_bolt: {ROSTER_WORDS['builtin']}")

@@ -5,7 +5,6 @@ import streamlit as st
 from components.again import draw_again
 from components.frame import page_title
 from components.live import follow
-from components.replay import draw_replay
 from components.report_buttons import draw_downloads
 from components.run_view import draw_header, draw_run, load_run
 
@@ -21,9 +20,6 @@ if loaded is None:
     st.stop()
 
 run, case, progress, corrections = loaded
-if st.query_params.get("replay"):
-    draw_replay(run, case)
-    st.stop()
 page_title("Run")
 draw_header(run)
 if run.status in ("queued", "running"):

@@ -1,7 +1,8 @@
 """Retrain: what there is to learn from, training under way, the candidate beside the active one."""
 
 from components.frame import page_title
-from components.retrain import draw_material, draw_training, draw_versions
+from components.retrain import draw_material, draw_training
+from components.versions import draw_versions
 
 page_title(
     "Retrain",

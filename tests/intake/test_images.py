@@ -92,7 +92,7 @@ def test_truncated_pictures_are_refused(kind: str, share: float) -> None:
         opened(data[: int(len(data) * share)])
 
 
-@pytest.mark.parametrize("data", [b"", b"no picture", png_that_claims(10, 10)])
+@pytest.mark.parametrize("data", [b"", b"no picture", png_that_claims(100, 100)])
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(InputError, match=r"a\.png") as caught:
         opened(data)
@@ -174,7 +174,7 @@ def test_a_photo_of_a_page_held_sideways_is_turned_by_its_exif() -> None:
     data = saved(upright.rotate(90, expand=True), "JPEG", exif=exif)
     source = read_image(request("a.jpg", data, "image"))
     check_offsets(source)
-    assert source.text.splitlines() == ["A museum of the sea", "with 1,250 exhibits"]
+    assert source.text.splitlines() == ["A museum of the sea with 1,250 exhibits"]
     assert (source.width, source.height, source.notes) == (900, 400, ())
 
 
@@ -183,10 +183,10 @@ def test_a_photo_of_a_page_held_sideways_is_turned_by_its_exif() -> None:
 def test_a_scan_that_lies_on_its_side_is_turned_and_its_boxes_turned_back() -> None:
     upright = page_picture(["A museum of the sea", "with 1,250 exhibits"]).crop((0, 0, 900, 400))
     source = read_png(upright.rotate(90, expand=True))
-    assert source.text.splitlines() == ["A museum of the sea", "with 1,250 exhibits"]
+    assert source.text == "A museum of the sea with 1,250 exhibits"
     assert "turned by 90°" in source.notes[0]
     box = source.boxes[0].box
-    assert box.right - box.left < 0.2 < 0.4 < box.bottom - box.top
+    assert box.right - box.left < 0.15 < 0.3 < box.bottom - box.top
     assert box.left > 0.3
 
 

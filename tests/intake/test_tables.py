@@ -137,12 +137,12 @@ def test_the_pieces_of_a_row_are_its_line_and_know_their_cells(grid: list[list[s
 
 
 @given(CELLS)
-def test_whatever_a_csv_holds_its_values_are_in_the_text(grid: list[list[str]]) -> None:
+def test_whatever_a_tsv_holds_its_values_are_in_the_text(grid: list[list[str]]) -> None:
     stream = io.StringIO()
-    csv.writer(stream).writerows(grid)
+    csv.writer(stream, delimiter="\t").writerows(grid)
     if not any(cell.strip() for row in grid for cell in row):
         return
-    source = read_table(request("a.csv", stream.getvalue().encode(), "table"))
+    source = read_table(request("a.tsv", stream.getvalue().encode(), "table"))
     filled = [row for row in grid if any(cell.strip() for cell in row)]
     assert source.text.count("\n") < len(filled)
     for row in filled[1:]:

@@ -1,0 +1,15 @@
+"""Replay: a stored run is played again, at its own pace or at a reader's."""
+
+import streamlit as st
+
+from components.frame import page_title
+from components.replay import draw_replay
+from components.run_view import load_run
+
+loaded = load_run(st.query_params.get("run", ""))
+if loaded is None:
+    page_title("Replay")
+    st.info("There is no run at this link here. History lists runs and opens trace files.")
+    st.page_link("pages/check/history.py", label="History", icon=":material/history:")
+    st.stop()
+draw_replay(loaded[0], loaded[1])
