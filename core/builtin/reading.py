@@ -32,14 +32,10 @@ CLAUSE_MARK = regex.compile(
     r"[;；。：]|,\s+(?=and\b|but\b|while\b|whereas\b|though\b)|，|,(?=\p{Han})"
     r"|\band\b(?=\s+(?:was|is|were|are|has|had|have|will|can|did|does|became|won|lost|holds?)\b)"
 )
-SCALES = (
-    (regex.compile(r"\b(?:thousands?|’000|'000|Tsd|milliers|miles|千)\b|千|（千）"), 1e3),
-    (regex.compile(r"\b(?:millions?|Mio|mn|millones|milioni)\b|百万"), 1e6),
-    (regex.compile(r"\b(?:billions?|Mrd|bn|milliards)\b|十亿"), 1e9),
-    (regex.compile(r"万"), 1e4),
-    (regex.compile(r"亿"), 1e8),
+HEADING_UNIT = regex.compile(
+    r"[(（](?:in\s+)?([^()（）]{1,30})[)）]|\bin\s+([^\s,]+)$|单位[:：]?\s*(\S+)"
 )
-SCALED_HEADING = regex.compile(r"[(（][^)）]*[)）]|\bin\s+\w+$|单位[:：]?\s*\w+")
+PLURAL_SCALE = regex.compile(r"^(thousand|million|billion|hundred)s\b")
 WEIGHTS: dict[UnitKind, float] = {
     "date": 1.8,
     "quantity": 1.8,
@@ -145,24 +141,38 @@ def clauses(reading: Reading) -> list[Reading]:
 
 
 def scaled(reading: Reading, heading: str) -> Reading:
-    """The reading with bare numbers multiplied as its heading says: "Visitors (thousands)"."""
-    said = " ".join(SCALED_HEADING.findall(heading))
-    factor = next((value for pattern, value in SCALES if said and pattern.search(said)), None)
-    if factor is None:
+    """The reading with bare numbers in the unit that the heading gives: "Visitors (thousands)"."""
+    unit = heading_unit(heading, reading.language)
+    if unit is None:
         return reading
-    return replace(reading, units=tuple(_scaled_unit(unit, factor) for unit in reading.units))
+    words, one = unit
+    return replace(reading, units=tuple(_scaled_unit(u, words, one) for u in reading.units))
 
 
-def _scaled_unit(unit: Unit, factor: float) -> Unit:
+@lru_cache(maxsize=2_000)
+def heading_unit(heading: str, language: str) -> tuple[str, Quantity] | None:
+    """What a heading says of the numbers below it: its words, and what 1 of them is."""
+    for match in HEADING_UNIT.finditer(heading):
+        words = next(group for group in match.groups() if group).strip()
+        found = find_quantities("1 " + PLURAL_SCALE.sub(r"\1", words), language)
+        if found and found[0].start == 0 and (found[0].unit or found[0].low != 1.0):
+            return words, found[0]
+    return None
+
+
+def _scaled_unit(unit: Unit, words: str, one: Quantity) -> Unit:
     own = unit.quantity
     if own is None or own.unit or own.ordinal:
         return unit
+    factor = one.low - one.offset
     larger = replace(
         own,
-        low=own.low * factor,
-        high=own.high * factor,
-        step=own.step * factor,
-        margin=own.margin * factor,
+        text=f"{own.text} ({words})",
+        unit=one.unit,
+        low=own.low * factor + one.offset,
+        high=own.high * factor + one.offset,
+        step=own.step * abs(factor),
+        margin=own.margin * abs(factor),
     )
     return replace(unit, quantity=larger, unscaled=own)
 

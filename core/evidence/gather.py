@@ -82,7 +82,8 @@ def _read_one(job: Gathering, source_id: str, report: Report) -> Event:
             )
         except InputError as error:
             cause: Cause | None = "image_not_readable" if source_id in job.case.images else None
-            return ProblemMet(now(), "reading", str(error), name, cause)
+            message = str(error) if name in str(error) else f"{name}: {error}"
+            return ProblemMet(now(), "reading", message, name, cause)
         ensure_index(
             store,
             source,

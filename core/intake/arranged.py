@@ -37,8 +37,3 @@ def joined(items: Sequence[Seen], by: str) -> Line:
 def text_of(line: Line) -> str:
     """The line's characters."""
     return "".join(part.text for part in line)
-
-
-def top_of(line: Line) -> float:
-    """The upper edge of the line's first piece that was seen."""
-    return next((part.seen.top for part in line if part.seen), 0.0)

@@ -64,10 +64,9 @@ SIGNATURES: tuple[tuple[bytes, str], ...] = (
 )
 # Words that people do begin plain text with; as a signature they count only with binary content.
 AMBIGUOUS = (b"BM", b"MZ", b"ID3", b"PAR1", b"OggS", b"fLaC", b"Rar!")
-HTML = re.compile(
-    rb"\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype\s+html|html|head|body)\b", re.S | re.I
-)
-SVG = re.compile(rb"\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*|<!doctype[^>]*>\s*)*<svg\b", re.S | re.I)
+PREAMBLE = re.compile(rb"\s*(?:<!--.*?-->|<\?.*?>|<!doctype\s(?!\s*html)[^>]*>)", re.S | re.I)
+HTML = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.I)
+SVG = re.compile(rb"\s*<svg\b", re.I)
 SAMPLE = 4096
 LARGEST_LIST = 1024 * 1024
 WORD_PART = b"wordprocessingml.document.main+xml"
@@ -113,11 +112,23 @@ def _found(name: str, data: bytes, expected: SourceKind | None) -> str | None:
             return None if signature in AMBIGUOUS and not _is_binary(data) else what
     if expected == "pdf" and b"%PDF-" in data[:1024]:
         return "pdf"  # Some writers put a few bytes before the header, and all readers allow it.
-    if SVG.match(data[:SAMPLE]) and expected != "text":
+    if expected in ("text", "markdown"):
+        return None  # Somebody's .txt may well hold a page's source; elsewhere it is a mistake.
+    markup = _markup(data)
+    if SVG.match(markup):
         return "an SVG drawing (save it as PNG)"
-    is_page = HTML.match(data.removeprefix(b"\xef\xbb\xbf")[:SAMPLE])
-    # Somebody's .txt or .md may well hold a page's source; as any other type it is a mistake.
-    return "html" if is_page and expected not in ("text", "markdown") else None
+    return "html" if HTML.match(markup) else None
+
+
+def _markup(data: bytes) -> bytes:
+    """The first characters after a BOM, comments and declarations, if any.
+
+    One at a time: a single pattern for them all would try every way to split a row of comments.
+    """
+    sample = data.removeprefix(b"\xef\xbb\xbf")[:SAMPLE]
+    while preamble := PREAMBLE.match(sample):
+        sample = sample[preamble.end() :]
+    return sample
 
 
 def _text_kind(name: str, data: bytes, ending: str, expected: SourceKind | None) -> SourceKind:

@@ -23,6 +23,7 @@ ITEM = re.compile(r"(?:[-–—•*◦▪·●○■□]|\(?\d{1,3}[.)]|\(?[a-zA
 SAME_CELL = 0.5
 LINE_GAP = 0.8
 FAR = 12
+WRAPPED = 0.7
 FULL = 0.7
 ENDED_FULL = 0.9
 ENDS = frozenset(".!?:;。！？：；")
@@ -44,7 +45,7 @@ def _arranged(block: Sequence[Seen], known: frozenset[str]) -> list[Line]:
     left = [item for item in block if item not in chart.used]
     upright = [item for item in left if not is_sideways(item)]
     above = [item for item in upright if not chart.used or item.bottom <= chart.top + 1]
-    below = [item for item in upright if item not in above]
+    below = [item for item in upright if chart.used and item.bottom > chart.top + 1]
     aside = [(piece(item),) for item in left if is_sideways(item)]
     return [
         *_block_lines(above, known),
@@ -80,6 +81,8 @@ def _block_lines(block: Sequence[Seen], known: frozenset[str]) -> list[Line]:
         grid.clear()
 
     for row in _whole_rows(rows_of(block)):
+        if grid and len(row) == 1 and _add_wrapped(grid, row[0]):
+            continue
         if (grid and len(row) == 1) or (single and len(row) > 1):
             close()
         if len(row) > 1:
@@ -93,7 +96,7 @@ def _block_lines(block: Sequence[Seen], known: frozenset[str]) -> list[Line]:
 
 
 def _whole_rows(rows: Sequence[Sequence[Seen]]) -> list[list[Seen]]:
-    """The rows with pieces of one cell made one, beside each other or (wrapped) below."""
+    """The rows with pieces of one cell made one that were seen beside each other."""
     whole: list[list[Seen]] = []
     for row in rows:
         cells: list[Seen] = []
@@ -106,6 +109,27 @@ def _whole_rows(rows: Sequence[Sequence[Seen]]) -> list[list[Seen]]:
                 cells.append(item)
         whole.append(cells)
     return whole
+
+
+def _add_wrapped(grid: Sequence[list[Seen]], item: Seen) -> bool:
+    """Take the item into the cell right above it, if it is that cell's second line.
+
+    It must lie clearly nearer to its row than the table's rows lie to each other.
+    """
+    if len(grid) < 2:
+        return False
+    apart = median(b[0].y - a[0].y for a, b in pairwise(grid))
+    cells = [
+        number
+        for number, cell in enumerate(grid[-1])
+        if min(cell.right, item.right) - max(cell.left, item.left) > 0
+    ]
+    if len(cells) != 1 or item.y - grid[-1][cells[0]].y > WRAPPED * apart:
+        return False
+    if item.top - grid[-1][cells[0]].bottom > WRAPPED * item.height:
+        return False
+    grid[-1][cells[0]] = _one(grid[-1][cells[0]], item)
+    return True
 
 
 def _one(first: Seen, second: Seen) -> Seen:

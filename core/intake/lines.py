@@ -21,6 +21,7 @@ UNSPACED = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
     r"，。、；：？！（）「」『』《》〈〉【】“”…—]"
 )
+LONGEST_WORD = 80
 FULL = 0.8
 SHORTEST_FULL = 8
 
@@ -57,7 +58,7 @@ def _cut_word(above: str, below: str, known: frozenset[str]) -> tuple[str, int] 
     if above.endswith(SOFT_HYPHEN):
         goes_on = regex.match(r"\S+", below)
         return (above[:-1], goes_on.end()) if goes_on else None
-    cut, goes_on = CUT.search(above), GOES_ON.match(below)
+    cut, goes_on = CUT.search(above[-LONGEST_WORD:]), GOES_ON.match(below)
     if not cut or not goes_on:
         return None
     head, tail = cut[1].casefold(), goes_on[1].casefold()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def start_training(store: Store, home: Path, author: str) -> str:
     log = home / "models"
     log.mkdir(parents=True, exist_ok=True)
     with (log / "training.log").open("ab") as output:
-        subprocess.Popen(
+        process = subprocess.Popen(
             command,
             cwd=PROJECT_ROOT,
             stdin=subprocess.DEVNULL,
@@ -43,6 +44,7 @@ def start_training(store: Store, home: Path, author: str) -> str:
             stderr=output,
             start_new_session=True,
         )
+    threading.Thread(target=process.wait, daemon=True, name="training").start()
     return training.id
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from PIL import Image
@@ -103,3 +104,12 @@ def test_names_are_shown_on_one_line_and_not_at_length() -> None:
     assert len(shown("x" * 500 + ".pdf")) < 130
     assert shown("x" * 500 + ".pdf").endswith(".pdf”")
     assert shown("") == "“the file”"
+
+
+def test_a_row_of_comments_does_not_hold_things_up() -> None:
+    began = time.monotonic()
+    for page in (b"<!---->" * 500 + b"x", b"<?a?>" * 700 + b"x", b"<!doctype x>" * 300):
+        assert kind_of("a.html", page) == "html"
+        assert kind_of("no ending", page) == "text"
+    assert kind_of("page", b"<!-- a --> <?xml version='1.0'?>\n<!DOCTYPE html><p>") == "html"
+    assert time.monotonic() - began < 1

@@ -141,6 +141,15 @@ def test_empty_cells_leave_their_name_out() -> None:
     assert lines(*grid(rows)) == ["Name: Ann; Age: 34", "Name: Bob; Height: 182; Age: 41"]
 
 
+def test_cells_of_two_lines_stay_cells() -> None:
+    rows = [["Name", "Field"], ["Ann Lee", "History of"], ["Bob", "Physics"]]
+    second = after("the sea", 200, 172)
+    assert lines(*grid(rows), second) == [
+        "Name: Ann Lee; Field: History of the sea",
+        "Name: Bob; Field: Physics",
+    ]
+
+
 def test_wrapped_lines_are_one_paragraph_and_items_are_not() -> None:
     text = [
         "The museum of the harbour was founded by two brothers in the spring",

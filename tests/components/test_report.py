@@ -1,0 +1,135 @@
+"""The report stands alone, says everything, and keeps people's texts texts."""
+
+from __future__ import annotations
+
+import re
+
+from components.cues import at_moment, cues
+from components.report import html_report, markdown_report
+from components.verdict import worth_of
+from components.words import escaped, percent
+from core.events import (
+    Event,
+    JudgementReached,
+    LabelPredicted,
+    PassagesFound,
+    RunFinished,
+    RunStarted,
+    SpanAdjudicated,
+    StatementFound,
+    TurnFinished,
+    TurnStarted,
+)
+from core.progress import Progress
+from core.records import (
+    Correction,
+    Judgement,
+    Passage,
+    Plan,
+    Quote,
+    Run,
+    Span,
+    Statement,
+    Turn,
+    Verdict,
+)
+from tests.fakes import make_case
+
+CLAIM = "The tower is 512 m tall. ``` <script>alert(1)</script> 北京 العربية"
+CASE = make_case(CLAIM, question="How tall <b>is</b> it?")
+VERDICT = Verdict("hallucinated", 0.83, 0.83, "It says <i>412 m</i>.", classifier="seed")
+QUOTE = Quote("The tower is 412 m tall.", "verified", 100.0, "s", "facts.pdf", 3, 0, 24)
+PASSAGE = Passage("s:0", "s", "facts.pdf", False, 3, 0, 24, "The tower is 412 m tall.", 1.0)
+SPAN = Span(13, 18, "512 m", 0.9, "number_or_date", "Rule checker", "412 m", QUOTE)
+TURNS = [
+    Turn("Ada", "Rule checker", 1, 1, "deny", "hallucinated", "DENY. One two three.", (QUOTE,)),
+    Turn("Ben", "Overlap reader", 2, 1, "agree", "hallucinated", "AGREE. Four five six."),
+]
+EVENTS: list[Event] = [
+    RunStarted(100.0, CASE, Plan(), ()),
+    StatementFound(100.1, Statement(0, 0, len(CLAIM), CLAIM, CLAIM)),
+    PassagesFound(100.2, 0, (PASSAGE,)),
+    TurnStarted(101.0, "Ada", "Rule checker", 1, 1),
+    TurnFinished(105.0, TURNS[0], 4.0),
+    TurnStarted(106.0, "Ben", "Overlap reader", 2, 1),
+    TurnFinished(108.0, TURNS[1], 2.0),
+    JudgementReached(109.0, Judgement("Judge", "hallucinated", "wrong"), 1.0),
+    LabelPredicted(109.5, VERDICT),
+    SpanAdjudicated(109.6, SPAN, True, "kept"),
+    RunFinished(110.0, VERDICT, 10.0),
+]
+RUN = Run("r" * 32, "case", "project", Plan(classifier="seed"), "finished", 100.0, 110.0)
+CARD = {"reliability": [{"low": 0.8, "high": 0.9, "n": 212, "right": 184}]}
+SAID = [Correction("k", RUN.id, "case", "Mira", 200.0, "supported", reason="<u>p. 3</u>")]
+
+
+def progress() -> Progress:
+    made = Progress()
+    for event in EVENTS:
+        made.add(event)
+    return made
+
+
+def test_the_html_report_is_whole_and_fetches_nothing() -> None:
+    made = html_report(RUN, CASE, progress(), SAID, CARD)
+    assert made.startswith("<!doctype html>")
+    assert not re.search(r"(src|href)\s*=|@import|url\(", made)
+    assert "<script" not in made
+    for words in ("Hallucinated", "512 m", "412 m", "facts.pdf", "DENY. One two three.", "Mira"):
+        assert words in made
+    assert "&lt;u&gt;p. 3&lt;/u&gt;" in made
+    assert "How tall &lt;b&gt;is&lt;/b&gt; it?" in made
+
+
+def test_the_markdown_report_keeps_texts_in_their_fences() -> None:
+    made = markdown_report(RUN, CASE, progress(), SAID, CARD)
+    assert "**Hallucinated**, p(hallucinated) = 0.83" in made
+    outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", made)
+    assert "<script>" not in outside
+    assert "<u>" not in outside
+    assert "````text" in made, "a text with three backticks takes a longer fence"
+
+
+def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
+    assert worth_of(VERDICT, CARD) == (
+        "Of 212 held-out verdicts with a confidence like this, 87 % were right."
+    )
+    assert worth_of(VERDICT, None).startswith("Too few verdicts")
+    few = {"reliability": [{"low": 0.8, "high": 0.9, "n": 3, "right": 3}]}
+    assert worth_of(VERDICT, few).startswith("Too few verdicts")
+
+
+def test_no_probability_is_rounded_to_certainty() -> None:
+    assert percent(0.999) == "over 99 %"
+    assert percent(0.001) == "under 1 %"
+    assert percent(0.834) == "83 %"
+
+
+def test_markdown_in_names_is_shown_letter_by_letter() -> None:
+    assert escaped("*a* [b](c) `d` :red[e] $x$ #") == (
+        r"\*a\* \[b\]\(c\) \`d\` \:red\[e\] \$x\$ \#"
+    )
+
+
+def test_a_replay_at_recorded_pace_keeps_the_times() -> None:
+    placed = cues(EVENTS, "recorded")
+    assert [cue.at for cue in placed][-1] == 10.0
+    before, speaking = at_moment(placed, 3.0)
+    assert before.turns == []
+    assert speaking == {1: ("Ada", "DENY. One")}
+    after, _ = at_moment(placed, 10.0)
+    assert [turn.number for turn in after.turns] == [1, 2]
+    assert after.verdict == VERDICT
+
+
+def test_a_replay_at_reading_pace_gives_time_to_read() -> None:
+    placed = cues(EVENTS, "reading")
+    ats = [cue.at for cue in placed]
+    assert ats == sorted(ats)
+    spoken = [cue.at for cue in placed if cue.event.kind.startswith("turn_")]
+    assert spoken[1] - spoken[0] > 1.0
+
+
+def test_an_empty_run_replays_to_nothing() -> None:
+    assert cues([], "recorded") == []
+    assert at_moment([], 5.0)[0].turns == []

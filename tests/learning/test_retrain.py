@@ -1,0 +1,173 @@
+"""Retraining in earnest: a real process, real SetFit, a version that can be activated or not."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from core.checking import Draft, first_project, store_case
+from core.config import Settings
+from core.errors import ConfigError, ConflictError, InputError, NotEnoughLabels
+from core.intake.library import store_file
+from core.jobs import Jobs, new_id
+from core.learning.retrain import (
+    TRAINING_LEASE_SECONDS,
+    activate,
+    cancel_training,
+    is_worse,
+    start_training,
+)
+from core.learning.seed import seed_claims
+from core.records import Correction, Label, Plan
+from core.store import open_store
+from core.store.versions import SEED_VERSION, Version
+from core.verdict.classifier import load_classifier, version_folder
+
+PATIENCE = 240.0
+TEXT = (
+    "The Nordre lighthouse is 38 m high. It was built in 1877. Its light is seen for 19 miles. "
+    "The keeper Olga Strand lived there until 1956. The island has two wells. Seals breed on the "
+    "northern shore. The path is closed in winter."
+)
+CLAIMS: list[tuple[str, Label]] = [
+    ("The Nordre lighthouse is 38 m high.", "supported"),
+    ("The Nordre lighthouse was built in 1877.", "supported"),
+    ("Its light is seen for 19 miles.", "supported"),
+    ("Olga Strand lived there until 1956.", "supported"),
+    ("The island has two wells.", "supported"),
+    ("Seals breed on the northern shore.", "supported"),
+    ("The path is closed in winter.", "supported"),
+    ("The keeper Olga Strand lived there until 1956.", "supported"),
+    ("The lighthouse was built in 1877.", "supported"),
+    ("The Nordre lighthouse is 48 m high.", "hallucinated"),
+    ("The Nordre lighthouse was built in 1897.", "hallucinated"),
+    ("Its light is seen for 29 miles.", "hallucinated"),
+    ("Olga Strand lived there until 1966.", "hallucinated"),
+    ("The island has three wells.", "hallucinated"),
+    ("Seals breed on the southern shore.", "hallucinated"),
+    ("The path is open in winter.", "hallucinated"),
+    ("The keeper Maria Lund lived there until 1956.", "hallucinated"),
+    ("The lighthouse was built in 1777.", "hallucinated"),
+]
+
+
+@pytest.fixture
+def corrected(home: Path) -> Path:
+    """A home with nine corrections of each label."""
+    jobs = Jobs(home)
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        entry = store_file(store, home, project.id, "n.txt", TEXT.encode(), "Mira", 1.0, Settings())
+        for claim, label in CLAIMS:
+            case = store_case(store, project, Draft(claim, documents=(entry.id,)), "Mira", 1.0)
+            run_id = jobs.start(case, Plan())
+            assert jobs.wait(run_id, 60)
+            correction = Correction(
+                new_id(), run_id, case.id, "Mira", time.time(), label, reason="the text says so"
+            )
+            with store.writing():
+                store.corrections.add(correction, claim)
+    return home
+
+
+def wait_for_training(home: Path) -> str:
+    """The training's status once it has ended."""
+    end = time.monotonic() + PATIENCE
+    with open_store(home) as store:
+        while True:
+            newest = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)[0]
+            if newest.status != "running":
+                return f"{newest.status} {newest.message}".strip()
+            assert time.monotonic() < end, newest.progress
+            time.sleep(0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_corrections_become_a_version_that_is_activated_and_rolled_back(corrected: Path) -> None:
+    with open_store(corrected) as store:
+        start_training(store, corrected, "Mira")
+        with pytest.raises(ConflictError, match="under way already"):
+            start_training(store, corrected, "Karl")
+    assert wait_for_training(corrected) == "finished"
+    with open_store(corrected) as store:
+        version = store.versions.all()[0]
+        folder = version_folder(corrected, version.id)
+        held = version.card["holdout"]
+        assert held["before"]["n"] == held["after"]["n"] == len(held["rows"]) >= 2
+        trained = set(version.card["trained_on"]["corrections"])
+        assert len(trained) == len(CLAIMS) - len(held["rows"])
+        assert not list(folder.rglob("*.pkl"))
+        assert json.loads((folder / "card.json").read_text()) == version.card
+        assert store.versions.active() == SEED_VERSION
+        reason = "a test" if is_worse(store, version.id) else ""
+        activate(store, corrected, version.id, "Mira", reason)
+        assert store.versions.active() == version.id
+        p = load_classifier(corrected, version.id).probability(
+            "Both debaters agree that the statement is wrong. Verdict: INCORRECT, the statement "
+            "is hallucinated."
+        )
+        assert p > 0.5
+        activate(store, corrected, SEED_VERSION, "Mira", "back")
+        assert store.versions.active() == SEED_VERSION
+
+
+def test_too_few_corrections_start_nothing(home: Path) -> None:
+    with open_store(home) as store, pytest.raises(NotEnoughLabels):
+        start_training(store, home, "Mira")
+    with open_store(home) as store:
+        assert store.versions.trainings(time.time(), 1.0) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_cancelled_training_leaves_no_version_and_no_files(corrected: Path) -> None:
+    with open_store(corrected) as store:
+        training = start_training(store, corrected, "Mira")
+        end = time.monotonic() + PATIENCE
+        while not store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)[0].progress:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        cancel_training(store, training, "Karl")
+        assert wait_for_training(corrected) == "cancelled Cancelled by Karl."
+        while any(path.is_dir() for path in (corrected / "models").iterdir()):
+            assert time.monotonic() < end, "the process did not clear up"
+            time.sleep(0.2)
+        assert store.versions.all() == []
+
+
+def worse_version(home: Path) -> None:
+    with open_store(home) as store:
+        card = {
+            "holdout": {
+                "before": {"balanced_accuracy": 0.9, "accuracy": 0.9},
+                "after": {"balanced_accuracy": 0.7, "accuracy": 0.8},
+            }
+        }
+        store.versions.add(Version("v1", 1.0, "Mira", card))
+
+
+def test_a_worse_version_takes_a_reason(home: Path) -> None:
+    worse_version(home)
+    with open_store(home) as store:
+        with pytest.raises(InputError, match="activating it takes a reason"):
+            activate(store, home, "v1", "Mira", "  ")
+        with pytest.raises(ConfigError, match="found none that can be read"):
+            activate(store, home, "v1", "Mira", "I know better")
+        assert store.versions.active() == SEED_VERSION
+
+
+def test_an_unknown_version_is_refused(home: Path) -> None:
+    with open_store(home) as store, pytest.raises(InputError, match="no version v9"):
+        activate(store, home, "v9", "Mira", "")
+
+
+def test_seed_cases_are_balanced_and_hold_what_they_say() -> None:
+    claims = seed_claims()
+    labels = [claim.label for claim in claims]
+    assert abs(labels.count("supported") - labels.count("hallucinated")) <= 4
+    assert len(claims) >= 40
+    assert len({claim.claim for claim in claims}) == len(claims)

@@ -1,0 +1,287 @@
+"""New check, Run, Compare, History and Check many, through the app itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components import state
+from core.checking import Draft, first_project, store_case
+from core.config import Settings
+from core.intake.library import store_file
+from core.records import Plan
+from core.store import open_store
+
+OpenApp = Callable[..., AppTest]
+CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
+WRONG = "Female cats tend to be left pawed."
+
+
+def query(at: AppTest, name: str) -> str:
+    """A parameter of the page's address."""
+    value = at.query_params[name]
+    return str(value if isinstance(value, str) else value[0])
+
+
+def finish(at: AppTest) -> str:
+    """Wait for the run that the page shows, and draw it anew; its id."""
+    run_id = query(at, "run")
+    assert state.jobs().wait(run_id, 60)
+    at.run()
+    assert not at.exception
+    return run_id
+
+
+def drawn(at: AppTest) -> str:
+    """All markup on the page."""
+    return "\n".join(item.proto.body for item in at.get("html"))
+
+
+@pytest.fixture
+def run_id(home: Path) -> str:
+    """A finished run over a wrong claim."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        entry = store_file(
+            store, home, project.id, "cats.txt", CATS.encode(), "Mira", 1.0, Settings()
+        )
+        case = store_case(store, project, Draft(WRONG, documents=(entry.id,)), "Mira", time.time())
+    jobs = state.jobs()
+    made = jobs.start(case, Plan())
+    assert jobs.wait(made, 60)
+    return made
+
+
+def test_new_check_is_usable_at_once(app: OpenApp) -> None:
+    at = app()
+    assert at.title[0].value == "New check"
+    assert at.text_area(key="new.response").value == ""
+    assert at.button(key="new.check")
+    assert any("No key, no network" in item.value for item in at.caption)
+    assert len([b for b in at.button if str(b.key).startswith("new.example.")]) == 5
+
+
+def test_a_claim_with_a_file_is_checked(app: OpenApp) -> None:
+    at = app()
+    at.text_area(key="new.response").set_value(WRONG)
+    at.file_uploader(key="new.upload").set_value([("cats.txt", CATS.encode(), "text/plain")])
+    at.run()
+    assert not at.exception
+    at.button(key="new.check").click().run()
+    assert not at.exception
+    finish(at)
+    markup = drawn(at)
+    assert "Hallucinated" in markup
+    assert '<mark class="cp-mark"' in markup
+    assert ">left</mark>" in markup
+
+
+def test_nothing_to_check_is_said_and_nothing_is_lost(app: OpenApp) -> None:
+    at = app()
+    at.text_input(key="new.question").set_value("Which paw?")
+    at.file_uploader(key="new.upload").set_value([("cats.txt", CATS.encode(), "text/plain")])
+    at.button(key="new.check").click().run()
+    assert "Expected a claim or response to check, found none" in at.error[0].value
+    assert at.text_input(key="new.question").value == "Which paw?"
+
+
+def test_a_broken_file_is_named_and_the_other_used(app: OpenApp) -> None:
+    at = app()
+    at.text_area(key="new.response").set_value(WRONG)
+    at.file_uploader(key="new.upload").set_value(
+        [
+            ("empty.txt", b"", "text/plain"),
+            ("cats.txt", CATS.encode(), "text/plain"),
+        ]
+    )
+    at.run()
+    assert any("empty.txt" in error.value for error in at.error)
+    at.button(key="new.check").click().run()
+    finish(at)
+    assert "Hallucinated" in drawn(at)
+
+
+@pytest.mark.parametrize("name", ["bridge", "museum", "tea", "plants"])
+def test_prepared_cases_open_in_one_click(app: OpenApp, name: str) -> None:
+    at = app()
+    at.button(key=f"new.example.{name}").click().run()
+    finish(at)
+    assert "Hallucinated" in drawn(at)
+
+
+def test_the_same_claim_again_shows_what_was_decided(app: OpenApp, run_id: str) -> None:
+    at = app()
+    at.text_area(key="new.response").set_value("  female cats TEND to be left pawed. ").run()
+    links = [link.proto.label for link in at.get("page_link")]
+    assert any("hallucinated" in label for label in links)
+
+
+def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/run.py", run=run_id)
+    markup = drawn(at)
+    for words in ("Hallucinated", "likely to be", ">left</mark>", "Rule checker", "AGREE."):
+        assert words in markup
+    assert "Initial state" in markup
+    assert any("cats" in str(button.label) for button in at.button)
+
+
+def test_an_unknown_run_is_no_error_page(app: OpenApp) -> None:
+    at = app("pages/check/run.py", run="0" * 32)
+    assert "no run at this link" in at.info[0].value
+
+
+def test_a_correction_takes_a_label_and_a_reason(app: OpenApp, run_id: str, home: Path) -> None:
+    at = app("pages/check/run.py", run=run_id)
+    key = f"run.{run_id}.correct"
+    at.button(key=f"{key}.choose.supported").click().run()
+    at.button(key=f"{key}.save").click().run()
+    assert "takes a reason" in at.error[0].value
+    at.text_area(key=f"{key}.reason").set_value("a local way of speaking").run()
+    at.text_input(key=f"{key}.answer").set_value("left pawed").run()
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        saved = store.corrections.of_run(run_id)[0]
+    assert (saved.label, saved.author, saved.reason) == (
+        "supported",
+        "Mira",
+        "a local way of speaking",
+    )
+    assert saved.machine_label == "hallucinated"
+    assert saved.corrected_answer == "left pawed"
+    assert any("Mira" in item.value for item in at.markdown)
+
+
+def test_agreeing_keeps_the_machines_spans_and_adds_exact_words(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    at = app("pages/check/run.py", run=run_id)
+    key = f"run.{run_id}.correct"
+    at.button(key=f"{key}.choose.hallucinated").click().run()
+    at.text_input(key=f"{key}.quote").set_value("tend to be").run()
+    at.button(key=f"{key}.mark").click().run()
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        saved = store.corrections.of_run(run_id)[0]
+    assert [(s.start, s.end, s.text) for s in saved.spans] == [
+        (23, 27, "left"),
+        (12, 22, "tend to be"),
+    ]
+
+
+def test_words_that_do_not_stand_there_are_not_marked(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/run.py", run=run_id)
+    key = f"run.{run_id}.correct"
+    at.button(key=f"{key}.choose.hallucinated").click().run()
+    at.text_input(key=f"{key}.quote").set_value("tended to be").run()
+    assert any("do not stand in the response" in item.value for item in at.caption)
+    at.button(key=f"{key}.mark").click().run()
+    assert at.session_state[f"{key}.added"] == []
+
+
+def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/run.py", run=run_id)
+    at.button(key=f"run.{run_id}.again.go").click().run()
+    second = finish(at)
+    assert second != run_id
+    compare = app("pages/check/compare.py", before=run_id, after=second)
+    assert drawn(compare).count('class="cp-verdict ') == 2
+    assert any("The verdict is the same" in item.value for item in compare.markdown)
+
+
+def test_checking_again_with_another_source_makes_a_new_case(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    at = app("pages/check/run.py", run=run_id)
+    other = "Both female and male cats tend to be left pawed, says another book."
+    key = f"run.{run_id}.again"
+    at.file_uploader(key=f"{key}.upload").set_value([("other.txt", other.encode(), "text/plain")])
+    at.run()
+    at.button(key=f"{key}.go").click().run()
+    second = finish(at)
+    with open_store(home) as store:
+        run = store.runs.get(second, time.time(), 6)
+        assert run
+        case = store.cases.get(run.case_id)
+    assert case
+    assert len(case.documents) == 2
+    assert run.parent_id == run_id
+
+
+def test_history_finds_and_filters(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/history.py")
+    assert len(at.dataframe[0].value) == 1
+    at.text_input(key="history.search").set_value("pawed").run()
+    assert len(at.dataframe[0].value) == 1
+    at.text_input(key="history.search").set_value("zebra").run()
+    assert "No run matches" in at.info[0].value
+    at.text_input(key="history.search").set_value("").run()
+    at.selectbox(key="history.label").set_value("supported").run()
+    assert "No run matches" in at.info[0].value
+
+
+def test_history_opens_a_run(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/history.py")
+    at.session_state["history.table.1"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    at.run()
+    assert not at.exception
+    assert query(at, "run") == run_id
+
+
+def test_a_trace_goes_out_and_comes_in(app: OpenApp, run_id: str, home: Path) -> None:
+    from core.store.traces import export_trace
+
+    with open_store(home) as store:
+        trace = export_trace(store, run_id, time.time(), 6)
+    at = app("pages/check/history.py")
+    at.file_uploader(key="history.trace").set_value(("t.json", trace, "application/json")).run()
+    assert not at.exception
+    assert any(link.proto.label == "Play it" for link in at.get("page_link"))
+    at.file_uploader(key="history.trace").set_value(("t.json", b"{}", "application/json")).run()
+    assert "Counterpoint exported" in at.error[0].value
+
+
+def test_a_replay_is_marked_and_steps(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/replay.py", run=run_id)
+    assert at.title[0].value == "Replay"
+    key = f"replay.{run_id}"
+    assert "DENY." not in drawn(at)
+    at.button(key=f"{key}.step").click().run()
+    assert "DENY." in drawn(at)
+    at.button(key=f"{key}.back").click().run()
+    assert "DENY." not in drawn(at)
+    for _ in range(6):
+        at.button(key=f"{key}.step").click().run()
+    assert "Hallucinated" in drawn(at)
+    assert not at.exception
+
+
+def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/many.py")
+    table = f"claim,document\n{WRONG},cats.txt\nFemale cats tend to be right pawed.,cats.txt\n"
+    at.text_area(key="many.pasted").set_value(table).run()
+    assert any("2 claims" in item.value for item in at.markdown)
+    at.button(key="many.start").click().run()
+    assert not at.exception
+    batch = query(at, "batch")
+    with open_store(state.home()) as store:
+        runs = [row.run_id for row in store.batches.rows(batch)]
+    assert all(run and state.jobs().wait(run, 60) for run in runs)
+    at.run()
+    shown = at.dataframe[0].value
+    assert list(shown["Verdict"]) == ["✗ Hallucinated", "✓ Supported"]
+    at.session_state["many.results.True"] = {"selection": {"rows": [1], "columns": [], "cells": []}}
+    at.run()
+    assert query(at, "run") == runs[1]
+
+
+def test_a_bad_table_is_refused_in_words(app: OpenApp) -> None:
+    at = app("pages/check/many.py")
+    at.text_area(key="many.pasted").set_value("a,b\n1,2").run()
+    assert "column called claim" in at.error[0].value

@@ -1,0 +1,169 @@
+"""Library, Project, Settings and Retrain, through the app itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components import state
+from core.checking import first_project
+from core.config import Settings
+from core.intake.library import store_file
+from core.records import Member
+from core.store import open_store
+from core.store.versions import Training, Version
+
+OpenApp = Callable[..., AppTest]
+
+
+def until_read(home: Path, project_id: str) -> None:
+    end = time.monotonic() + 60
+    while True:
+        with open_store(home) as store:
+            if all(e.status in ("ready", "refused") for e in store.library.all(project_id)):
+                return
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def project_id(home: Path) -> str:
+    """A project whose admin is Mira, with one file."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        store_file(store, home, project.id, "a.txt", b"Cats sleep.", "Mira", 1.0, Settings())
+    return project.id
+
+
+def test_the_library_reads_lists_and_deletes(app: OpenApp, project_id: str, home: Path) -> None:
+    at = app("pages/setup/library.py")
+    at.file_uploader(key="library.upload").set_value([("b.txt", b"Dogs bark.", "text/plain")]).run()
+    state.prereading().submit(
+        next(e.id for e in entries(home, project_id) if e.name == "a.txt"), "a.txt"
+    )
+    until_read(home, project_id)
+    at.run()
+    assert not at.exception
+    assert sorted(at.dataframe[0].value["Name"]) == ["a.txt", "b.txt"]
+    assert set(at.dataframe[0].value["State"]) == {"ready"}
+    at.session_state["library.table"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    at.run()
+    at.button(key="library.delete").click().run()
+    at.session_state["library.table"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    at.run()
+    at.button(key="library.sure").click().run()
+    assert not at.exception
+    assert len(entries(home, project_id)) == 1
+
+
+def entries(home: Path, project_id: str):  # type: ignore[no-untyped-def]
+    with open_store(home) as store:
+        return store.library.all(project_id)
+
+
+def test_the_project_is_renamed_and_gets_people(app: OpenApp, project_id: str, home: Path) -> None:
+    at = app("pages/setup/project.py")
+    key = f"project.{project_id}"
+    at.text_input(key=f"{key}.name").set_value("Bridges")
+    at.button(key=f"{key}.save").click().run()
+    at.text_input(key="project.member").set_value("Karl")
+    at.selectbox(key="project.member.role").set_value("lead")
+    at.button(key="project.member.add").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        assert store.projects.get(project_id).name == "Bridges"  # type: ignore[union-attr]
+        assert store.projects.role_of(project_id, "Karl") == "lead"
+
+
+def test_an_annotator_may_not_change_the_project(app: OpenApp, project_id: str, home: Path) -> None:
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
+    at = app("pages/setup/project.py")
+    key = f"project.{project_id}"
+    at.text_input(key=f"{key}.name").set_value("Mine")
+    at.button(key=f"{key}.save").click().run()
+    assert "takes the role admin" in at.error[0].value
+    with open_store(home) as store:
+        assert store.projects.get(project_id).name == "First project"  # type: ignore[union-attr]
+
+
+def test_a_second_project_is_begun_and_chosen(app: OpenApp, project_id: str, home: Path) -> None:
+    at = app("pages/setup/project.py")
+    at.text_input(key="project.new").set_value("Towers")
+    at.button(key="project.begin").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        assert [p.name for p in store.projects.all()] == ["First project", "Towers"]
+    assert at.text_input(key=f"project.{at.session_state['project']}.name").value == "Towers"
+
+
+def test_a_name_is_kept_with_its_role(app: OpenApp, project_id: str, home: Path) -> None:
+    at = app("pages/setup/settings.py")
+    at.text_input(key="settings.person").set_value("Mira Berg").run()
+    assert not at.exception
+    with open_store(home) as store:
+        assert store.projects.note("person") == "Mira Berg"
+        assert store.projects.role_of(project_id, "Mira Berg") == "admin"
+
+
+def test_limits_are_kept(app: OpenApp, project_id: str, home: Path) -> None:
+    at = app("pages/setup/settings.py")
+    at.number_input(key="settings.passages").set_value(7).run()
+    assert not at.exception
+    with open_store(home) as store:
+        assert store.projects.settings().passages == 7
+
+
+def test_health_is_looked_at_on_request(app: OpenApp, project_id: str) -> None:
+    at = app("pages/setup/settings.py")
+    at.button(key="settings.health").click().run()
+    assert not at.exception
+    assert any("encoder" in item.value for item in at.markdown)
+    assert not at.error
+
+
+def test_retrain_says_what_is_missing(app: OpenApp, project_id: str) -> None:
+    at = app("pages/learn/retrain.py")
+    assert at.button(key="retrain.start").disabled
+    assert any("8 more needed" in str(metric.delta) for metric in at.metric)
+
+
+def test_retrain_shows_a_version_beside_the_one_before(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    figures = {
+        "n": 4, "accuracy": 0.75, "balanced_accuracy": 0.75, "f1": 0.75, "brier": 0.2,
+        "true_hallucinated": 2, "missed_hallucinated": 0, "false_alarms": 1, "true_supported": 1,
+        "always_hallucinated": 0.5,
+    }  # fmt: skip
+    better = figures | {"accuracy": 1.0, "balanced_accuracy": 1.0, "f1": 1.0, "brier": 0.1}
+    row = {"run_id": "r", "claim": "<b>x</b>", "label": "supported", "before": 0.6, "after": 0.2}
+    card = {
+        "author": "Mira",
+        "trained_on": {"corrections": ["k"] * 12, "seed_texts": 40},
+        "compared_with": "seed",
+        "holdout": {"before": figures, "after": better, "rows": [row]},
+        "seconds": 50.0,
+    }
+    with open_store(home) as store:
+        store.versions.add(Version("v1", 1.0, "Mira", card))
+        store.versions.start_training(
+            Training("t1", "Mira", time.time(), "running", {}, None, "", None), time.time(), 30
+        )
+        store.versions.end_training("t1", "failed", time.time(), message="The disk is full.")
+    at = app("pages/learn/retrain.py")
+    assert any("The disk is full." in error.value for error in at.error)
+    assert [m.value for m in at.metric][4:8] == ["1.00", "1.00", "1.00", "0.10"]
+    assert len(at.get("plotly_chart")) == 2
+    at.button(key="retrain.activate.v1").click().run()
+    assert any("none that can be read" in error.value for error in at.error)
+
+
+def test_pages_open_at_their_own_address_after_a_restart(app: OpenApp, project_id: str) -> None:
+    for page in ("history", "many"):
+        assert not app(f"pages/check/{page}.py").exception

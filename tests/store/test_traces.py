@@ -1,0 +1,110 @@
+"""Trace files: out, in again elsewhere, and never trusted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from core.errors import InputError
+from core.events import Event, RunFinished, RunStarted, TurnFinished, TurnStarted
+from core.records import Plan, Project, Run, Turn, Verdict
+from core.store import Store, open_store
+from core.store.traces import export_trace, import_trace
+from tests.fakes import make_case
+
+CASE = make_case("The tower is 512 m tall. 👩‍👩‍👧 <script>alert(1)</script>")
+TURN = Turn("Ada", "Rule checker", 1, 1, "deny", "hallucinated", "DENY. <b>It is 412 m.</b>")
+EVENTS: list[Event] = [
+    RunStarted(100.0, CASE, Plan(), ()),
+    TurnStarted(101.0, "Ada", "Rule checker", 1, 1),
+    TurnFinished(103.0, TURN, 2.0),
+    RunFinished(104.0, Verdict("hallucinated", 0.9, 0.9, "because"), 4.0),
+]
+
+
+@pytest.fixture
+def trace(store: Store) -> bytes:
+    """A finished run as a file."""
+    store.projects.save(Project("project", "Ours", 1.0))
+    store.cases.add(CASE, [])
+    store.runs.add(Run("r", "case", "project", Plan(), "queued", 100.0), "me", 100.0)
+    with store.writing():
+        store.runs.append("r", "me", EVENTS)
+    return export_trace(store, "r", 200.0, 6.0)
+
+
+def elsewhere() -> Store:
+    other = open_store(None)
+    other.projects.save(Project("theirs", "Theirs", 1.0))
+    return other
+
+
+def test_a_trace_plays_on_another_machine(trace: bytes) -> None:
+    with elsewhere() as other:
+        run_id = import_trace(other, trace, "theirs")
+        run = other.runs.get(run_id, 1e9, 6.0)
+        assert run
+        assert (run.status, run.label, run.origin) == ("finished", "hallucinated", "imported")
+        assert [event for _, event in other.runs.events(run_id)] == EVENTS
+        case = other.cases.get(run.case_id)
+        assert case
+        assert case.response == CASE.response
+        assert case.project_id == "theirs"
+
+
+def test_the_same_trace_twice_is_one_run(trace: bytes) -> None:
+    with elsewhere() as other:
+        assert import_trace(other, trace, "theirs") == import_trace(other, trace, "theirs")
+
+
+def test_a_trace_of_an_unfinished_run_counts_as_stopped(trace: bytes) -> None:
+    body = json.loads(trace)
+    body["events"] = body["events"][:3]
+    with elsewhere() as other:
+        run_id = import_trace(other, json.dumps(body).encode(), "theirs")
+        run = other.runs.get(run_id, 1e9, 6.0)
+        assert run
+        assert run.status == "stopped"
+
+
+def changed(trace: bytes, **fields: Any) -> bytes:
+    return json.dumps(json.loads(trace) | fields).encode()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "a trace that Counterpoint exported"),
+        ({"version": 99}, "version 1, found 99"),
+        ({"events": []}, "a list of 1 to"),
+        ({"events": "none"}, "a list of 1 to"),
+        ({"events": [{"payload": {}}]}, "name its kind"),
+        ({"events": [{"kind": "lunch", "payload": {}}]}, "known kind of event, found “lunch”"),
+        ({"events": [{"kind": "run_finished", "payload": {}}]}, "missing required field"),
+        ({"case": {"id": 1}}, "Expected a Case"),
+        ({"case": None}, "Expected a Case"),
+        ({"plan": {"max_turns": "five"}}, "Expected a Plan"),
+        ({"started_at": "yesterday"}, "Expected a float"),
+    ],
+)
+def test_a_damaged_trace_is_refused_and_leaves_nothing(
+    trace: bytes, change: dict[str, Any], message: str
+) -> None:
+    with elsewhere() as other:
+        with pytest.raises(InputError, match=message):
+            import_trace(other, changed(trace, **change), "theirs")
+        assert next(other.db.query("SELECT count(*) AS n FROM runs"))["n"] == 0
+        assert next(other.db.query("SELECT count(*) AS n FROM cases"))["n"] == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"not json", b"[]", b"\xff\xfe", b'{"a": 1}'])
+def test_other_files_are_refused(data: bytes) -> None:
+    with elsewhere() as other, pytest.raises(InputError, match="Expected a trace"):
+        import_trace(other, data, "theirs")
+
+
+def test_a_run_that_is_not_there_cannot_go_out(store: Store) -> None:
+    with pytest.raises(InputError, match="no such run"):
+        export_trace(store, "none", 1.0, 6.0)

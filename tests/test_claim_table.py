@@ -1,0 +1,122 @@
+"""Tables of claims: read, checked row by row, taken up again, given back without formulas."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from core.checking import first_project
+from core.claim_table import (
+    read_claims,
+    results,
+    results_csv,
+    resume_batch,
+    safe_cell,
+    start_batch,
+)
+from core.config import Settings
+from core.errors import InputError
+from core.intake.library import store_file
+from core.jobs import Jobs
+from core.records import Plan
+from core.store import open_store
+
+CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
+TABLE = """claim,question,document
+Female cats tend to be right pawed.,,cats.txt
+Female cats tend to be left pawed.,,cats.txt
+"Yes, they do.",Do female cats tend to be right pawed?,cats.txt; none.txt
+,,cats.txt
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "claims"),
+    [
+        (b"claim\nOne.\nTwo.", ["One.", "Two."]),
+        ("Claim;Quelle\nÄpfel, rot;x".encode(), ["Äpfel, rot"]),
+        (b"\xef\xbb\xbftext\tfile\nOne.\ta.txt", ["One."]),
+        (b'response\n"Two\nlines"', ["Two\nlines"]),
+    ],
+)
+def test_tables_of_many_kinds_are_read(data: bytes, claims: list[str]) -> None:
+    assert [row.claim for row in read_claims("t.csv", data, 10)] == claims
+
+
+def test_sources_are_named_in_several_ways() -> None:
+    data = b"claim,document,image\nOne.,a.pdf; b.txt,c.png"
+    assert read_claims("t.csv", data, 10)[0].sources == ("a.pdf", "b.txt", "c.png")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a,b\n1,2", "a column called claim, found a, b"),
+        (b"claim", "expected rows below the header, found none"),
+        (b"", "found none"),
+        (b"claim\n" + b"x\n" * 11, "at most 10 claims, found 11"),
+        ("claim\nCafé".encode("latin-1"), "UTF-8"),
+    ],
+)
+def test_bad_tables_are_refused_in_words(data: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_claims("t.csv", data, 10)
+
+
+@pytest.fixture
+def batch(home: Path) -> str:
+    """A batch of four rows, of which two can be checked."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store_file(store, home, project.id, "cats.txt", CATS.encode(), "Mira", 1.0, Settings())
+        jobs = Jobs(home)
+        rows = read_claims("t.csv", TABLE.encode(), 10)
+        batch_id = start_batch(store, jobs, project, "Mira", "t.csv", rows, [], Plan())
+        for row, _ in results(store, batch_id):
+            assert row.run_id is None or jobs.wait(row.run_id, 60)
+    return batch_id
+
+
+def test_rows_are_checked_and_bad_ones_say_why(home: Path, batch: str) -> None:
+    with open_store(home) as store:
+        found = results(store, batch)
+    labels = [run.label if run else None for _, run in found]
+    assert labels == ["supported", "hallucinated", None, None]
+    assert "no file called none.txt" in found[2][0].problem
+    assert "found none" in found[3][0].problem
+
+
+def test_results_go_out_as_a_table(home: Path, batch: str) -> None:
+    with open_store(home) as store:
+        text = results_csv(results(store, batch)).decode("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["label"] for row in rows] == ["supported", "hallucinated", "", ""]
+    assert rows[0]["claim"] == "Female cats tend to be right pawed."
+    assert float(rows[1]["p_hallucinated"]) > 0.5
+    assert rows[2]["status"] == "not checked"
+
+
+def test_open_rows_are_taken_up_again(home: Path, batch: str) -> None:
+    with open_store(home) as store:
+        jobs = Jobs(home)
+        run_id = results(store, batch)[0][0].run_id
+        assert run_id
+        store.db.execute("UPDATE runs SET status = 'stopped' WHERE id = ?", [run_id])
+        assert resume_batch(store, jobs, batch, "Mira") == 1
+        assert jobs.wait(run_id, 60)
+        run = results(store, batch)[0][1]
+    assert run
+    assert run.status == "finished"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"])
+def test_no_cell_is_a_formula(text: str) -> None:
+    assert safe_cell(text) == "'" + text
+
+
+def test_numbers_and_nothing_stay_as_they_are() -> None:
+    assert safe_cell(-0.5) == "-0.5"
+    assert safe_cell(None) == ""

@@ -1,0 +1,309 @@
+"""A whole check: sources read and indexed, debate, verdict, spans; resumed and stopped."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from core.agents.rosters import roster_named
+from core.checking import Draft, first_project, store_case
+from core.concurrency import Stop
+from core.config import ENCODER_DIR, Settings
+from core.engine import Resources, review
+from core.errors import InputError, ModelError
+from core.events import Event
+from core.intake.library import store_file
+from core.models.encoder import load_encoder
+from core.progress import Progress
+from core.records import Case, Judgement, Plan
+from core.roles import JudgeView, Roster
+from core.store import open_store
+from core.verdict.classifier import load_classifier
+from tests.fakes import Line, ScriptedDebater, ScriptedJudge, ticking
+
+CATS = (
+    "Cats have five toes on each front paw, but only four toes on each back paw. Female cats tend "
+    "to be right pawed, while male cats are more often left pawed. A female cat is called a queen."
+)
+PAPER_CLAIM = "Female cats tend to be right pawed."
+
+
+def photograph() -> bytes:
+    """A picture without any text: a soft gradient."""
+    image = Image.linear_gradient("L").resize((400, 300)).convert("RGB")
+    out = io.BytesIO()
+    image.save(out, "JPEG")
+    return out.getvalue()
+
+
+@pytest.fixture
+def resources(home: Path) -> Resources:
+    """The real encoder and the seed classifier over an empty home."""
+    return Resources(
+        home=home,
+        settings=Settings(),
+        encoder=load_encoder(ENCODER_DIR),
+        classifier=load_classifier(home, "seed"),
+        now=ticking(),
+    )
+
+
+@pytest.fixture
+def roster(resources: Resources) -> Roster:
+    """The built-in roster."""
+    return roster_named("builtin", resources.encoder)
+
+
+def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: str) -> Case:
+    """A stored case over stored files."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        entries = [
+            store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
+            for name, data in files
+        ]
+        draft = Draft(
+            claim,
+            documents=tuple(e.id for e in entries if e.kind != "image"),
+            images=tuple(e.id for e in entries if e.kind == "image"),
+            **fields,
+        )
+        return store_case(store, project, draft, "Mira", 1.0)
+
+
+def run(
+    case: Case, roster: Roster, resources: Resources, past: list[Event] | None = None
+) -> list[Event]:
+    return list(review(case, Plan(), roster, resources, Stop(), past or []))
+
+
+def folded(events: list[Event]) -> Progress:
+    progress = Progress()
+    for event in events:
+        progress.add(event)
+    return progress
+
+
+def durable(events: list[Event]) -> list[str]:
+    passing = ("turn_delta", "progress_made")
+    return [event.kind for event in events if event.kind not in passing]
+
+
+def test_the_papers_example_is_supported(roster: Roster, resources: Resources) -> None:
+    """CEDA A.3, example 1, against a page of our own."""
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+    events = run(case, roster, resources)
+    state = folded(events)
+    assert state.verdict
+    assert state.verdict.label == "supported"
+    assert state.verdict.p_hallucinated is not None
+    assert state.verdict.p_hallucinated < 0.5
+    assert state.verdict.confidence == max(
+        state.verdict.p_hallucinated, round(1 - state.verdict.p_hallucinated, 4)
+    )
+    assert state.spans == ()
+    assert durable(events) == [
+        "run_started",
+        "document_read",
+        "statement_found",
+        "passages_found",
+        "context_built",
+        "turn_started",
+        "turn_finished",
+        "turn_started",
+        "turn_finished",
+        "consensus_reached",
+        "judgement_reached",
+        "label_predicted",
+        "run_finished",
+    ]
+
+
+def test_its_opposite_is_hallucinated_with_the_wrong_word_marked(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(
+        resources.home, "Female cats tend to be left pawed.", ("cats.txt", CATS.encode())
+    )
+    state = folded(run(case, roster, resources))
+    assert state.verdict
+    assert state.verdict.label == "hallucinated"
+    assert [span.text for span in state.spans] == ["left"]
+    assert state.spans[0].instead == "right"
+    quote = state.spans[0].quote
+    assert quote
+    assert (quote.status, quote.source) == ("verified", "cats.txt")
+    assert quote.start is not None
+    assert "right pawed" in CATS[quote.start : quote.end]
+
+
+def test_a_photograph_without_text_is_unclear(roster: Roster, resources: Resources) -> None:
+    case = case_of(
+        resources.home,
+        "The dog in the picture is brown.",
+        ("dog.jpg", photograph()),
+        ("cats.txt", CATS.encode()),
+    )
+    state = folded(run(case, roster, resources))
+    assert state.verdict
+    assert (state.verdict.label, state.verdict.cause) == ("unclear", "image_not_readable")
+    assert state.verdict.p_hallucinated is None
+    assert "dog.jpg" in state.verdict.cause_words
+
+
+def test_without_sources_the_cause_is_said(roster: Roster, resources: Resources) -> None:
+    state = folded(run(case_of(resources.home, PAPER_CLAIM), roster, resources))
+    assert state.verdict
+    assert (state.verdict.label, state.verdict.cause) == ("unclear", "no_evidence")
+
+
+def test_a_source_that_cannot_be_read_costs_only_itself(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(
+        resources.home,
+        PAPER_CLAIM,
+        ("broken.pdf", b"%PDF-1.4\n1 0 obj << truncated"),
+        ("cats.txt", CATS.encode()),
+    )
+    state = folded(run(case, roster, resources))
+    assert state.verdict
+    assert state.verdict.label == "supported"
+    assert [problem.source for problem in state.problems] == ["broken.pdf"]
+
+
+def test_a_deleted_source_is_a_problem_in_words(roster: Roster, resources: Resources) -> None:
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+    (resources.home / "documents" / case.documents[0]).unlink()
+    state = folded(run(case, roster, resources))
+    assert state.verdict
+    assert state.verdict.cause == "no_evidence"
+    assert "cats.txt" in state.problems[0].message
+
+
+def test_a_second_check_reads_nothing_anew(roster: Roster, resources: Resources) -> None:
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+    first = folded(run(case, roster, resources))
+    second = folded(run(case, roster, resources))
+    assert not next(iter(first.documents.values())).reused
+    assert next(iter(second.documents.values())).reused
+    assert second.verdict == first.verdict
+    assert [turn.text for turn in second.turns] == [turn.text for turn in first.turns]
+
+
+def interruptions() -> Iterator[int]:
+    """Every number of durable events after which a run may be cut off."""
+    yield from range(13)
+
+
+@pytest.mark.parametrize("kept", interruptions())
+def test_a_run_cut_off_anywhere_resumes_to_the_same_end(
+    roster: Roster, resources: Resources, kept: int
+) -> None:
+    case = case_of(
+        resources.home, "Female cats tend to be left pawed.", ("cats.txt", CATS.encode())
+    )
+    whole = [
+        e for e in run(case, roster, resources) if e.kind not in ("turn_delta", "progress_made")
+    ]
+    rest = run(case, roster, resources, past=whole[:kept])
+    joined = folded([*whole[:kept], *rest])
+    complete = folded(whole)
+    assert joined.verdict == complete.verdict
+    assert [t.text for t in joined.turns] == [t.text for t in complete.turns]
+    assert joined.spans == complete.spans
+    finished = {e.turn.number for e in whole[:kept] if e.kind == "turn_finished"}
+    again = {e.number for e in rest if e.kind == "turn_started"}
+    assert not finished & again, "a finished turn was argued twice"
+
+
+def test_stop_leaves_what_was_found_and_no_verdict(roster: Roster, resources: Resources) -> None:
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+    stop = Stop()
+    events: list[Event] = []
+    for event in review(case, Plan(), roster, resources, stop, []):
+        events.append(event)
+        if event.kind == "turn_finished":
+            stop.set()
+    assert events[-1].kind == "run_stopped"
+    state = folded(events)
+    assert len(state.turns) == 1
+    assert state.verdict is None
+
+
+def scripted(roster: Roster, one: list[Line], other: list[Line], judge: ScriptedJudge) -> Roster:
+    return replace(
+        roster,
+        debaters={"D": ScriptedDebater("One", list(one)), "E": ScriptedDebater("Two", list(other))},
+        judge=judge,
+    )
+
+
+def test_the_papers_illusion_ends_hallucinated(roster: Roster, resources: Resources) -> None:
+    """CEDA A.3, example 2: both agree with each other, and the claim is false."""
+    lines = "The two horizontal lines are of exactly the same length."
+    case = case_of(
+        resources.home,
+        "The top line is shorter than the bottom line.",
+        ("lines.txt", lines.encode()),
+    )
+    judge = ScriptedJudge(
+        "hallucinated",
+        "Both debaters agree that the statement is wrong. Verdict: INCORRECT, the statement is "
+        "hallucinated.",
+    )
+    cast = scripted(
+        roster,
+        [("agree", "hallucinated", "AGREE. The lines are identical, so it is not shorter.")],
+        [("agree", "hallucinated", "AGREE. Measurement confirms equal lengths.")],
+        judge,
+    )
+    state = folded(run(case, cast, resources))
+    assert state.reached_consensus
+    assert [turn.reply for turn in state.turns] == ["agree", "agree"]
+    assert state.verdict
+    assert state.verdict.label == "hallucinated"
+    assert judge.views[0].reached_consensus
+
+
+class FailingJudge(ScriptedJudge):
+    """Cannot be reached."""
+
+    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+        raise ModelError("The judge could not be reached; try again.")
+
+
+def test_a_failing_judge_fails_the_run_without_a_label(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+    events = run(case, replace(roster, judge=FailingJudge("supported", "")), resources)
+    assert events[-1].kind == "run_failed"
+    assert events[-1].message == "The judge could not be reached; try again."
+    assert folded(events).verdict is None
+
+
+def test_an_empty_claim_is_refused(home: Path) -> None:
+    with pytest.raises(InputError, match="Expected a claim or response to check, found none"):
+        case_of(home, "  \n ")
+
+
+def test_too_long_a_response_is_refused(home: Path) -> None:
+    with pytest.raises(InputError, match="at most 60,000 characters to check, found 60,001"):
+        case_of(home, "x" * 60_001)
+
+
+def test_the_response_is_kept_to_the_letter(roster: Roster, resources: Resources) -> None:
+    claim = "  Female cats 👩‍👩‍👧 tend\r\nto be left pawed.\t"
+    case = case_of(resources.home, claim, ("cats.txt", CATS.encode()))
+    assert case.response == claim
+    state = folded(run(case, roster, resources))
+    assert state.case
+    assert state.case.response == claim
+    for span in state.spans:
+        assert claim[span.start : span.end] == span.text

@@ -1,0 +1,269 @@
+"""Runs in the background: start, follow, stop quickly, resume, survive a killed process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.agents.rosters import roster_named
+from core.checking import Draft, first_project, store_case
+from core.concurrency import Stop
+from core.config import ENCODER_DIR, Settings
+from core.intake.library import store_file
+from core.jobs import Jobs
+from core.models.encoder import load_encoder
+from core.records import Case, Plan, Run, Turn
+from core.roles import DebateView, Roster, Speak
+from core.store import open_store
+
+CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
+PATIENCE = 30.0
+
+
+class Slow:
+    """A debater that speaks word by word and can be held up; otherwise the built-in one."""
+
+    built_in = True
+    rule = "speaks slowly"
+
+    def __init__(self, inner: object, pause: float = 0.02) -> None:
+        self._inner = inner
+        self._pause = pause
+        self.name = inner.name  # type: ignore[attr-defined]
+        self.speaking = threading.Event()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+        turn: Turn = self._inner.argue(view, lambda _: None, stop)  # type: ignore[attr-defined]
+        for word in turn.text.split(" "):
+            speak(word + " ")
+            self.speaking.set()
+            while not self.gate.is_set():
+                stop.wait(0.01)
+            stop.wait(self._pause)
+        return turn
+
+
+def slow_roster(debaters: list[Slow], pause: float = 0.02) -> Callable[[str], Roster]:
+    def make(name: str) -> Roster:
+        roster = roster_named(name, load_encoder(ENCODER_DIR))
+        slow = {key: Slow(agent, pause) for key, agent in roster.debaters.items()}
+        debaters.extend(slow.values())
+        return replace(roster, debaters=slow)
+
+    return make
+
+
+@pytest.fixture
+def case(home: Path) -> Case:
+    """A stored case over a small text."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        entry = store_file(
+            store, home, project.id, "cats.txt", CATS.encode(), "Mira", 1.0, Settings()
+        )
+        draft = Draft("Female cats tend to be left pawed.", documents=(entry.id,))
+        return store_case(store, project, draft, "Mira", 1.0)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.005)
+
+
+def look(home: Path, run_id: str) -> Run:
+    with open_store(home) as store:
+        run = store.runs.get(run_id, time.time(), store.projects.settings().lease_seconds)
+    assert run
+    return run
+
+
+def kinds(home: Path, run_id: str) -> list[str]:
+    with open_store(home) as store:
+        return [event.kind for _, event in store.runs.events(run_id)]
+
+
+def test_a_run_is_carried_out_and_stored(home: Path, case: Case) -> None:
+    jobs = Jobs(home)
+    run_id = jobs.start(case, Plan())
+    assert jobs.wait(run_id, PATIENCE)
+    run = look(home, run_id)
+    assert (run.status, run.label) == ("finished", "hallucinated")
+    assert run.plan.classifier == "seed"
+    assert kinds(home, run_id)[-1] == "run_finished"
+    assert jobs.live(run_id) is None
+
+
+def test_words_are_seen_while_they_are_spoken_and_never_stored(home: Path, case: Case) -> None:
+    debaters: list[Slow] = []
+    jobs = Jobs(home, slow_roster(debaters))
+    run_id = jobs.start(case, Plan())
+    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    debaters[0].gate.clear()
+    until(lambda: bool(jobs.live(run_id) and jobs.live(run_id).words.get(1)))  # type: ignore[union-attr]
+    live = jobs.live(run_id)
+    assert live
+    assert live.words[1].startswith("DENY.")
+    assert "turn_finished" not in kinds(home, run_id)
+    debaters[0].gate.set()
+    assert jobs.wait(run_id, PATIENCE)
+    assert not {"turn_delta", "progress_made"} & set(kinds(home, run_id))
+
+
+def test_stop_takes_effect_in_half_a_second_and_keeps_what_was_said(home: Path, case: Case) -> None:
+    debaters: list[Slow] = []
+    jobs = Jobs(home, slow_roster(debaters))
+    run_id = jobs.start(case, Plan())
+    until(lambda: len(debaters) > 1 and debaters[1].speaking.is_set())
+    debaters[1].gate.clear()
+    began = time.monotonic()
+    jobs.stop(run_id, "Mira")
+    until(lambda: look(home, run_id).status == "stopped")
+    assert time.monotonic() - began < 0.5
+    assert kinds(home, run_id).count("turn_finished") == 1
+    with open_store(home) as store:
+        last = store.runs.events(run_id)[-1][1]
+    assert last.kind == "run_stopped"
+    assert last.by == "Mira"
+
+
+def test_a_stopped_run_resumes_where_it_was(home: Path, case: Case) -> None:
+    debaters: list[Slow] = []
+    jobs = Jobs(home, slow_roster(debaters))
+    run_id = jobs.start(case, Plan())
+    until(lambda: len(debaters) > 1 and debaters[1].speaking.is_set())
+    jobs.stop(run_id, "Mira")
+    until(lambda: look(home, run_id).status == "stopped")
+    assert jobs.resume(run_id, "Mira")
+    assert jobs.wait(run_id, PATIENCE)
+    assert look(home, run_id).status == "finished"
+    found = kinds(home, run_id)
+    assert found.count("run_resumed") == 1
+    assert found.count("document_read") == 1
+    with open_store(home) as store:
+        numbers = [e.turn.number for _, e in store.runs.events(run_id) if e.kind == "turn_finished"]
+    assert numbers == sorted(set(numbers)), "a turn was argued twice"
+
+
+def test_a_stop_from_another_process_is_heard(home: Path, case: Case) -> None:
+    debaters: list[Slow] = []
+    jobs = Jobs(home, slow_roster(debaters))
+    run_id = jobs.start(case, Plan())
+    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    Jobs(home).stop(run_id, "Karl")
+    until(lambda: look(home, run_id).status == "stopped")
+
+
+def test_a_run_that_waits_can_be_stopped(home: Path, case: Case) -> None:
+    with open_store(home) as store:
+        store.projects.save_setting("workers", 1)
+    debaters: list[Slow] = []
+    jobs = Jobs(home, slow_roster(debaters))
+    first, second = jobs.start(case, Plan()), jobs.start(case, Plan())
+    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    assert look(home, second).status == "queued"
+    jobs.stop(second, "Mira")
+    jobs.stop(first, "Mira")
+    assert jobs.wait(first, PATIENCE)
+    assert jobs.wait(second, PATIENCE)
+    assert look(home, second).status == "stopped"
+
+
+def test_a_run_of_a_living_process_cannot_be_taken(home: Path, case: Case) -> None:
+    debaters: list[Slow] = []
+    jobs = Jobs(home, slow_roster(debaters))
+    run_id = jobs.start(case, Plan())
+    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    assert not Jobs(home).resume(run_id, "Karl")
+    assert not jobs.resume(run_id, "Mira")
+    jobs.stop(run_id, "Mira")
+    assert jobs.wait(run_id, PATIENCE)
+
+
+def test_a_missing_classifier_fails_the_run_in_words(home: Path, case: Case) -> None:
+    jobs = Jobs(home)
+    run_id = jobs.start(case, Plan(classifier="v-gone"))
+    assert jobs.wait(run_id, PATIENCE)
+    assert look(home, run_id).status == "failed"
+    with open_store(home) as store:
+        last = store.runs.events(run_id)[-1][1]
+    assert last.kind == "run_failed"
+    assert "Activate another version" in last.message
+
+
+def test_a_bug_fails_the_run_and_not_the_worker(
+    home: Path, case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(name: str) -> Roster:
+        raise ZeroDivisionError("a bug")
+
+    jobs = Jobs(home, broken)
+    first = jobs.start(case, Plan())
+    assert jobs.wait(first, PATIENCE)
+    assert look(home, first).status == "failed"
+    assert "a bug" in caplog.text
+    second = jobs.start(case, Plan())
+    assert jobs.wait(second, PATIENCE)
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from tests.test_jobs import slow_roster
+from core.jobs import Jobs
+from core.records import Plan
+from core.store import open_store
+home, case_id = Path(sys.argv[1]), sys.argv[2]
+with open_store(home) as store:
+    case = store.cases.get(case_id)
+    store.projects.save_setting("lease_seconds", 3)
+jobs = Jobs(home, slow_roster([], pause=0.1))
+print(jobs.start(case, Plan()), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def killed_run(home: Path, case: Case) -> str:
+    """A run whose process was killed after the first turn."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(home), case.id],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parent.parent,
+    )
+    assert process.stdout
+    run_id = process.stdout.readline().strip()
+    until(lambda: "turn_finished" in kinds(home, run_id))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    return run_id
+
+
+def test_a_killed_process_leaves_a_run_that_another_resumes(home: Path, killed_run: str) -> None:
+    assert look(home, killed_run).status == "running"
+    jobs = Jobs(home)
+    assert not jobs.resume(killed_run, "Mira"), "the lease had not run out yet"
+    until(lambda: look(home, killed_run).status == "interrupted")
+    said = kinds(home, killed_run).count("turn_finished")
+    assert jobs.resume(killed_run, "Mira")
+    assert jobs.wait(killed_run, PATIENCE)
+    assert look(home, killed_run).status == "finished"
+    assert kinds(home, killed_run).count("turn_finished") > said
+    assert kinds(home, killed_run).count("document_read") == 1
+    with open_store(home) as store:
+        row = next(store.db.query("PRAGMA integrity_check"))
+    assert row["integrity_check"] == "ok"

@@ -1,0 +1,115 @@
+"""The classifier: plain arrays, guarded by a checksum, honest about unclear."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from core.errors import ConfigError
+from core.records import Judgement
+from core.verdict.classifier import (
+    SEED_FOLDER,
+    Classifier,
+    Head,
+    load_classifier,
+    load_head,
+    save_head,
+    version_folder,
+)
+from tests.fakes import FakeEmbedder
+
+WRONG = (
+    "Both debaters agree that the statement is wrong. A clear contradiction: the evidence says "
+    "“412 m”, not “512 m”, in a passage that carries nearly all of the rest. Verdict: INCORRECT, "
+    "the statement is hallucinated."
+)
+RIGHT = (
+    "Both debaters agree that the statement is correct. Both readers find all of it carried and "
+    "nothing contradicted. Verdict: CORRECT, the statement is supported."
+)
+
+
+def test_the_seed_tells_plain_verdicts_apart(home: Path) -> None:
+    seed = load_classifier(home, "seed")
+    assert seed.probability(WRONG) > 0.7
+    assert seed.probability(RIGHT) < 0.3
+
+
+def test_the_seed_says_what_it_was_trained_on_and_how_it_did() -> None:
+    _, card = load_head(SEED_FOLDER)
+    assert set(card["trained_on"]) >= {"fever_symmetric", "entailment_fm2"}
+    assert all(entry["licence"] for entry in card["trained_on"].values())
+    assert card["out_of_fold"]["n"] > 1000
+    assert card["out_of_fold"]["accuracy"] > card["out_of_fold"]["always_hallucinated"]
+
+
+def test_a_verdict_has_the_papers_confidence(home: Path) -> None:
+    verdict = load_classifier(home, "seed").verdict(Judgement("Judge", "supported", RIGHT))
+    assert verdict.p_hallucinated is not None
+    assert verdict.confidence == pytest.approx(
+        max(verdict.p_hallucinated, 1 - verdict.p_hallucinated), abs=1e-4
+    )
+    assert verdict.classifier == "seed"
+
+
+def test_the_classifier_has_the_last_word_on_the_label() -> None:
+    always = Classifier("x", Head((0.0,) * 32, 3.0), FakeEmbedder(), {})
+    assert always.verdict(Judgement("Judge", "supported", RIGHT)).label == "hallucinated"
+
+
+def test_unclear_is_never_classified() -> None:
+    always = Classifier("x", Head((0.0,) * 32, 3.0), FakeEmbedder(), {})
+    verdict = always.verdict(
+        Judgement("Judge", "unclear", "No verdict.", cause="no_evidence", cause_words="Nothing.")
+    )
+    assert (verdict.label, verdict.p_hallucinated, verdict.confidence) == ("unclear", None, None)
+    assert (verdict.cause, verdict.cause_words) == ("no_evidence", "Nothing.")
+
+
+def test_a_head_survives_saving(tmp_path: Path) -> None:
+    head = Head((0.1, -2.5, 1e-17), -0.25)
+    save_head(tmp_path, head, {"name": "mine"})
+    assert load_head(tmp_path) == (head, {"name": "mine"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"intercept": 9.0},
+        {"weights": [9.0, 9.0]},
+        {"schema": 2},
+        {"sha256": "0" * 64},
+    ],
+)
+def test_a_tampered_head_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    save_head(tmp_path, Head((0.1, -2.5), -0.25), {})
+    body = json.loads((tmp_path / "head.json").read_text())
+    (tmp_path / "head.json").write_text(json.dumps(body | change))
+    with pytest.raises(ConfigError, match="not as it was written"):
+        load_head(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"weights": "no"}'])
+def test_a_broken_head_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "head.json").write_text(text)
+    (tmp_path / "card.json").write_text("{}")
+    with pytest.raises(ConfigError, match="none that can be read"):
+        load_head(tmp_path)
+
+
+def test_a_tampered_encoder_is_refused(home: Path) -> None:
+    folder = version_folder(home, "v1")
+    shutil.copytree(SEED_FOLDER, folder)
+    (folder / "encoder").mkdir()
+    (folder / "encoder" / "encoder.onnx").write_bytes(b"something else")
+    with pytest.raises(ConfigError, match=r"encoder .* is not as it was written"):
+        load_classifier(home, "v1")
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "", "V1", "x" * 65])
+def test_a_version_name_cannot_lead_elsewhere(home: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="not the name of a classifier version"):
+        version_folder(home, name)
