@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from core.config import HOME_VARIABLE
 from core.store import Store, open_store
+
+# The same examples every time, so that a change is judged by its own faults; a search for new ones
+# is `HYPOTHESIS_PROFILE=search make test`.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("search", max_examples=3000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 

@@ -64,7 +64,10 @@ def _columns(rows: Sequence[Row]) -> list[tuple[float, float]]:
 
 
 def _table(rows: Sequence[Row], columns: Sequence[tuple[float, float]]) -> tuple[list[Line], bool]:
-    """The rows below the header as lines, and whether there is a header."""
+    """The rows below the header as lines, and whether there is a header.
+
+    Names of columns without a value stand first, by themselves: what was seen is never lost.
+    """
     cells: list[list[list[Seen]]] = []
     for row in rows:
         places: list[list[Seen]] = [[] for _ in columns]
@@ -73,7 +76,12 @@ def _table(rows: Sequence[Row], columns: Sequence[tuple[float, float]]) -> tuple
         cells.append(places)
     grid = [[" ".join(item.text for item in cell) for cell in places] for places in cells]
     headers = header_rows(grid)
-    lines: list[Line] = []
+    lines: list[Line] = [
+        _cell(cells[row][column], name)
+        for row in range(headers)
+        for column, name in enumerate(grid[row])
+        if name and not any(below[column] for below in grid[headers:])
+    ]
     for number in range(headers, len(grid)):
         line: list[Piece] = []
         for part in row_cells(grid, number, headers):

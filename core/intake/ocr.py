@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import threading
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -44,6 +45,7 @@ OPTIONS: dict[str, Any] = {
     "Global.use_cls": False,  # It turns short numbers upside down: 300 became 00E.
     "Global.use_preprocess_img": False,
     "Global.use_vertical_padding": False,
+    "EngineConfig.onnxruntime.intra_op_num_threads": min(4, os.cpu_count() or 1),
     "Det.limit_type": "max",
     "Det.limit_side_len": 8000,
     "Det.thresh": 0.2,

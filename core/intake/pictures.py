@@ -9,6 +9,7 @@ from typing import Any
 from core.concurrency import Stop
 from core.config import Settings
 from core.intake.isolation import Task
+from core.intake.request import silent
 from core.records import Box, Source, SourceKind
 from core.store.codec import from_plain, to_plain
 
@@ -38,7 +39,7 @@ def page_picture(
         "width": width,
         "megapixels": (settings or Settings()).megapixels,
     }
-    answer = Task("picture", name, data, about, SECONDS).run(Stop(), _silent)
+    answer = Task("picture", name, data, about, SECONDS).run(Stop(), silent)
     return base64.b64decode(answer["picture"])
 
 
@@ -50,16 +51,10 @@ def quote_boxes(data: bytes, page: int, quote: str, *, name: str = THE_FILE) -> 
     Raises:
         InputError: there is no such page, or it cannot be searched in time.
     """
-    answer = Task("places", name, data, {"page": page, "quote": quote}, SECONDS).run(
-        Stop(), _silent
-    )
+    answer = Task("places", name, data, {"page": page, "quote": quote}, SECONDS).run(Stop(), silent)
     return list(from_plain(tuple[Box, ...], answer["boxes"]))
 
 
 def boxes_of(source: Source, start: int, end: int) -> list[tuple[int, Box]]:
     """(page, box) of all that OCR saw within `[start, end)` of the source's text, in order."""
     return [(seen.page, seen.box) for seen in source.boxes if seen.start < end and seen.end > start]
-
-
-def _silent(_done: int, _total: int, _note: str) -> None:
-    """Drawing takes too short to report on."""

@@ -14,7 +14,7 @@ LONGEST_NAME = 120
 Report = Callable[[int, int, str], None]
 
 
-def _silent(_done: int, _total: int, _note: str) -> None:
+def silent(_done: int, _total: int, _note: str) -> None:
     """Report nothing."""
 
 
@@ -35,7 +35,7 @@ class ReadRequest:
     data: bytes
     kind: SourceKind
     settings: Settings
-    report: Report = _silent
+    report: Report = silent
     ends_at: float = float("inf")
 
     @property

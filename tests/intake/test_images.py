@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from core.errors import InputError
 from core.intake.images import open_picture, read_image, remark_on
@@ -16,6 +16,7 @@ from tests.intake.builders import (
     CHINESE,
     bar_chart,
     check_offsets,
+    letters,
     needs_noto,
     page_picture,
     photograph,
@@ -100,12 +101,12 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 
 
 def test_remarks_on_what_ocr_could_not_do() -> None:
-    letter = Seen("Việt Nam ơi", 0, 0, 10, 10)
+    item = Seen("Việt Nam ơi", 0, 0, 10, 10)
     assert remark_on(Look((), 10, 10)) == ""
     assert "One place looks like text" in remark_on(Look((), 10, 10, unread=1))
     assert "3 places look like text but could not be read" in remark_on(Look((), 10, 10, unread=3))
     assert "turned by 90°" in remark_on(Look((), 10, 10, turned=90))
-    assert "Vietnamese" in remark_on(Look((letter,), 10, 10))
+    assert "Vietnamese" in remark_on(Look((item,), 10, 10))
 
 
 @needs_noto
@@ -199,6 +200,17 @@ def test_chinese_is_read_and_unknown_scripts_are_said_to_be_unread() -> None:
     source = read_png(russian)
     assert source.text == ""
     assert "could not be read (it reads Latin letters, Chinese and Japanese)" in source.notes[1]
+
+
+@needs_noto
+@pytest.mark.slow
+def test_long_screenshots_are_read_strip_by_strip_and_no_line_twice() -> None:
+    lines = [f"Line {number} of a page of news, in a long screenshot." for number in range(1, 9)]
+    picture = Image.new("RGB", (800, 3000), "white")
+    pen = ImageDraw.Draw(picture)
+    for number, line in enumerate(lines):
+        pen.text((40, 30 + 365 * number), line, "black", letters(16))
+    assert read_png(picture).text.splitlines() == lines
 
 
 @pytest.mark.parametrize("turned", [0, 90, 180, 270])

@@ -51,6 +51,8 @@ def find_quantities(text: str, language: str = "en") -> list[Quantity]:
             continue
         quantity = _attached(context, number, words)
         if quantity and max(abs(quantity.low), abs(quantity.high)) < HUGE:
+            if found and quantity.start < found[-1].end:  # the sign in "5$7" is the first one's
+                quantity = replace(quantity, start=number.start)
             found.append(quantity)
     return [finished(quantity, text) for quantity in merged(context, found, words)]
 

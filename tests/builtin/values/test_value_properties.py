@@ -25,7 +25,7 @@ TEXTS = st.one_of(
     st.lists(PIECES, max_size=14).map(" ".join),
     st.lists(PIECES, max_size=14).map("".join),
 )
-QUICK = settings(deadline=None, max_examples=300)
+QUICK = settings(max_examples=max(300, settings().max_examples))
 
 
 @QUICK
@@ -86,14 +86,12 @@ def test_plain_text_keeps_every_place(text: str) -> None:
     assert len(lower(text)) == len(text)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.integers(min_value=2, max_value=999_999_999_999))
 def test_grouped_digits_keep_their_value(value: int) -> None:
     [quantity] = find_quantities(f"({value:,} votes)")
     assert (quantity.low, quantity.noun) == (value, "vote")
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.dates())
 def test_iso_dates_keep_their_parts(date: object) -> None:
     text = f"on {date}"

@@ -1,0 +1,52 @@
+"""Counterpoint's server with debaters that speak at a human pace, so that a test can step in.
+
+The words are those of the built-in debaters; only the waiting between them is ours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+
+import core.jobs
+from components.launch import serve
+from core.agents.rosters import roster_named
+from core.concurrency import Stop
+from core.config import ENCODER_DIR
+from core.models.encoder import load_encoder
+from core.records import Turn
+from core.roles import Debater, DebateView, Roster, Speak
+
+
+class Paced:
+    """A debater that takes its time."""
+
+    built_in = True
+
+    def __init__(self, inner: Debater, pause: float) -> None:
+        self._inner = inner
+        self._pause = pause
+        self.name, self.rule = inner.name, inner.rule
+
+    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+        """The inner debater's turn, word by word."""
+        turn = self._inner.argue(view, lambda _: None, stop)
+        for word in turn.text.split(" "):
+            speak(word + " ")
+            stop.wait(self._pause)
+        return turn
+
+
+def paced_roster(name: str) -> Roster:
+    """The built-in roster at the pace that the environment gives."""
+    roster = roster_named(name, load_encoder(ENCODER_DIR))
+    pause = float(os.environ.get("PACE", "0.15"))
+    return replace(
+        roster, debaters={key: Paced(agent, pause) for key, agent in roster.debaters.items()}
+    )
+
+
+if __name__ == "__main__":
+    core.jobs._roster = paced_roster
+    serve(int(sys.argv[1]))

@@ -1,0 +1,231 @@
+"""Whole journeys with mouse and keyboard, as journeys of analysts and presenters go."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.store import open_store
+from tests.browser.conftest import Server, settle
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.timeout(300),
+]
+MakeServer = Callable[..., Server]
+OpenPage = Callable[..., Page]
+
+CATS = (
+    "Cats have five toes on each front paw. Female cats tend to be right pawed, while male cats "
+    "are more often left pawed. A female cat is called a queen."
+)
+WRONG = "Female cats do not tend to be right pawed."
+
+
+def begin(page: Page, tmp_path: Path, claim: str = WRONG, name: str = "cats.txt") -> None:
+    """Type a claim, upload a file, press Check."""
+    path = tmp_path / name
+    path.write_text(CATS)
+    page.get_by_label("What should be checked").fill(claim)
+    page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(path)
+    expect(page.get_by_text(re.compile(r"characters")).first).to_be_visible()
+    page.get_by_role("button", name=re.compile("Check.*Enter")).click()
+
+
+def verdict(page: Page) -> str:
+    """The verdict's label once it is there."""
+    shown = page.locator(".cp-verdict-label").first
+    shown.wait_for(timeout=90_000)
+    settle(page)
+    return shown.inner_text()
+
+
+def test_upload_and_a_live_debate_that_nothing_disturbs(
+    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """Upload, watch, type elsewhere, reload, second tab: the debate goes on and ends the same."""
+    server = make_server(pace=0.12)
+    page = open_page(server)
+    begin(page, tmp_path)
+    said = page.locator(".cp-turn-said")
+    said.first.wait_for()
+    expect(page.locator(".cp-caret").first).to_be_visible()
+    first = said.first.inner_text()
+    page.get_by_role("link", name="History").hover()
+    page.keyboard.type("notes typed while they speak")
+    expect(said.first).not_to_have_text(first)
+    address = page.url
+    page.reload()
+    page.locator(".cp-turn-said").first.wait_for()
+    second = open_page(server, address.removeprefix(server.url))
+    second.locator(".cp-turn-said").first.wait_for()
+    assert verdict(page).endswith("Hallucinated")
+    assert verdict(second).endswith("Hallucinated")
+    assert page.locator("mark").first.inner_text() == "not"
+    page.get_by_role("tab", name="Debate").click()
+    expect(page.locator(".cp-turn").filter(visible=True)).to_have_count(5)
+
+
+def test_stop_stops_and_resume_goes_on(
+    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+) -> None:
+    server = make_server(pace=0.12)
+    page = open_page(server)
+    begin(page, tmp_path)
+    page.locator(".cp-turn").nth(1).wait_for()
+    began = time.monotonic()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("What was found so far is kept").wait_for()
+    assert time.monotonic() - began < 2.0, "the page itself takes a rerun to show it"
+    settle(page)
+    page.get_by_role("tab", name="Debate").click()
+    kept = page.locator(".cp-turn").filter(visible=True).count()
+    assert kept >= 1
+    page.get_by_role("button", name="Resume").click()
+    assert verdict(page).endswith("Hallucinated")
+
+
+def test_a_killed_server_leaves_a_run_that_its_own_link_resumes(
+    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+) -> None:
+    server = make_server(pace=0.12)
+    page = open_page(server)
+    begin(page, tmp_path)
+    page.locator(".cp-turn").nth(1).wait_for()
+    address = page.url.removeprefix(server.url)
+    server.kill()
+    server.start()
+    again = open_page(server, address)
+    again.get_by_text("The process that ran this went away").wait_for()
+    assert again.get_by_text("Page not found").count() == 0
+    settle(again)
+    again.get_by_role("button", name="Resume").click()
+    assert verdict(again).endswith("Hallucinated")
+    with open_store(server.home) as store:
+        run_id = address.split("run=")[1]
+        numbers = [
+            event.turn.number
+            for _, event in store.runs.events(run_id)
+            if event.kind == "turn_finished"
+        ]
+    assert numbers == sorted(set(numbers)), "a finished turn was argued again"
+
+
+@pytest.mark.parametrize("path", ["/history", "/many", "/retrain", "/library", "/settings"])
+def test_a_pages_own_address_opens_on_a_fresh_server(
+    make_server: MakeServer, open_page: OpenPage, path: str
+) -> None:
+    page = open_page(make_server(), path)
+    page.locator("h1").first.wait_for()
+    settle(page)
+    assert page.get_by_text("Page not found").count() == 0
+    assert page.get_by_role("dialog").count() == 0
+
+
+def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page: OpenPage) -> None:
+    """A prepared case: its page picture with the quote boxed, its report, its replay."""
+    server = make_server()
+    page = open_page(server)
+    page.get_by_role("button", name="Check it").first.click()
+    assert verdict(page).endswith("Hallucinated")
+    page.get_by_role("button", name="halden-bridge.pdf, p. 2").first.click()
+    dialog = page.get_by_role("dialog")
+    picture = dialog.locator("img").first
+    picture.wait_for()
+    assert picture.evaluate("image => image.naturalWidth") >= 800
+    page.keyboard.press("Escape")
+    settle(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Report (HTML)").click()
+    report = Path(download.value.path()).read_text()
+    assert "512 m" in report
+    assert "412 m" in report
+    page.get_by_role("link", name="Replay the debate").click()
+    page.get_by_role("heading", name="Replay").wait_for()
+    settle(page)
+    page.get_by_role("button", name=re.compile("^Step Shortcut")).click()
+    page.locator(".cp-turn").first.wait_for()
+    page.get_by_role("button", name=re.compile("Play")).click()
+    page.locator(".cp-verdict").wait_for(timeout=60_000)
+
+
+def test_a_trace_file_plays_on_another_machine(
+    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+) -> None:
+    server = make_server()
+    page = open_page(server)
+    page.get_by_role("button", name="Check it").first.click()
+    verdict(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Trace file").click()
+    trace = tmp_path / "run.trace.json"
+    download.value.save_as(trace)
+    other = Server(tmp_path / "elsewhere", server.port, 0.0)
+    server.kill()
+    other.start()
+    try:
+        page = open_page(other, "/history")
+        settle(page)
+        page.get_by_text("Open a trace file").click()
+        page.locator('[data-testid="stFileUploader"] input[type=file]').set_input_files(trace)
+        page.get_by_role("link", name="Play it").click()
+        page.get_by_role("heading", name="Replay").wait_for()
+        settle(page)
+        page.get_by_role("button", name=re.compile("^Step Shortcut")).click()
+        page.locator(".cp-turn").first.wait_for()
+    finally:
+        other.kill()
+
+
+def test_disagreeing_takes_two_keystrokes_and_a_reason(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    page = open_page(server)
+    page.get_by_role("button", name="Check it").first.click()
+    verdict(page)
+    page.keyboard.press("Alt+1")
+    reason = page.get_by_label("Reason (needed to overturn the verdict)")
+    reason.wait_for()
+    settle(page)
+    reason.fill("measured with the approaches")
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("measured with the approaches").first.wait_for()
+    settle(page)
+    with open_store(server.home) as store:
+        corrections = store.corrections.newest_by_run()
+    assert [(c.label, c.reason) for c in corrections] == [
+        ("supported", "measured with the approaches")
+    ]
+
+
+@pytest.mark.parametrize("path", ["/", "/history", "/retrain", "/library", "/project"])
+def test_narrow_and_dark_pages_do_not_overflow(
+    make_server: MakeServer, open_page: OpenPage, path: str
+) -> None:
+    server = make_server()
+    page = open_page(server, path, viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page.locator("h1").first.wait_for()
+    settle(page)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390, f"the page is {wide} px wide"
+    background = page.evaluate(
+        "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
+    )
+    assert background == "rgb(18, 23, 29)", "the dark theme follows the system"
+
+
+def test_a_run_reads_well_narrow_and_dark(make_server: MakeServer, open_page: OpenPage) -> None:
+    server = make_server()
+    page = open_page(server, viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page.get_by_role("button", name="Check it").nth(1).click()
+    assert verdict(page).endswith("Hallucinated")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    mark = page.locator("mark").first.evaluate("m => getComputedStyle(m).borderBottomColor")
+    assert mark == "rgb(251, 146, 60)", "the dark theme has its own token"

@@ -1,0 +1,32 @@
+"""What a test needs of the machine: missing things are said loudly, and fail where CI demands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+SKIPS = "COUNTERPOINT_SKIPS"
+
+
+def need(there: bool, what: str) -> None:
+    """Skip the test with its reason on screen; fail it where skipping is not allowed."""
+    if there:
+        return
+    if os.environ.get(SKIPS) == "fail":
+        pytest.fail(f"needed here: {what}")
+    pytest.skip(what)
+
+
+def chromium() -> str:
+    """Path of a Chromium, from the variable CHROMIUM or the usual names."""
+    given = os.environ.get("CHROMIUM", "")
+    names = [given, "chromium", "chromium-browser", "google-chrome"]
+    return next((path for name in names if name and (path := shutil.which(name))), "")
+
+
+def shared_data() -> Path:
+    """Where the public data sets lie, if they do."""
+    return Path(__file__).resolve().parent.parent.parent / "shared" / "data"
