@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
+from streamlit.elements.lib.streamlit_plotly_theme import configure_streamlit_plotly_theme
 
+configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's own start
 HALLUCINATED = "#d97706"
 SUPPORTED = "#0284c7"
 CELLS = (

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.late import without
+
 APP = Path(__file__).resolve().parent.parent / "app.py"
 HOST = "127.0.0.1"
 
@@ -35,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def serve(port: int) -> None:
     """Run Streamlit in this process."""
-    from streamlit import config
+    with without("plotly"):  # Streamlit would load it for its theme: a third of a second
+        from streamlit import config
     from streamlit.runtime.pages_manager import PagesManager
     from streamlit.web import bootstrap
 

@@ -3,6 +3,7 @@
 A worker thread drives the engine and stores each durable event before anybody draws it; what is
 for the eye only (words of the turn under way, progress) stays in memory. A run belongs to this
 process as long as its heartbeat is fresh; another process may take it over when it is not.
+The engine is imported where a run needs it: a page that starts none opens sooner.
 """
 
 from __future__ import annotations
@@ -16,24 +17,22 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from core.agents.rosters import roster_named
-from core.builtin.reading import read
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
-from core.engine import Resources, review
 from core.errors import ConflictError, ReviewError
 from core.events import Event, ProgressMade, RunFailed, RunResumed, RunStopped
-from core.models.encoder import load_encoder
 from core.records import Case, Plan, Run
-from core.roles import Roster
 from core.store import Store, open_store
-from core.verdict.classifier import load_classifier
+
+if TYPE_CHECKING:
+    from core.roles import Roster
 
 LOGGER = logging.getLogger(__name__)
 BEAT_SECONDS = 0.25
 SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
-RosterMaker = Callable[[str], Roster]
+RosterMaker = Callable[[str], "Roster"]
 
 
 @dataclass
@@ -65,6 +64,11 @@ def warm_up(home: Path) -> None:
     Raises:
         ConfigError: the encoder or the active classifier cannot be loaded.
     """
+    import core.engine  # noqa: F401 - the first run would wait for it
+    from core.builtin.reading import read
+    from core.models.encoder import load_encoder
+    from core.verdict.classifier import load_classifier
+
     encoder = load_encoder(ENCODER_DIR)
     encoder.encode([SAMPLE])
     with open_store(home) as store:
@@ -188,6 +192,10 @@ class Jobs:
         self, active: _Active, case: Case, plan: Plan, settings: Settings, past: list[Event]
     ) -> Iterator[Event]:
         active.live.progress = ProgressMade(time.time(), "reading", "Loading the built-in engine")
+        from core.engine import Resources, review
+        from core.models.encoder import load_encoder
+        from core.verdict.classifier import load_classifier
+
         roster = self._make_roster(plan.roster)
         resources = Resources(
             home=self.home,
@@ -241,4 +249,7 @@ class Jobs:
 
 
 def _roster(name: str) -> Roster:
+    from core.agents.rosters import roster_named
+    from core.models.encoder import load_encoder
+
     return roster_named(name, load_encoder(ENCODER_DIR))

@@ -11,9 +11,6 @@ from pathlib import Path
 from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
-from core.evidence.index import ensure_index
-from core.intake.library import ensure_read
-from core.models.encoder import load_encoder
 from core.store import open_store
 
 LOGGER = logging.getLogger(__name__)
@@ -42,6 +39,10 @@ class Prereading:
             return self._notes.get(source_id, "")
 
     def _read(self, source_id: str, name: str) -> None:
+        from core.evidence.index import ensure_index
+        from core.intake.library import ensure_read
+        from core.models.encoder import load_encoder
+
         try:
             with open_store(self._home) as store:
                 settings = store.projects.settings()

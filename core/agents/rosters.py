@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from core.builtin.context import BuiltInContextWriter
-from core.builtin.images import OcrImageReader
-from core.builtin.judge import BuiltInJudge
-from core.builtin.overlap_reader import OverlapReader
-from core.builtin.rules import RuleChecker
-from core.builtin.segmenter import BuiltInSegmenter
-from core.builtin.spans import PointSpanExtractor, VotingSpanAdjudicator
+from typing import TYPE_CHECKING
+
 from core.errors import InputError
-from core.models.encoder import Embedder
 from core.roles import Roster
+
+if TYPE_CHECKING:
+    from core.models.encoder import Embedder
 
 BUILT_IN = "builtin"
 ROSTER_WORDS = {
@@ -27,6 +24,14 @@ def roster_named(name: str, encoder: Embedder) -> Roster:
     """
     if name != BUILT_IN:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
+    from core.builtin.context import BuiltInContextWriter
+    from core.builtin.images import OcrImageReader
+    from core.builtin.judge import BuiltInJudge
+    from core.builtin.overlap_reader import OverlapReader
+    from core.builtin.rules import RuleChecker
+    from core.builtin.segmenter import BuiltInSegmenter
+    from core.builtin.spans import PointSpanExtractor, VotingSpanAdjudicator
+
     return Roster(
         name=BUILT_IN,
         segmenter=BuiltInSegmenter(),

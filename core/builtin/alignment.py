@@ -23,6 +23,7 @@ SHORTEST_ALIKE = 6
 NEIGHBOUR_SHARE = 0.8
 BEARING_SHARE = 0.3
 LONGEST_OPENING = 4
+OPENING_UNITS = 2
 AGREE = ("equal", "compatible")
 
 
@@ -167,12 +168,15 @@ def _bears(units: Sequence[Unit], matched: dict[int, int], nearby: frozenset[int
 
 
 def _open_subject(claim: Reading, evidence: Reading, matched: dict[int, int]) -> frozenset[int]:
-    """The claim's subject, where the evidence opens with a pronoun or article in its stead."""
+    """The claim's subject, where the evidence opens with a pronoun or article in its stead.
+
+    Not where the evidence goes on to name somebody else: “The keeper Olga Strand …”.
+    """
     first = next((i for i, unit in enumerate(claim.units[:2]) if unit.kind == "name"), None)
     if first is None or first in matched or not evidence.tokens:
         return frozenset()
     opening = evidence.tokens[0]
-    named = bool(evidence.units) and evidence.units[0].kind == "name"
+    named = any(unit.kind == "name" for unit in evidence.units[:OPENING_UNITS])
     return frozenset([first]) if opening.function and not named else frozenset()
 
 

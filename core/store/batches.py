@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlite_utils import Database
 
 from core.records import Plan
 from core.store.codec import from_json, to_json
+from core.store.sqlite import Database
 
 
 @dataclass(frozen=True)

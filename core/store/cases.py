@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from sqlite_utils import Database
-
 from core.records import Case
 from core.store.codec import from_json, to_json
+from core.store.sqlite import Database
 
 
 def fingerprint(response: str, question: str) -> str:

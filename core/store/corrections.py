@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sqlite_utils import Database
-
 from core.errors import InputError
 from core.records import Correction
 from core.store.codec import from_json, to_json
+from core.store.sqlite import Database
 
 
 class Corrections:

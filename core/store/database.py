@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from sqlite_utils import Database
-
 from core.errors import ConfigError
 from core.store.batches import Batches
 from core.store.cases import Cases
@@ -24,6 +22,7 @@ from core.store.migrations import migrations
 from core.store.projects import Projects
 from core.store.readings import Readings
 from core.store.runs import Runs
+from core.store.sqlite import Database
 from core.store.versions import Versions
 
 DATABASE = "counterpoint.db"

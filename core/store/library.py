@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlite_utils import Database
 
 from core.records import LibraryEntry, Page, SourceKind
+from core.store.sqlite import Database
 
 COLUMNS = """
     l.source_id, l.project_id, l.name, l.kind, l.size, l.status, l.problem, l.added_by,

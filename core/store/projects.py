@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-from sqlite_utils import Database
-
 from core.config import Settings
 from core.errors import ConflictError, InputError, NotAllowed
 from core.records import Member, PersonRole, Project
 from core.store.codec import from_json, to_json
+from core.store.sqlite import Database
 
 RANK: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from sqlite_utils import Database
 
 from core.records import BoxedText, Page, Source
 from core.store.codec import to_json
+from core.store.sqlite import Database
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlite_utils import Database
-
 from core.errors import ConflictError
 from core.events import ENDINGS, TRANSIENT, Event
 from core.records import Label, Plan, Run, RunStatus
 from core.store.codec import event_from_json, from_json, to_json
+from core.store.sqlite import Database
 
 STATUS_OF_ENDING: dict[str, RunStatus] = {
     "run_finished": "finished",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlite_utils import Database
+from core.store.sqlite import Database
 
 TrainingStatus = Literal["running", "finished", "failed", "cancelled", "interrupted"]
 SEED_VERSION = "seed"

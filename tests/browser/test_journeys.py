@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.store import open_store
-from tests.browser.conftest import Server, settle
+from tests.browser.conftest import settle, verdict
+from tests.browser.serving import Server
 
 pytestmark = [
     pytest.mark.browser,
@@ -36,14 +37,6 @@ def begin(page: Page, tmp_path: Path, claim: str = WRONG, name: str = "cats.txt"
     page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(path)
     expect(page.get_by_text(re.compile(r"characters")).first).to_be_visible()
     page.get_by_role("button", name=re.compile("Check.*Enter")).click()
-
-
-def verdict(page: Page) -> str:
-    """The verdict's label once it is there."""
-    shown = page.locator(".cp-verdict-label").first
-    shown.wait_for(timeout=90_000)
-    settle(page)
-    return shown.inner_text()
 
 
 def test_upload_and_a_live_debate_that_nothing_disturbs(

@@ -22,7 +22,8 @@ TOWN = (
     "Sandvik is a port in the north of the country. Most of its houses are built of wood. "
     "Anna Berg has been its mayor since 2015; before her, Karl Holm held the office. "
     "The library is not open on Sundays. Only members may borrow films. "
-    "Lake Tove is the second-largest lake of the region."
+    "Lake Tove is the second-largest lake of the region. "
+    "The keeper Olga Strand lived on the island until 1956."
 )
 
 CONTRADICTED = [
@@ -38,6 +39,8 @@ CONTRADICTED = [
     (BRIDGE, "Tolls on the bridge were abolished in 1981.", "1981", "1971"),
     # names
     (TOWN, "Maria Lund has been mayor of Sandvik since 2015.", "Maria Lund", "Anna Berg"),
+    (TOWN, "The keeper Maria Lund lived on the island until 1956.", "Maria Lund", "Olga Strand"),
+    (TOWN, "Maria Lund lived on the island until 1956.", "Maria Lund", "Olga Strand"),
     # opposites
     (CATS, "Female cats tend to be left pawed.", "left", "right"),
     (BRIDGE, "The bridge was closed to traffic on 14 May 1932.", "closed", "opened"),

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.checking import Draft, first_project, store_case
-from core.config import Settings
 from core.errors import ConfigError, ConflictError, InputError, NotEnoughLabels
-from core.intake.library import store_file
-from core.jobs import Jobs, new_id
 from core.learning.retrain import (
     TRAINING_LEASE_SECONDS,
     activate,
@@ -21,55 +17,18 @@ from core.learning.retrain import (
     start_training,
 )
 from core.learning.seed import seed_claims
-from core.records import Correction, Label, Plan
 from core.store import open_store
 from core.store.versions import SEED_VERSION, Version
 from core.verdict.classifier import load_classifier, version_folder
+from tests.learning.corrected import CLAIMS, correct_claims
 
 PATIENCE = 240.0
-TEXT = (
-    "The Nordre lighthouse is 38 m high. It was built in 1877. Its light is seen for 19 miles. "
-    "The keeper Olga Strand lived there until 1956. The island has two wells. Seals breed on the "
-    "northern shore. The path is closed in winter."
-)
-CLAIMS: list[tuple[str, Label]] = [
-    ("The Nordre lighthouse is 38 m high.", "supported"),
-    ("The Nordre lighthouse was built in 1877.", "supported"),
-    ("Its light is seen for 19 miles.", "supported"),
-    ("Olga Strand lived there until 1956.", "supported"),
-    ("The island has two wells.", "supported"),
-    ("Seals breed on the northern shore.", "supported"),
-    ("The path is closed in winter.", "supported"),
-    ("The keeper Olga Strand lived there until 1956.", "supported"),
-    ("The lighthouse was built in 1877.", "supported"),
-    ("The Nordre lighthouse is 48 m high.", "hallucinated"),
-    ("The Nordre lighthouse was built in 1897.", "hallucinated"),
-    ("Its light is seen for 29 miles.", "hallucinated"),
-    ("Olga Strand lived there until 1966.", "hallucinated"),
-    ("The island has three wells.", "hallucinated"),
-    ("Seals breed on the southern shore.", "hallucinated"),
-    ("The path is open in winter.", "hallucinated"),
-    ("The keeper Maria Lund lived there until 1956.", "hallucinated"),
-    ("The lighthouse was built in 1777.", "hallucinated"),
-]
 
 
 @pytest.fixture
 def corrected(home: Path) -> Path:
     """A home with nine corrections of each label."""
-    jobs = Jobs(home)
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        entry = store_file(store, home, project.id, "n.txt", TEXT.encode(), "Mira", 1.0, Settings())
-        for claim, label in CLAIMS:
-            case = store_case(store, project, Draft(claim, documents=(entry.id,)), "Mira", 1.0)
-            run_id = jobs.start(case, Plan())
-            assert jobs.wait(run_id, 60)
-            correction = Correction(
-                new_id(), run_id, case.id, "Mira", time.time(), label, reason="the text says so"
-            )
-            with store.writing():
-                store.corrections.add(correction, claim)
+    correct_claims(home, CLAIMS)
     return home
 
 

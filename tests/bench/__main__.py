@@ -1,0 +1,190 @@
+"""Measures what a person waits for: `make bench`. Nothing here is a test; machines are noisy."""
+
+from __future__ import annotations
+
+import os
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from core.checking import Request, check_once
+from core.jobs import warm_up
+from tests.bench.rerun import Session
+from tests.bench.thick_pdf import CLAIM, make_thick_pdf
+from tests.browser.serving import FLAGS, Server, free_port
+from tests.needs import chromium
+
+REPEATS = 5
+RERUNS = 20
+STEP = 0.01
+YARD = 10_000_000
+PATIENCE = 60.0
+PAGES = {"New check": "", "History": "history", "Library": "library", "Retrain": "retrain"}
+
+
+def main() -> int:
+    """Print each figure beside its goal."""
+    sys.stdout.write(
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians (least to most)\n"
+    )
+    _say_yardstick()
+    with tempfile.TemporaryDirectory() as folder:
+        _page_figures(Path(folder))
+        _engine_figures(Path(folder))
+    _say_yardstick()
+    return 0
+
+
+def _say_yardstick() -> None:
+    """How fast this machine is just now: neighbours can halve it."""
+    seconds = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        total = 0
+        for number in range(YARD):
+            total += number
+        seconds.append(time.perf_counter() - began)
+    _say("yardstick: ten million additions in a loop", seconds, "-")
+
+
+def _page_figures(folder: Path) -> None:
+    path = chromium()
+    if not path:
+        sys.stdout.write("No Chromium found: the page's figures are left out.\n")
+        return
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, args=FLAGS)
+        paints, checks, gaps = [], [], []
+        for number in range(REPEATS):
+            with _server(folder / f"paint{number}") as server:
+                paints.append(_first_paint(server, browser))
+        for number in range(REPEATS):
+            with _server(folder / f"check{number}") as server:
+                seconds, gap = _first_check(server, browser)
+                checks.append(seconds)
+                gaps.append(gap)
+        _say("server start to first paint", paints, "3 s")
+        _say("first check on a fresh server, from the click", checks, "8 s")
+        _say("longest time in it without a stage on screen", gaps, "1 s")
+        browser.close()
+    with _server(folder / "rerun") as server:
+        server.start()
+        _reruns(server)
+
+
+@contextmanager
+def _server(home: Path) -> Iterator[Server]:
+    home.mkdir()
+    server = Server(home / "home", free_port(), 0.0, ("components.launch", "--port"))
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+def _first_paint(server: Server, browser: Browser) -> float:
+    """Seconds from the process's start until the claim box is on screen."""
+    page = browser.new_page()
+    began = time.perf_counter()
+    server.spawn()
+    _open(server, page)
+    page.get_by_label("What should be checked").wait_for()
+    seconds = time.perf_counter() - began
+    page.close()
+    return seconds
+
+
+def _open(server: Server, page: Page) -> None:
+    """Open the page as soon as the server listens."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", server.port)) == 0:
+                break
+        time.sleep(STEP)
+    page.goto(server.url)
+
+
+def _first_check(server: Server, browser: Browser) -> tuple[float, float]:
+    """(seconds from click to verdict, longest stretch of it without anything said)."""
+    page = browser.new_page()
+    server.spawn()
+    _open(server, page)
+    button = page.get_by_role("button", name="Check it").first
+    button.wait_for()
+    button.click()
+    began = seen = time.perf_counter()
+    longest = 0.0
+    while not page.locator(".cp-verdict-label").count():
+        now = time.perf_counter()
+        if page.locator(".cp-stage, .cp-turn, [data-testid=stSpinner]").count():
+            seen = now
+        longest = max(longest, now - seen)
+        if now - began > PATIENCE:
+            raise TimeoutError("no verdict")
+        time.sleep(STEP)
+    page.close()
+    return time.perf_counter() - began, longest
+
+
+def _reruns(server: Server) -> None:
+    """Reruns of pages before and after the engine is loaded."""
+    with Session(server.port) as session:
+        session.rerun()
+        before = [session.rerun() for _ in range(3)]
+        time.sleep(8)  # the engine loads in the background meanwhile
+        for name, page in PAGES.items():
+            session.rerun(page)
+            _say(
+                f"rerun of {name}, models loaded",
+                [session.rerun(page) for _ in range(RERUNS)],
+                "50 ms",
+                unit="ms",
+            )
+        _say("(the first reruns of New check, models loading)", before, "-", unit="ms")
+
+
+def _engine_figures(folder: Path) -> None:
+    pdf = folder / "thick.pdf"
+    make_thick_pdf(pdf)
+    warm_up(folder / "engine")
+    cold = []
+    for number in range(3):
+        home = folder / f"cold{number}"
+        seconds, result = _check(home, pdf)
+        cold.append(seconds)
+    warm = [_check(home, pdf)[0] for _ in range(REPEATS)]
+    _say("one claim against a 50-page PDF, nothing indexed", cold, "10 s")
+    _say("the same again, indexed", warm, "0.7 s")
+    sys.stdout.write(
+        f"  (its verdict: {result['label']}, quoting {result['evidence'][0]['page']})\n"
+    )
+
+
+def _check(home: Path, pdf: Path) -> tuple[float, dict[str, Any]]:
+    began = time.perf_counter()
+    result, complaints = check_once(home, Request(CLAIM, documents=[pdf]), time.time)
+    assert not complaints, complaints
+    return time.perf_counter() - began, result
+
+
+def _say(what: str, values: list[float], goal: str, unit: str = "s") -> None:
+    scaled = sorted(value * (1000 if unit == "ms" else 1) for value in values)
+    digits = 0 if unit == "ms" else 2
+    sys.stdout.write(
+        f"{what:58s} {statistics.median(scaled):8.{digits}f} {unit:2s} "
+        f"({scaled[0]:.{digits}f} to {scaled[-1]:.{digits}f})  goal {goal}\n"
+    )
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""A server process that a test or a measurement starts, kills and starts again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+START_SECONDS = 60
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-quic"]
+
+
+@dataclass
+class Server:
+    """A server process over a home; it can be killed and started again."""
+
+    home: Path
+    port: int
+    pace: float = 0.0
+    module: tuple[str, ...] = ("tests.browser.paced_server",)
+    process: subprocess.Popen[bytes] | None = field(default=None)
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def spawn(self) -> None:
+        """Start its process."""
+        log = (self.home.parent / "server.log").open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", *self.module, str(self.port)],
+            cwd=ROOT,
+            env=os.environ | {"COUNTERPOINT_HOME": str(self.home), "PACE": str(self.pace)},
+            stdout=log,
+            stderr=log,
+        )
+        log.close()
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        self.spawn()
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            try:
+                with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=1) as answer:
+                    if answer.status == 200:
+                        return
+            except OSError:
+                time.sleep(0.1)
+        raise AssertionError((self.home.parent / "server.log").read_text())
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
