@@ -15,7 +15,7 @@ from components.show import show
 from components.words import LABEL_SIGNS, clipped, escaped
 from core.errors import InputError
 from core.intake.library import file_bytes
-from core.intake.pictures import boxes_of, page_picture, quote_boxes
+from core.intake.pictures import boxes_of, page_picture, quote_boxes, strip_around
 from core.progress import Progress
 from core.records import Passage, Source
 
@@ -100,13 +100,20 @@ def show_source(place: Place) -> None:
     if picture is None:
         draw_around(source, place)
         return
-    st.image(picture, width="stretch", alt=f"{place_words(place)} with the passage boxed")
+    page, strip = picture
+    st.image(strip or page, width="stretch", alt=f"{place_words(place)} with the passage boxed")
+    if strip:
+        with st.expander("The whole page"):
+            st.image(page, width="stretch", alt=place_words(place))
     with st.expander("As text"):
         draw_around(source, place)
 
 
-def source_picture(place: Place, source: Source) -> bytes | None:
-    """PNG of the page or image with the passage boxed; None for sources without pages to see."""
+def source_picture(place: Place, source: Source) -> tuple[bytes, bytes | None] | None:
+    """PNGs of the page or image with the passage boxed, and of the strip around the boxes.
+
+    None for sources without pages to see.
+    """
     if source.kind not in ("pdf", "image"):
         return None
     try:
@@ -120,11 +127,12 @@ def source_picture(place: Place, source: Source) -> bytes | None:
 @st.cache_data(max_entries=64, show_spinner="Drawing the page…")
 def _picture(
     source_id: str, page: int, start: int, end: int, _source: Source, _data: bytes
-) -> bytes:
+) -> tuple[bytes, bytes | None]:
     boxes = [box for number, box in boxes_of(_source, start, end) if number == page]
     if not boxes and _source.kind == "pdf":
         boxes = quote_boxes(_data, page, _source.text[start:end])
-    return page_picture(_data, _source.kind, page, boxes)
+    picture = page_picture(_data, _source.kind, page, boxes)
+    return picture, strip_around(picture, boxes)
 
 
 def draw_around(source: Source, place: Place) -> None:

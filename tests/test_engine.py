@@ -201,7 +201,7 @@ def interruptions() -> Iterator[int]:
     yield from range(13)
 
 
-@pytest.mark.parametrize("kept", interruptions())
+@pytest.mark.parametrize("kept", list(interruptions()))
 def test_a_run_cut_off_anywhere_resumes_to_the_same_end(
     roster: Roster, resources: Resources, kept: int
 ) -> None:

@@ -166,8 +166,18 @@ def compare_part(claim: Claim, part: Reading, passage: Passage) -> Compared:
     """One clause beside one passage, with the sentence before it and the source's heading."""
     whole = lay_beside(claim, part, passage)
     pair = Pair(whole, _knowing(best_clause(whole), whole), claim.own_start)
-    placed = [c for c in find_contrasts(pair) if claim.place(c.start, c.end) is not None]
+    placed = [
+        c
+        for c in find_contrasts(pair)
+        if claim.place(c.start, c.end) is not None and not _names_its_row(c, passage)
+    ]
     return Compared(passage, pair, tuple(placed))
+
+
+def _names_its_row(contrast: Contrast, passage: Passage) -> bool:
+    """True for the row's own name against the claim's: another row, no contradiction."""
+    name = passage.text.split(": ")[0]
+    return is_row(passage) and contrast.evidence.casefold() in name.casefold()
 
 
 def lay_beside(claim: Claim, part: Reading, passage: Passage) -> Alignment:

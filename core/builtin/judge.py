@@ -178,7 +178,8 @@ def _contradicted(statement: Statement, item: Assessment) -> Finding:
 
 def _not_carried(statement: Statement, overlap: Overlap) -> Finding:
     words = joined_texts(overlap.missing)
-    what = f"{listed(words)} stands in no passage" if words else "it stands in no passage"
+    verb = "stands" if len(words) < 2 else "stand"
+    what = f"{listed(words)} {verb} in no passage" if words else "it stands in no passage"
     reason = (
         f"Not in the sources: {what}, though the evidence is on the topic and carries "
         f"{_share_words(overlap.carried)} of the statement."

@@ -87,6 +87,7 @@ def _looked_at_again(item: Overlap, passages: Sequence[Passage], view: DebateVie
     if any(p.finding == "carried" and p.category == "reasoning" for p in said):
         return replace(item, adds_up=True, missing=())
     recanted: list[Unit] = []
+    passage = item.passage
     for point in contested:
         quoted = next(
             (p for p in passages if point.quote and p.start == point.quote.start),
@@ -97,10 +98,11 @@ def _looked_at_again(item: Overlap, passages: Sequence[Passage], view: DebateVie
             meant = place and place[0] < point.end and point.start < place[1]
             if meant and quoted and not _in_clause(item.claim, unit, quoted):
                 recanted.append(unit)
+                passage = quoted
     if not recanted:
         return item
     missing = tuple(dict.fromkeys([*item.missing, *recanted]))
-    return replace(item, missing=missing, recanted=tuple(dict.fromkeys(recanted)))
+    return replace(item, passage=passage, missing=missing, recanted=tuple(dict.fromkeys(recanted)))
 
 
 def _in_clause(claim: Claim, unit: Unit, passage: Passage) -> bool:
@@ -130,7 +132,7 @@ def _speech(
         return ["It says what its parts add up to, and the parts do stand there."]
     if first.recanted and other and other.stance == "hallucinated":
         words = listed(joined_texts(first.recanted))
-        return [f"Read clause by clause, the rest does not go with {words}."]
+        return [f"Read clause by clause, {cited(first.passage)} does not carry {words}."]
     if mine and other and mine[-1].stance == stance:
         return _rejoinder(first, other, stance)
     return _opening(first, measured, stances, stance)

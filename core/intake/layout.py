@@ -44,8 +44,8 @@ def _arranged(block: Sequence[Seen], known: frozenset[str]) -> list[Line]:
     chart = read_chart(block)
     left = [item for item in block if item not in chart.used]
     upright = [item for item in left if not is_sideways(item)]
-    above = [item for item in upright if not chart.used or item.bottom <= chart.top + 1]
-    below = [item for item in upright if chart.used and item.bottom > chart.top + 1]
+    above = [item for item in upright if not chart.used or item.y <= chart.top]
+    below = [item for item in upright if chart.used and item.y > chart.top]
     aside = [(piece(item),) for item in left if is_sideways(item)]
     return [
         *_block_lines(above, known),

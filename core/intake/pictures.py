@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from core.store.codec import from_plain, to_plain
 
 SECONDS = 20.0
 THE_FILE = "the file"
+MARGIN = 0.16
+MOST_OF_PAGE = 0.8
 
 
 def page_picture(
@@ -41,6 +44,26 @@ def page_picture(
     }
     answer = Task("picture", name, data, about, SECONDS).run(Stop(), silent)
     return base64.b64decode(answer["picture"])
+
+
+def strip_around(picture: bytes, boxes: Sequence[Box]) -> bytes | None:
+    """The full-width strip of a drawn page that holds the boxes, with some of what surrounds them.
+
+    None where there is nothing to leave out: no box, or boxes all over the page.
+    """
+    from PIL import Image
+
+    if not boxes:
+        return None
+    page = Image.open(io.BytesIO(picture))
+    margin = page.width * MARGIN
+    top = max(0, round(min(box.top for box in boxes) * page.height - margin))
+    bottom = min(page.height, round(max(box.bottom for box in boxes) * page.height + margin))
+    if bottom - top > MOST_OF_PAGE * page.height:
+        return None
+    stream = io.BytesIO()
+    page.crop((0, top, page.width, bottom)).save(stream, "PNG")
+    return stream.getvalue()
 
 
 def quote_boxes(data: bytes, page: int, quote: str, *, name: str = THE_FILE) -> list[Box]:

@@ -9,7 +9,7 @@ from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
 
 from core.errors import InputError
-from core.intake.pictures import boxes_of, page_picture, quote_boxes
+from core.intake.pictures import boxes_of, page_picture, quote_boxes, strip_around
 from core.intake.rendering import places_of
 from core.records import Box, BoxedText, Source
 from tests.intake.builders import LATIN, encrypted, font, needs_noto, pdf, png, write_lines
@@ -34,6 +34,19 @@ def test_pages_are_drawn_with_their_boxes_marked() -> None:
     assert (red, blue < 220) == (255, True)
     assert blue < green
     assert marked.getpixel((100, 600)) == (255, 255, 255)
+
+
+def test_the_strip_around_a_quote_is_the_page_at_that_height() -> None:
+    data = pdf("One", "Two")
+    box = Box(0.5, 0.5, 0.6, 0.52)
+    page = page_picture(data, "pdf", 1, [box])
+    strip = strip_around(page, [box])
+    assert strip is not None
+    whole, part = opened(page), opened(strip)
+    assert part.size == (1000, 348)
+    assert part.getpixel((550, 174)) == whole.getpixel((550, 722))
+    assert strip_around(page, []) is None
+    assert strip_around(page, [box, Box(0.1, 0.05, 0.2, 0.1), Box(0.1, 0.9, 0.2, 0.95)]) is None
 
 
 def test_images_are_drawn_too() -> None:
