@@ -41,7 +41,7 @@ def follow(run_id: str) -> None:
         progress.add(event)
     live = state.jobs().live(run_id)
     left, right = st.columns([5, 1], vertical_alignment="center")
-    with left:
+    with left, st.container(key="run.stage"):
         _draw_stage(events, live, run.started_at, waiting=run.status == "queued")
     with right:
         st.button(

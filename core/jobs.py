@@ -59,11 +59,16 @@ def new_id() -> str:
 
 
 def warm_up(home: Path) -> None:
-    """Load what a first check would wait for: encoder, classifier, units and number words.
+    """Load what a first check would wait for: languages, encoder, classifier, units, numbers.
+
+    Languages first: a case is stored with its own, so the click itself waits for them.
 
     Raises:
         ConfigError: the encoder or the active classifier cannot be loaded.
     """
+    from core.intake.language import language_of
+
+    language_of(SAMPLE)
     import core.engine  # noqa: F401 - the first run would wait for it
     from core.builtin.reading import read
     from core.models.encoder import load_encoder

@@ -14,6 +14,9 @@ from components.new_check import (
 from components.prepared import draw_prepared
 from core.agents.rosters import ROSTER_WORDS
 
+started = st.session_state.pop("new.started", "")
+if started:
+    st.switch_page("pages/check/run.py", query_params={"run": started})
 page_title("New check", f":material/offline_bolt: {ROSTER_WORDS['builtin']}")
 
 left, right = st.columns([3, 2], gap="large")
@@ -51,6 +54,3 @@ problem = st.session_state.pop("new.problem", "")
 if problem:
     st.error(problem, icon=":material/error:")
 draw_prepared()
-started = st.session_state.pop("new.started", "")
-if started:
-    st.switch_page("pages/check/run.py", query_params={"run": started})

@@ -25,6 +25,7 @@ from tests.needs import chromium
 REPEATS = 5
 RERUNS = 20
 STEP = 0.01
+STAGE = ".st-key-run-stage, .cp-verdict"
 YARD = 10_000_000
 PATIENCE = 60.0
 PAGES = {"New check": "", "History": "history", "Library": "library", "Retrain": "retrain"}
@@ -110,7 +111,7 @@ def _open(server: Server, page: Page) -> None:
             if probe.connect_ex(("127.0.0.1", server.port)) == 0:
                 break
         time.sleep(STEP)
-    page.goto(server.url)
+    page.goto(server.url, wait_until="commit")
 
 
 def _first_check(server: Server, browser: Browser) -> tuple[float, float]:
@@ -125,7 +126,7 @@ def _first_check(server: Server, browser: Browser) -> tuple[float, float]:
     longest = 0.0
     while not page.locator(".cp-verdict-label").count():
         now = time.perf_counter()
-        if page.locator(".cp-stage, .cp-turn, [data-testid=stSpinner]").count():
+        if page.locator(STAGE).count():
             seen = now
         longest = max(longest, now - seen)
         if now - began > PATIENCE:
