@@ -31,6 +31,8 @@ def main() -> None:
     say = _say_on(_own_stdout())
     header = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read(header["size"])
+    if len(data) < header["size"]:  # the parent went away in the middle
+        os._exit(1)
     threading.Thread(target=_end_with_parent, args=(sys.stdin.buffer,), daemon=True).start()
     _limit(header["memory"], header["seconds"])
     try:

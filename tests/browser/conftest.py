@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.browser.serving import FLAGS, ROOT, Server, free_port
 from tests.needs import chromium, need
 
+LOG_SHOWN = 6000
 SHOTS = ROOT / "test-results"
 
 
@@ -39,12 +40,18 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
     yield make
     for server in servers:
-        server.kill()
+        server.dump_and_kill()
+        print(server.log.read_text()[-LOG_SHOWN:])  # noqa: T201 - shown beside a failure only
 
 
 @pytest.fixture
-def open_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Callable[..., Page]]:
-    """Opens pages that complain about any request that leaves this machine."""
+def open_page(
+    browser: Browser, request: pytest.FixtureRequest, make_server: Callable[..., Server]
+) -> Iterator[Callable[..., Page]]:
+    """Opens pages that complain about any request that leaves this machine.
+
+    Needs the servers, so that the last pictures are taken while they still answer.
+    """
     contexts: list[BrowserContext] = []
     strangers: list[str] = []
 

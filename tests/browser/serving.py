@@ -34,11 +34,16 @@ class Server:
 
     def spawn(self) -> None:
         """Start its process."""
-        log = (self.home.parent / "server.log").open("ab")
+        log = self.log.open("ab")
         self.process = subprocess.Popen(
             [sys.executable, "-m", *self.module, str(self.port)],
             cwd=ROOT,
-            env=os.environ | {"COUNTERPOINT_HOME": str(self.home), "PACE": str(self.pace)},
+            env=os.environ
+            | {
+                "COUNTERPOINT_HOME": str(self.home),
+                "PACE": str(self.pace),
+                "PYTHONFAULTHANDLER": "1",
+            },
             stdout=log,
             stderr=log,
         )
@@ -55,7 +60,19 @@ class Server:
                         return
             except OSError:
                 time.sleep(0.1)
-        raise AssertionError((self.home.parent / "server.log").read_text())
+        raise AssertionError(self.log.read_text())
+
+    @property
+    def log(self) -> Path:
+        """What it wrote."""
+        return self.home.parent / "server.log"
+
+    def dump_and_kill(self) -> None:
+        """End it with a last word of where each of its threads was."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait()
+            self.process = None
 
     def kill(self) -> None:
         """End it as a power cut would."""

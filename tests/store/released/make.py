@@ -1,0 +1,55 @@
+"""Writes the newest schema's database beside this file: `python -m tests.store.released.make`.
+
+Run once for every release that adds a migration; files of earlier releases are never written
+again. It holds one finished check of our own text, its correction, and a project's settings.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+import tempfile
+from pathlib import Path
+
+from core.checking import Request, check_once
+from core.jobs import new_id
+from core.records import Correction, Span
+from core.store import open_store
+from core.store.database import DATABASE
+from core.store.migrations import migrations
+
+FOLDER = Path(__file__).parent
+CLAIM = "Female cats tend to be left pawed."
+TEXT = "Female cats tend to be right pawed, while male cats are more often left pawed."
+
+
+def main() -> None:
+    """Make a home with one check in it and keep a packed copy of its database."""
+    ticks = iter(range(1_700_000_000, 1_700_001_000))
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        page = Path(folder) / "cats.txt"
+        page.write_text(TEXT)
+        request = Request(CLAIM, documents=[page])
+        result, _ = check_once(home, request, lambda: float(next(ticks)))
+        with open_store(home) as store:
+            run = store.runs.get(result["run_id"], 1e12, 6)
+            assert run is not None
+            span = Span(23, 27, "left", 1.0, "contradicted", "Mira", "right")
+            correction = Correction(
+                new_id(), run.id, run.case_id, "Mira", 1_700_000_900.0, "hallucinated", (span,)
+            )
+            with store.writing():
+                store.projects.save_setting("passages", 7)
+                store.corrections.add(correction, CLAIM)
+        connection = sqlite3.connect(home / DATABASE)
+        packed = Path(folder) / "packed.db"
+        connection.execute("VACUUM INTO ?", (str(packed),))
+        connection.close()
+        newest = [migration.name for migration in migrations._migrations][-1]
+        target = FOLDER / f"{newest}.db.gz"
+        target.write_bytes(gzip.compress(packed.read_bytes(), mtime=0))
+
+
+if __name__ == "__main__":
+    main()
