@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from core.records import Plan
 from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
@@ -102,7 +100,7 @@ class Batches:
                 batch_id,
                 row["row"],
                 row["claim"],
-                msgspec.json.decode(row["sources"], type=tuple[str, ...]),
+                from_json(tuple[str, ...], row["sources"]),
                 row["case_id"],
                 row["run_id"],
                 row["problem"],

@@ -1,4 +1,8 @@
-"""Records and events to JSON and strictly back: the wrong shape is refused with where it is."""
+"""Records and events to JSON and strictly back: the wrong shape is refused with where it is.
+
+All decoders are made while this module is imported, by one thread: msgspec 0.22 crashes or hangs
+when two threads are the first to decode the same dataclass.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,23 @@ import msgspec
 
 from core.errors import InputError
 from core.events import EVENT_TYPES, Event
+from core.records import BoxedText, Case, Correction, Page, Plan, Project, Source
 
 Record = TypeVar("Record")
+KINDS: tuple[Any, ...] = (
+    *EVENT_TYPES.values(),
+    Case,
+    Correction,
+    Plan,
+    Project,
+    Source,
+    tuple[BoxedText, ...],
+    tuple[Page, ...],
+    tuple[str, ...],
+)
+DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in KINDS
+}
 
 
 def to_json(value: object) -> str:
@@ -23,13 +42,14 @@ def to_plain(value: object) -> Any:
 
 
 def from_json(kind: type[Record], text: str) -> Record:
-    """The record that `to_json` wrote.
+    """The record that `to_json` wrote; `kind` is one of `KINDS`.
 
     Raises:
         InputError: the text is not JSON of that shape; the message names the place.
     """
     try:
-        return msgspec.json.decode(text.encode(), type=kind)
+        decoded: Record = DECODERS[kind].decode(text.encode())
+        return decoded
     except msgspec.MsgspecError as error:
         raise InputError(
             f"Expected a stored {kind.__name__}, found something else: {error}."

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from core.records import LibraryEntry, Page, SourceKind
+from core.store.codec import from_json
 from core.store.sqlite import Database
 
 COLUMNS = """
@@ -106,7 +105,7 @@ class Library:
 
 
 def _entry(row: dict[str, Any]) -> LibraryEntry:
-    pages = msgspec.json.decode(row["pages"] or "[]", type=tuple[Page, ...])
+    pages = from_json(tuple[Page, ...], row["pages"] or "[]")
     return LibraryEntry(
         id=row["source_id"],
         project_id=row["project_id"],
@@ -121,5 +120,5 @@ def _entry(row: dict[str, Any]) -> LibraryEntry:
         ocr_pages=tuple(page.number for page in pages if page.reading == "ocr"),
         characters=row["characters"] or 0,
         language=row["language"] or "und",
-        notes=msgspec.json.decode(row["notes"] or "[]", type=tuple[str, ...]),
+        notes=from_json(tuple[str, ...], row["notes"] or "[]"),
     )

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from core.records import BoxedText, Page, Source
-from core.store.codec import to_json
+from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
 
 
@@ -81,10 +79,10 @@ class Readings:
             name=name,
             kind=row["kind"],
             text=row["text"],
-            pages=msgspec.json.decode(row["pages"], type=tuple[Page, ...]),
-            boxes=msgspec.json.decode(row["boxes"], type=tuple[BoxedText, ...]),
+            pages=from_json(tuple[Page, ...], row["pages"]),
+            boxes=from_json(tuple[BoxedText, ...], row["boxes"]),
             language=row["language"],
-            notes=msgspec.json.decode(row["notes"], type=tuple[str, ...]),
+            notes=from_json(tuple[str, ...], row["notes"]),
             width=row["width"],
             height=row["height"],
         )
