@@ -25,7 +25,11 @@ def cues(events: Sequence[Event], pace: str) -> list[Cue]:
     if not events:
         return []
     if pace == "recorded":
-        return [Cue(max(0.0, event.at - events[0].at), event) for event in events]
+        progress, recorded = Progress(), []
+        for event in events:  # the pause before a Resume is not part of the debate
+            progress.add(event)
+            recorded.append(Cue(progress.seconds(), event))
+        return recorded
     placed: list[Cue] = []
     clock = 0.0
     for event in events:

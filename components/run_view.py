@@ -142,11 +142,11 @@ def load_run(run_id: str) -> tuple[Run, Case, Progress, list[Correction]] | None
         return run, case, progress, store.corrections.of_run(run_id)
 
 
-def draw_header(run: Run) -> None:
+def draw_header(run: Run, progress: Progress) -> None:
     """When and how the run was made, on one line."""
     parts = [when(run.started_at), f"roster {run.plan.roster}", f"protocol {run.plan.protocol}"]
-    if run.finished_at and run.origin == "here":
-        parts.append(f"{max(0.0, run.finished_at - run.started_at):.1f} s")
+    if run.finished_at:
+        parts.append(f"{progress.seconds():.1f} s")
     if run.origin == "imported":
         parts.append("imported from a trace file")
     st.caption(" · ".join(parts))

@@ -118,8 +118,8 @@ def _stages(run: _Review) -> Iterator[Event]:
     with open_store(run.resources.home) as store:
         sources = sources_of(store, run.case, progress.sources_read)
         run = replace(run, case=_with_language(run.case, sources))
-        if not progress.statements:
-            for statement in run.roster.segmenter.segment(run.case):
+        for statement in run.roster.segmenter.segment(run.case):
+            if statement.index not in progress.statements:
                 yield StatementFound(run.now(), statement)
         yield from _search(run, store, sources)
     view = _view(run, sources)
@@ -137,6 +137,7 @@ def _stages(run: _Review) -> Iterator[Event]:
             stop=run.stop,
             now=run.now,
             past=tuple(progress.turns),
+            is_consensus_told=progress.reached_consensus,
         )
     turns = tuple(progress.turns)
     yield from _conclude(run, JudgeView(view, context, turns, reached_consensus(turns)))
@@ -219,7 +220,8 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
             yield SpanProposed(now(), span)
             ruling = run.roster.span_adjudicator.adjudicate(span, points, verdict.label)
             yield SpanAdjudicated(now(), ruling.span, ruling.kept, ruling.reason)
-    yield RunFinished(now(), verdict, now() - progress.began_at)
+    end = now()
+    yield RunFinished(end, verdict, progress.seconds(end))
 
 
 def _needed(value: Value | None, what: str) -> Value:

@@ -1,4 +1,4 @@
-"""How long a check will take: measured rates of this home, scaled by what is left to do."""
+"""How long a check will take: as long as the newest ones here, and the reading of new files."""
 
 from __future__ import annotations
 

@@ -193,13 +193,17 @@ class LabelPredicted:
 
 @dataclass(frozen=True)
 class ProblemMet:
-    """Something failed and the run went on without it; `cause` says what it may lead to."""
+    """Something failed and the run went on without it; `cause` says what it may lead to.
+
+    `source` and `source_id` name the file that it was about, if it was about one.
+    """
 
     at: float
     stage: Stage
     message: str
     source: str = ""
     cause: Cause | None = None
+    source_id: str = ""
     kind: Literal["problem_met"] = "problem_met"
 
 

@@ -107,7 +107,13 @@ class Jobs:
         return run_id
 
     def resume(self, run_id: str, by: str) -> bool:
-        """Go on with an interrupted, stopped or failed run; False when somebody else has it."""
+        """Go on with an interrupted, stopped or failed run; False when somebody has it.
+
+        Not even this process may have it: a run whose lease lapsed while the machine slept is
+        carried on by the worker that had it.
+        """
+        if self.live(run_id) is not None:
+            return False
         with open_store(self.home) as store:
             settings = store.projects.settings()
             with store.writing():
@@ -122,11 +128,11 @@ class Jobs:
         """Stop a run: at once when it is ours, else by asking its process."""
         with self._lock:
             active = self._active.get(run_id)
-        with open_store(self.home) as store:
-            store.runs.request_stop(run_id, by)
-        if active is not None:
+        if active is not None:  # first: the database may be busy for longer than a person waits
             active.stopped_by = by
             active.stop.set()
+        with open_store(self.home) as store:
+            store.runs.request_stop(run_id, by)
 
     def live(self, run_id: str) -> Live | None:
         """What is under way in a run of this process; None when it is not ours."""
@@ -150,6 +156,7 @@ class Jobs:
             if self._heart is None:
                 self._heart = threading.Thread(target=self._beat, daemon=True, name="heartbeat")
                 self._heart.start()
+            self._workers = [worker for worker in self._workers if worker.is_alive()]
             if len(self._workers) < workers:
                 worker = threading.Thread(target=self._work, daemon=True, name="run worker")
                 self._workers.append(worker)
@@ -162,13 +169,15 @@ class Jobs:
             try:
                 self._carry_out(active)
             except ConflictError:
+                active.stop.set()  # what it still reads is of no use any more
                 LOGGER.warning("run %s was taken over by another process", active.run_id)
             except Exception:
                 LOGGER.exception("run %s failed in an unexpected way", active.run_id)
                 self._end_badly(active)
             finally:
                 with self._lock:
-                    self._active.pop(active.run_id, None)
+                    if self._active.get(active.run_id) is active:
+                        del self._active[active.run_id]
 
     def _carry_out(self, active: _Active) -> None:
         """Drive one run from what is stored of it to its end."""
@@ -230,27 +239,32 @@ class Jobs:
             store.runs.append(active.run_id, self.owner, [event])
 
     def _end_badly(self, active: _Active) -> None:
+        """Say so in the run; where not even that can be stored, its lease runs out."""
         message = "An unexpected error ended the run; the server's log has the details."
-        with open_store(self.home) as store:
-            self._append(store, active, RunFailed(time.time(), "reading", message))
+        active.stop.set()
+        try:
+            with open_store(self.home) as store:
+                self._append(store, active, RunFailed(time.time(), "reading", message))
+        except Exception:
+            LOGGER.exception("run %s could not even be marked as failed", active.run_id)
 
     def _beat(self) -> None:
         """Keep this process's leases fresh and hear of stops asked for elsewhere."""
-        with open_store(self.home) as store:
-            while True:
-                time.sleep(BEAT_SECONDS)
-                with self._lock:
-                    mine = dict(self._active)
-                if not mine:
-                    continue
-                try:
-                    asked = store.runs.beat(self.owner, time.time())
-                except Exception:
-                    LOGGER.exception("the heartbeat missed a beat")
-                    continue
-                for run_id in asked:
-                    if run_id in mine:
-                        mine[run_id].stop.set()
+        while True:
+            time.sleep(BEAT_SECONDS)
+            with self._lock:
+                mine = dict(self._active)
+            if not mine:
+                continue
+            try:
+                with open_store(self.home) as store:
+                    asked = store.runs.beat(self.owner, list(mine), time.time())
+            except Exception:
+                LOGGER.exception("the heartbeat missed a beat")
+                continue
+            for run_id, by in asked.items():
+                mine[run_id].stopped_by = mine[run_id].stopped_by or by
+                mine[run_id].stop.set()
 
 
 def _roster(name: str) -> Roster:

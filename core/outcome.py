@@ -53,7 +53,7 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "classifier": verdict.classifier if verdict else run.plan.classifier,
         "roster": run.plan.roster,
         "protocol": run.plan.protocol,
-        "seconds": round(max(0.0, (run.finished_at or run.started_at) - run.started_at), 3),
+        "seconds": round(progress.seconds(), 3),
         "cost": 0.0,
     }
 

@@ -36,6 +36,8 @@ class Progress:
     plan: Plan | None = None
     roles: tuple[RoleUsed, ...] = ()
     began_at: float = 0.0
+    last_at: float = 0.0
+    paused: float = 0.0
     documents: dict[str, DocumentRead] = field(default_factory=dict)
     images: dict[str, ImageDescribed] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
@@ -53,13 +55,18 @@ class Progress:
 
     def add(self, event: Event) -> None:  # noqa: C901 - one arm for each kind of event
         """Take one more event into account."""
+        if event.kind == "run_resumed":
+            self.paused += max(0.0, event.at - self.last_at)
+        self.last_at = event.at
         match event.kind:
             case "run_started":
                 self.case, self.plan, self.roles = event.case, event.plan, event.roles
                 self.began_at = event.at
             case "document_read":
+                self._settle(event.source_id)
                 self.documents[event.source_id] = event
             case "image_described":
+                self._settle(event.source_id)
                 self.images[event.source_id] = event
             case "statement_found":
                 self.statements[event.statement.index] = event.statement
@@ -81,11 +88,24 @@ class Progress:
             case "span_adjudicated":
                 self.rulings.append(event)
             case "problem_met":
+                self._settle(event.source_id)
                 self.problems.append(event)
             case "run_finished" | "run_failed" | "run_stopped":
                 self.ending = event
             case "run_resumed":
                 self.ending = None
+
+    def _settle(self, source_id: str) -> None:
+        """What is now said of a source replaces what an earlier attempt said of it."""
+        if source_id:
+            self.problems = [p for p in self.problems if p.source_id != source_id]
+            self.documents.pop(source_id, None)
+            self.images.pop(source_id, None)
+
+    def seconds(self, now: float | None = None) -> float:
+        """Seconds worked until `now` or the newest event, without pauses before a Resume."""
+        end = self.last_at if now is None else now
+        return max(0.0, end - self.began_at - self.paused) if self.began_at else 0.0
 
     @property
     def sources_read(self) -> frozenset[str]:

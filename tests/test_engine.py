@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.engine import Resources, review
 from core.errors import InputError, ModelError
-from core.events import Event
-from core.intake.library import store_file
+from core.events import TRANSIENT, Event
+from core.intake.library import reindex, remove_file, store_file
 from core.models.encoder import load_encoder
 from core.progress import Progress
 from core.records import Case, Judgement, Plan
@@ -196,30 +195,54 @@ def test_a_second_check_reads_nothing_anew(roster: Roster, resources: Resources)
     assert [turn.text for turn in second.turns] == [turn.text for turn in first.turns]
 
 
-def interruptions() -> Iterator[int]:
-    """Every number of durable events after which a run may be cut off."""
-    yield from range(13)
-
-
-@pytest.mark.parametrize("kept", list(interruptions()))
 def test_a_run_cut_off_anywhere_resumes_to_the_same_end(
-    roster: Roster, resources: Resources, kept: int
+    roster: Roster, resources: Resources
 ) -> None:
-    case = case_of(
-        resources.home, "Female cats tend to be left pawed.", ("cats.txt", CATS.encode())
-    )
-    whole = [
-        e for e in run(case, roster, resources) if e.kind not in ("turn_delta", "progress_made")
-    ]
-    rest = run(case, roster, resources, past=whole[:kept])
-    joined = folded([*whole[:kept], *rest])
+    """After every durable event: three statements, a broken file, a debate, its consensus."""
+    claim = "Cats have five toes. Female cats tend to be left pawed. A female cat is a queen."
+    files = [("cats.txt", CATS.encode()), ("broken.pdf", b"%PDF-1.7 and no more")]
+    case = case_of(resources.home, claim, *files)
+    whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT]
     complete = folded(whole)
-    assert joined.verdict == complete.verdict
-    assert [t.text for t in joined.turns] == [t.text for t in complete.turns]
-    assert joined.spans == complete.spans
-    finished = {e.turn.number for e in whole[:kept] if e.kind == "turn_finished"}
-    again = {e.number for e in rest if e.kind == "turn_started"}
-    assert not finished & again, "a finished turn was argued twice"
+    assert len(complete.statements) == 3
+    assert complete.reached_consensus
+    assert len(complete.problems) == 1
+    for kept in range(len(whole)):
+        rest = run(case, roster, resources, past=whole[:kept])
+        joined = folded([*whole[:kept], *rest])
+        assert joined.verdict == complete.verdict
+        assert joined.statements == complete.statements
+        assert [t.text for t in joined.turns] == [t.text for t in complete.turns]
+        assert joined.spans == complete.spans
+        assert joined.reached_consensus
+        assert [p.message for p in joined.problems] == [p.message for p in complete.problems]
+        finished = {e.turn.number for e in whole[:kept] if e.kind == "turn_finished"}
+        again = {e.number for e in rest if e.kind == "turn_started"}
+        assert not finished & again, "a finished turn was argued twice"
+
+
+def test_a_source_that_went_away_before_resuming_is_missed_aloud(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+    whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT]
+    with open_store(resources.home) as store:
+        remove_file(store, resources.home, case.project_id, case.documents[0], 1.0)
+    joined = folded([*whole[:2], *run(case, roster, resources, past=whole[:2])])
+    assert [p.source_id for p in joined.problems] == [case.documents[0]]
+    assert joined.documents == {}
+
+
+def test_an_index_that_went_away_before_resuming_is_made_anew(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+    whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT]
+    with open_store(resources.home) as store:
+        reindex(store, case.documents[0])
+    joined = folded([*whole[:2], *run(case, roster, resources, past=whole[:2])])
+    assert joined.problems == []
+    assert joined.verdict == folded(whole).verdict
 
 
 def test_stop_leaves_what_was_found_and_no_verdict(roster: Roster, resources: Resources) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -267,3 +268,36 @@ def test_a_killed_process_leaves_a_run_that_another_resumes(home: Path, killed_r
     with open_store(home) as store:
         row = next(store.db.query("PRAGMA integrity_check"))
     assert row["integrity_check"] == "ok"
+
+
+def test_a_lapsed_lease_gives_no_second_worker_in_the_same_process(home: Path, case: Case) -> None:
+    """A laptop slept: the lease ran out, but the worker is still here and goes on."""
+    debaters: list[Slow] = []
+    jobs = Jobs(home, slow_roster(debaters))
+    run_id = jobs.start(case, Plan())
+    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    debaters[0].gate.clear()
+    with open_store(home) as store:
+        store.db.execute("UPDATE runs SET heartbeat_at = 0 WHERE id = ?", [run_id])
+    assert not jobs.resume(run_id, "Mira")
+    debaters[0].gate.set()
+    assert jobs.wait(run_id, PATIENCE)
+    assert kinds(home, run_id).count("run_finished") == 1
+
+
+def test_a_run_that_cannot_even_be_marked_as_failed_costs_no_worker(
+    home: Path, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = Jobs(home)
+    append = Jobs._append
+
+    def full(self: Jobs, *_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Jobs, "_append", full)
+    broken = [jobs.start(case, Plan()) for _ in range(3)]
+    assert all(jobs.wait(run_id, PATIENCE) for run_id in broken)
+    monkeypatch.setattr(Jobs, "_append", append)
+    run_id = jobs.start(case, Plan())
+    assert jobs.wait(run_id, PATIENCE)
+    assert look(home, run_id).status == "finished"

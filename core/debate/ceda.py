@@ -35,8 +35,11 @@ def run_debate(
     stop: Stop,
     now: Callable[[], float],
     past: Sequence[Turn] = (),
+    is_consensus_told: bool = False,
 ) -> Iterator[Event]:
     """Yield the debate's events; `past` are turns of an interrupted run, which are not redone.
+
+    `is_consensus_told` says that the interrupted run came to tell of its consensus.
 
     A debater who fails ends the debate with what was said; the judge decides on that.
     """
@@ -62,7 +65,7 @@ def run_debate(
         except (ModelError, ReplyError) as error:
             yield ProblemMet(now(), "debating", f"{name} could not speak: {error}", name)
             return
-    if reached_consensus(turns) and not reached_consensus(past):
+    if reached_consensus(turns) and not is_consensus_told:
         yield ConsensusReached(now(), turns[-1].stance, len(turns))
 
 

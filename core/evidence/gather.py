@@ -38,8 +38,18 @@ class Gathering:
 
 
 def gather_sources(job: Gathering, done: Collection[str]) -> Iterator[Event]:
-    """Yield the events of reading and indexing every source that is not done yet."""
-    waiting = [i for i in (*job.case.documents, *job.case.images) if i not in done]
+    """Yield the events of reading and indexing every source that is not ready.
+
+    `done` are those that an interrupted run has read; they are read again when their reading or
+    index went away meanwhile, and missed aloud when their file did.
+    """
+    with open_store(job.home) as store:
+        ready = {
+            i
+            for i in done
+            if store.readings.get(i, "") and store.readings.has_index(i, job.encoder.id)
+        }
+    waiting = [i for i in (*job.case.documents, *job.case.images) if i not in ready]
     if waiting:
         yield from merged([_reading_of(job, source_id) for source_id in waiting], workers=AT_ONCE)
 
@@ -83,7 +93,7 @@ def _read_one(job: Gathering, source_id: str, report: Report) -> Event:
         except InputError as error:
             cause: Cause | None = "image_not_readable" if source_id in job.case.images else None
             message = str(error) if name in str(error) else f"{name}: {error}"
-            return ProblemMet(now(), "reading", message, name, cause)
+            return ProblemMet(now(), "reading", message, name, cause, source_id)
         ensure_index(
             store,
             source,

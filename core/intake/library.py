@@ -52,7 +52,8 @@ def store_file(
         )
     kind = kind_of(name, data)
     source_id = hashlib.sha256(data).hexdigest()
-    with store.writing():  # Also keeps `remove_file` from taking the bytes away meanwhile.
+    _write_once(_path(home, source_id), data)
+    with store.writing():  # Keeps `remove_file` away, which may just have taken the bytes.
         _write_once(_path(home, source_id), data)
         known = store.readings.get(source_id, name, reader=READER_VERSION)
         if known is not None and known.kind != kind:

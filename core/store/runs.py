@@ -96,18 +96,17 @@ class Runs:
         )
         return bool(cursor.rowcount == 1)
 
-    def beat(self, owner: str, now: float) -> list[str]:
-        """Renew the leases of all the owner's runs; ids of those somebody asked to stop."""
-        self._db.execute(
-            "UPDATE runs SET heartbeat_at = ? WHERE owner = ? AND status IN ('queued', 'running')",
-            [now, owner],
-        )
+    def beat(self, owner: str, run_ids: Sequence[str], now: float) -> dict[str, str]:
+        """Renew the leases of these runs of the owner; those asked to stop, and by whom."""
+        marks = ", ".join("?" for _ in run_ids)
+        mine = f"id IN ({marks}) AND owner = ? AND status IN ('queued', 'running')"
+        self._db.execute(f"UPDATE runs SET heartbeat_at = ? WHERE {mine}", [now, *run_ids, owner])
         rows = self._db.query(
-            "SELECT id FROM runs WHERE owner = ? AND status IN ('queued', 'running') "
+            f"SELECT id, stop_requested_by FROM runs WHERE {mine} "
             "AND stop_requested_by IS NOT NULL",
-            [owner],
+            [*run_ids, owner],
         )
-        return [row["id"] for row in rows]
+        return {row["id"]: row["stop_requested_by"] for row in rows}
 
     def request_stop(self, run_id: str, by: str) -> None:
         """Ask whichever process has the run to stop it."""
@@ -212,11 +211,12 @@ class Runs:
         return [_run_row(row, now, lease) for row in rows], total
 
     def seconds_of_recent(self, roster: str, limit: int = 20) -> list[float]:
-        """How long the newest finished runs of a roster took."""
+        """How long the newest finished runs of a roster took, without waiting for their turn."""
         rows = self._db.query(
-            "SELECT finished_at - started_at AS seconds FROM runs WHERE status = 'finished' "
-            "AND origin = 'here' AND json_extract(plan, '$.roster') = ? "
-            "ORDER BY started_at DESC LIMIT ?",
+            "SELECT json_extract(e.payload, '$.seconds') AS seconds FROM runs r "
+            "JOIN events e ON e.run_id = r.id AND e.kind = 'run_finished' "
+            "WHERE r.status = 'finished' AND r.origin = 'here' "
+            "AND json_extract(r.plan, '$.roster') = ? ORDER BY r.started_at DESC LIMIT ?",
             [roster, limit],
         )
         return [row["seconds"] for row in rows]

@@ -21,7 +21,7 @@ if loaded is None:
 
 run, case, progress, corrections = loaded
 page_title("Run")
-draw_header(run)
+draw_header(run, progress)
 if run.status in ("queued", "running"):
     follow(run.id)
 else:

@@ -134,8 +134,14 @@ def test_a_resumed_debate_does_not_repeat_what_was_said() -> None:
 
 def test_a_debate_that_was_over_stays_over() -> None:
     whole, _, _ = debate([("agree", "supported", "A.")], [("agree", "supported", "A.")])
-    rest, _, _ = debate([], [], past=tuple(turns(whole)))
+    rest, _, _ = debate([], [], past=tuple(turns(whole)), is_consensus_told=True)
     assert rest == []
+
+
+def test_a_consensus_that_was_cut_off_is_told_after_all() -> None:
+    whole, _, _ = debate([("agree", "supported", "A.")], [("agree", "supported", "A.")])
+    rest, _, _ = debate([], [], past=tuple(turns(whole)))
+    assert kinds(rest) == ["consensus_reached"]
 
 
 def test_stop_ends_it_within_a_turn() -> None:

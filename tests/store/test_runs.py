@@ -69,7 +69,7 @@ def test_an_unknown_or_misshapen_event_is_refused() -> None:
 def test_a_silent_process_loses_its_run_only_after_the_lease(store: Store, case: Case) -> None:
     add_run(store, "r", "dead", at=100.0)
     store.runs.begin("r", "dead", 100.0)
-    store.runs.beat("dead", 103.0)
+    store.runs.beat("dead", ["r"], 103.0)
     assert store.runs.get("r", 108.9, LEASE).status == "running"  # type: ignore[union-attr]
     with store.writing():
         assert not store.runs.take("r", "heir", 108.9, LEASE)
@@ -92,10 +92,10 @@ def test_a_finished_run_cannot_be_taken_up_again(store: Store, case: Case) -> No
 def test_the_owner_hears_of_a_stop_asked_for_elsewhere(store: Store, case: Case) -> None:
     add_run(store, "r")
     store.runs.begin("r", "me", 100.0)
-    assert store.runs.beat("me", 101.0) == []
+    assert store.runs.beat("me", ["r"], 101.0) == {}
     store.runs.request_stop("r", "Mira")
-    assert store.runs.beat("me", 102.0) == ["r"]
-    assert store.runs.beat("someone else", 102.0) == []
+    assert store.runs.beat("me", ["r"], 102.0) == {"r": "Mira"}
+    assert store.runs.beat("someone else", ["r"], 102.0) == {}
 
 
 def test_a_run_stopped_while_queued_does_not_begin(store: Store, case: Case) -> None:
