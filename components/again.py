@@ -8,6 +8,7 @@ import streamlit as st
 
 from components import state
 from components.inputs import draw_sources, draw_uploader, split_sources
+from components.words import escaped
 from core.checking import Draft, store_case
 from core.errors import ReviewError
 from core.records import Case, Plan, Run
@@ -20,7 +21,9 @@ def draw_again(run: Run, case: Case) -> None:
         lease = store.projects.settings().lease_seconds
         now = time.time()
         children = store.runs.children(run.id, now, lease)
-        names = {i: store.library.name_of(i) for i in (*case.documents, *case.images)}
+        names = {
+            i: store.library.name_of(case.project_id, i) for i in (*case.documents, *case.images)
+        }
         kept = [i for i in names if store.library.get(case.project_id, i)]
     others = [*([run.parent_id] if run.parent_id else []), *(child.id for child in children)]
     st.subheader("Check again", anchor=False)
@@ -56,7 +59,7 @@ def draw_again(run: Run, case: Case) -> None:
     target = st.session_state.pop(f"{key}.started", None)
     problem = st.session_state.pop(f"{key}.problem", None)
     if problem:
-        st.error(problem)
+        st.error(escaped(problem))
     if target:
         st.switch_page("pages/check/run.py", query_params={"run": target})
 

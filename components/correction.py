@@ -25,7 +25,7 @@ def draw_corrections(
     st.subheader("Your judgement", anchor=False)
     for correction in corrections:
         _draw_said(correction)
-    machine = run.label or "unclear"
+    machine = _machine_label(progress)
     key = f"run.{run.id}.correct"
     with st.container(horizontal=True):
         for number, label in enumerate(LABELS, start=1):
@@ -39,6 +39,11 @@ def draw_corrections(
     chosen = st.session_state.get(f"{key}.label")
     if chosen in LABELS:
         _draw_form(run, case, progress, key, chosen)
+
+
+def _machine_label(progress: Progress) -> Label:
+    """What the verdict on screen says, also when the run was stopped after it."""
+    return progress.verdict.label if progress.verdict else "unclear"
 
 
 def _choose(key: str, label: Label) -> None:
@@ -62,7 +67,7 @@ def _draw_said(correction: Correction) -> None:
 
 def _draw_form(run: Run, case: Case, progress: Progress, key: str, chosen: Label) -> None:
     """The fields; nothing is lost when the page is left, until it is saved."""
-    overturns = chosen != (run.label or "unclear")
+    overturns = chosen != _machine_label(progress)
     with st.container(border=True):
         st.markdown(f"You say: **{LABEL_WORDS[chosen].lower()}**")
         st.text_area(
@@ -89,7 +94,7 @@ def _draw_form(run: Run, case: Case, progress: Progress, key: str, chosen: Label
         with right:
             problem = st.session_state.pop(f"{key}.problem", "")
             if problem:
-                st.error(problem)
+                st.error(escaped(problem))
 
 
 def _draw_span_fields(case: Case, progress: Progress, key: str) -> None:
@@ -100,14 +105,15 @@ def _draw_span_fields(case: Case, progress: Progress, key: str) -> None:
             "Marked by the machine: keep those that are wrong indeed",
             options=range(len(machine)),
             default=list(range(len(machine))),
-            format_func=lambda i: f"{i + 1}. {clipped(machine[i].text, 40)}",
+            format_func=lambda i: f"{i + 1}. {escaped(clipped(machine[i].text, 40))}",
             selection_mode="multi",
             key=f"{key}.kept",
+            persist_state="session",
         )
     added: list[Span] = st.session_state.setdefault(f"{key}.added", [])
     for number, span in enumerate(added):
         st.button(
-            f"“{clipped(span.text, 50)}” · {CATEGORY_WORDS[span.category]}",
+            f"“{escaped(clipped(span.text, 50))}” · {CATEGORY_WORDS[span.category]}",
             key=f"{key}.drop.{number}",
             icon=":material/close:",
             help="Take this mark away",
@@ -128,6 +134,7 @@ def _draw_span_fields(case: Case, progress: Progress, key: str) -> None:
             options=range(max(1, len(places))),
             format_func=lambda i: f"{i + 1} of {max(1, len(places))}",
             key=f"{key}.which",
+            persist_state="session",
             disabled=len(places) < 2,
         )
     with category:
@@ -136,6 +143,7 @@ def _draw_span_fields(case: Case, progress: Progress, key: str) -> None:
             options=CATEGORIES,
             format_func=lambda c: CATEGORY_WORDS[c],
             key=f"{key}.category",
+            persist_state="session",
         )
     with add:
         st.button("Mark", key=f"{key}.mark", on_click=_add_span, args=(case, key))
@@ -187,7 +195,7 @@ def _save(run: Run, case: Case, progress: Progress, key: str, chosen: Label) -> 
         reason=str(st.session_state.get(f"{key}.reason") or "").strip(),
         corrected_answer=str(st.session_state.get(f"{key}.answer") or "").strip(),
         seconds=round(now - st.session_state.get(f"{key}.began", now), 1),
-        machine_label=run.label or "unclear",
+        machine_label=_machine_label(progress),
     )
     try:
         with state.open_store() as store, store.writing():

@@ -13,6 +13,7 @@ from components.highlight import Mark, marked_text
 from components.markup import element, joined
 from components.show import show
 from components.words import LABEL_SIGNS, clipped, escaped
+from core.config import Settings
 from core.errors import InputError
 from core.intake.library import file_bytes
 from core.intake.pictures import boxes_of, page_picture, quote_boxes, strip_around
@@ -78,7 +79,7 @@ def _draw_passage(passage: Passage, key: str, is_quoted: bool) -> None:
 def draw_place_button(place: Place, key: str) -> None:
     """A button that shows the place in its source."""
     if st.button(
-        place_words(place),
+        escaped(place_words(place)),
         key=key,
         icon=":material/find_in_page:",
         help="Show it in its source",
@@ -118,20 +119,28 @@ def source_picture(place: Place, source: Source) -> tuple[bytes, bytes | None] |
         return None
     try:
         data = file_bytes(state.home(), source.id)
-        return _picture(source.id, place.page or 1, place.start, place.end, source, data)
+        with state.open_store() as store:
+            settings = store.projects.settings()
+        return _picture(source.id, place.page or 1, place.start, place.end, source, data, settings)
     except (InputError, OSError) as error:
-        st.warning(f"The page cannot be shown as a picture: {error}")
+        st.warning(f"The page cannot be shown as a picture: {escaped(str(error))}")
         return None
 
 
 @st.cache_data(max_entries=64, show_spinner="Drawing the page…")
 def _picture(
-    source_id: str, page: int, start: int, end: int, _source: Source, _data: bytes
+    source_id: str,
+    page: int,
+    start: int,
+    end: int,
+    _source: Source,
+    _data: bytes,
+    _settings: Settings,
 ) -> tuple[bytes, bytes | None]:
     boxes = [box for number, box in boxes_of(_source, start, end) if number == page]
     if not boxes and _source.kind == "pdf":
         boxes = quote_boxes(_data, page, _source.text[start:end])
-    picture = page_picture(_data, _source.kind, page, boxes)
+    picture = page_picture(_data, _source.kind, page, boxes, name=_source.name, settings=_settings)
     return picture, strip_around(picture, boxes)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from components import state
+from components.words import escaped
 from core.errors import ReviewError
 
 ASSETS = Path(__file__).parent / "assets"
@@ -23,10 +24,10 @@ def frame() -> Iterator[None]:
         with state.open_store() as store:
             project, person = state.project(store), state.person(store)
         with st.sidebar:
-            st.caption(f"{project.name} · {person}")
+            st.caption(escaped(f"{project.name} · {person}"))
         yield
     except ReviewError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(escaped(str(error)), icon=":material/error:")
 
 
 def page_title(title: str, words: str = "") -> None:

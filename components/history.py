@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, when
+from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, escaped, when
 from core.errors import InputError
-from core.evidence.terms import query_terms
+from core.evidence.terms import query_terms, terms
 from core.intake.language import language_of
 from core.store.runs import RunFilter, RunRow
 from core.store.traces import import_trace
@@ -50,9 +50,11 @@ def draw_filters() -> RunFilter:
             key="history.corrected",
             bind="query-params",
         )
-    terms = query_terms(search, language_of(search)) if search else []
+    wanted = query_terms(search, language_of(search)) if search else []
+    if search.strip() and not wanted:
+        st.caption("The search holds no word that can be looked for; all runs are shown.")
     return RunFilter(
-        terms=tuple(terms),
+        terms=tuple(wanted),
         label=chosen_label or "",
         status=chosen_status or "",
         corrected=CORRECTED[chosen_corrected or ""],
@@ -73,6 +75,9 @@ def draw_page(wanted: RunFilter) -> None:
             now=time.time(),
             lease=lease,
         )
+    if total and not rows:  # the filter left fewer pages than the one that was open
+        st.session_state["history.page"] = 1
+        st.rerun()
     if not total:
         st.info("No run matches. New check starts one.")
         return
@@ -118,9 +123,14 @@ def draw_trace_import() -> None:
             return
         try:
             with state.open_store() as store:
-                run_id = import_trace(store, upload.getvalue(), state.project(store).id)
+                run_id = import_trace(
+                    store,
+                    upload.getvalue(),
+                    state.project(store).id,
+                    lambda text, language: list(terms(text, language)),
+                )
         except InputError as error:
-            st.error(f"{upload.name}: {error}", icon=":material/error:")
+            st.error(escaped(f"{upload.name}: {error}"), icon=":material/error:")
             return
         st.page_link(
             "pages/check/run.py",

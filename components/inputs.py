@@ -25,10 +25,12 @@ STATUS_ICONS = {
 POLL_SECONDS = 0.5
 
 
-def draw_uploader(key: str, label: str = "Documents and images") -> list[str]:
+def draw_uploader(key: str, label: str = "Documents and images", choice: str = "") -> list[str]:
     """The uploader; returns ids of what it holds, each stored and being read already.
 
-    A file that is refused is named with what to do; the others are used.
+    A file that is refused is named with what to do; the others are used. Streamlit empties the
+    uploader when the page is left: what it held then is chosen in the widget with the key
+    `choice`, which is drawn after it.
     """
     limit = _limit()
     uploads = st.file_uploader(
@@ -37,6 +39,8 @@ def draw_uploader(key: str, label: str = "Documents and images") -> list[str]:
         accept_multiple_files=True,
         max_upload_size=limit,
         help=f"{', '.join(READABLE)}; up to {limit} MB each. Nothing leaves this computer.",
+        on_change=_mark_changed,
+        args=(key,),
     )
     known: dict[str, str] = st.session_state.setdefault(f"{key}.known", {})
     ids: list[str] = []
@@ -45,10 +49,20 @@ def draw_uploader(key: str, label: str = "Documents and images") -> list[str]:
         if found is None:
             found = known[upload.file_id] = _take(upload.name, upload.getvalue())
         if found.startswith("!"):
-            st.error(found[1:], icon=":material/error:")
+            st.error(escaped(found[1:]), icon=":material/error:")
         else:
             ids.append(found)
+    is_by_hand = bool(st.session_state.pop(f"{key}.changed", False))
+    held: list[str] = st.session_state.get(f"{key}.held", [])
+    if choice and held and not uploads and not is_by_hand:
+        chosen: list[str] = st.session_state.get(choice) or []
+        st.session_state[choice] = list(dict.fromkeys([*chosen, *held]))
+    st.session_state[f"{key}.held"] = list(dict.fromkeys(ids))
     return list(dict.fromkeys(ids))
+
+
+def _mark_changed(key: str) -> None:
+    st.session_state[f"{key}.changed"] = True
 
 
 def _limit() -> int:
@@ -78,7 +92,7 @@ def draw_sources(ids: Sequence[str]) -> None:
     with state.open_store() as store:
         project = state.project(store)
         entries = [e for e in (store.library.get(project.id, i) for i in ids) if e]
-    if any(entry.status in ("waiting", "reading") for entry in entries):
+    if read_on(entries):
         _poll_sources(tuple(ids))
     else:
         _draw_entries(entries)
@@ -90,25 +104,33 @@ def _poll_sources(ids: tuple[str, ...]) -> None:
         project = state.project(store)
         entries = [e for e in (store.library.get(project.id, i) for i in ids) if e]
     _draw_entries(entries)
-    if not any(entry.status in ("waiting", "reading") for entry in entries):
+    if not read_on(entries):
         st.rerun()
+
+
+def read_on(entries: Sequence[LibraryEntry]) -> bool:
+    """True while any is being read; those that nobody reads any more are taken up again."""
+    waiting = [entry for entry in entries if entry.status in ("waiting", "reading")]
+    for entry in waiting:
+        state.prereading().submit(entry.id, entry.name)
+    return bool(waiting)
 
 
 def _draw_entries(entries: Sequence[LibraryEntry]) -> None:
     for entry in entries:
         if entry.status == "refused":
-            st.error(entry.problem, icon=":material/error:")
+            st.error(escaped(entry.problem), icon=":material/error:")
             continue
         st.markdown(f"{STATUS_ICONS[entry.status]} {_entry_words(entry)}")
 
 
 def _entry_words(entry: LibraryEntry) -> str:
     name = f"**{escaped(entry.name)}**"
+    facts = escaped(entry_facts(entry))
     if entry.status != "ready":
         note = state.prereading().note(entry.id) or "waiting to be read"
         return f"{name} · {size(entry.size)} · {escaped(note)}"
-    parts = [name, entry_facts(entry)]
-    return " · ".join(part for part in parts if part)
+    return " · ".join(part for part in (name, facts) if part)
 
 
 def entry_facts(entry: LibraryEntry) -> str:

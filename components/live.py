@@ -10,7 +10,7 @@ from components import state
 from components.highlight import marked_text
 from components.show import show
 from components.trace import debate_html
-from components.words import seconds
+from components.words import escaped, seconds
 from core.events import Event, ProgressMade, Stage
 from core.jobs import Live
 from core.progress import Progress
@@ -55,7 +55,7 @@ def follow(run_id: str) -> None:
         )
     show(marked_text(case.response, []))
     for problem in progress.problems:
-        st.warning(problem.message, icon=":material/warning:")
+        st.warning(escaped(problem.message), icon=":material/warning:")
     show(debate_html(progress.turns, speaking_now(events, live)))
 
 
@@ -71,9 +71,9 @@ def _draw_stage(
         note, share = "Waiting for its turn", None
     elapsed = f"{note} · {seconds(time.time() - started_at)}"
     if share is None:
-        st.markdown(f":material/progress_activity: {elapsed}")
+        st.markdown(f":material/progress_activity: {escaped(elapsed)}")
     else:
-        st.progress(share, text=elapsed)
+        st.progress(share, text=escaped(elapsed))
 
 
 def stage_of(events: list[Event], passing: ProgressMade | None) -> tuple[str, float | None]:

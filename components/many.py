@@ -39,7 +39,7 @@ def draw_new_table() -> None:
     try:
         rows = read_claims(name, data, settings.table_claims)
     except InputError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(escaped(str(error)), icon=":material/error:")
         return
     st.markdown(f"**{len(rows)} claims** in {escaped(name)}")
     st.dataframe(
@@ -103,11 +103,14 @@ def draw_batch(batch_id: str) -> None:
 def _follow(batch_id: str) -> None:
     with state.open_store() as store:
         rows = results(store, batch_id)
-    done = sum(run is None or run.status not in ALIVE for _, run in rows)
-    if done == len(rows):
+    alive = sum(run is not None and run.status in ALIVE for _, run in rows)
+    if not alive:
         st.rerun()
         return
-    st.progress(done / len(rows), text=f"{done} of {len(rows)} claims checked")
+    checked = sum(run is not None and run.status == "finished" for _, run in rows)
+    st.progress(
+        1 - alive / len(rows), text=f"{checked} of {len(rows)} claims checked, {alive} to go"
+    )
     st.button(
         "Stop all",
         key="many.stop",
@@ -174,7 +177,7 @@ def _draw_results(
         if run is not None:
             st.switch_page("pages/check/run.py", query_params={"run": run.id})
         else:
-            st.info(rows[chosen[0]][0].problem or "This row was not checked.")
+            st.info(escaped(rows[chosen[0]][0].problem) or "This row was not checked.")
 
 
 def _resume(batch_id: str) -> None:
@@ -182,7 +185,7 @@ def _resume(batch_id: str) -> None:
         with state.open_store() as store:
             resume_batch(store, state.jobs(), batch_id, state.person(store))
     except ReviewError as error:
-        st.toast(str(error))
+        st.toast(escaped(str(error)))
 
 
 def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from components import state
 from components.inputs import split_sources
-from components.words import LABEL_WORDS, seconds, when
+from components.words import LABEL_WORDS, escaped, seconds, when
 from core.checking import Draft, store_case
 from core.errors import ReviewError
 from core.estimate import expected_seconds
@@ -26,11 +26,11 @@ def library_choice(key: str) -> list[str]:
     if not entries:
         return []
     names = {entry.id: entry.name for entry in entries}
-    preset = [i for i in st.session_state.get(f"{key}.preset", []) if i in names]
+    if key in st.session_state:  # a file may have been deleted or refused meanwhile
+        st.session_state[key] = [i for i in st.session_state[key] or [] if i in names]
     return st.multiselect(
         "From the library",
         options=list(names),
-        default=preset,
         format_func=lambda i: names[i],
         key=key,
         placeholder="Files that were uploaded before",
@@ -98,7 +98,8 @@ def draw_seen_before(response: str, question: str) -> None:
                 words = f"Checked on {when(run.started_at)}: {LABEL_WORDS[run.label].lower()}"
                 said = store.corrections.of_run(run.id)
                 if said:
-                    words += f"; {said[-1].author} says {LABEL_WORDS[said[-1].label].lower()}"
+                    who = escaped(said[-1].author)
+                    words += f"; {who} says {LABEL_WORDS[said[-1].label].lower()}"
                 st.page_link(
                     "pages/check/run.py",
                     label=words,

@@ -8,8 +8,8 @@ from dataclasses import replace
 import streamlit as st
 
 from components import state
-from components.words import ROLE_WORDS, when
-from core.errors import ReviewError
+from components.words import ROLE_WORDS, escaped, when
+from core.errors import InputError, ReviewError
 from core.jobs import new_id
 from core.records import Member, PersonRole, Project
 
@@ -79,14 +79,19 @@ def draw_record() -> None:
                 role=role or "",
                 instruction=instruction or "",
             )
-            _save(changed)
+            _save(project, changed)
 
 
-def _save(project: Project) -> None:
-    with state.open_store() as store:
-        store.projects.require(project.id, state.person(store), "admin", "change the project")
-        with store.writing():
-            store.projects.save(project)
+def _save(before: Project, changed: Project) -> None:
+    """Store the change, unless somebody else has changed the project meanwhile."""
+    with state.open_store() as store, store.writing():
+        store.projects.require(changed.id, state.person(store), "admin", "change the project")
+        if store.projects.get(changed.id) != before:
+            raise InputError(
+                "Somebody changed this project while you were typing. Copy what you wrote, "
+                "reload the page, and look at their change first."
+            )
+        store.projects.save(changed)
     st.toast("Saved.", icon=":material/check:")
 
 
@@ -98,7 +103,7 @@ def draw_members() -> None:
         members = store.projects.members(project.id)
     for member in members:
         left, right = st.columns([3, 3], vertical_alignment="center")
-        left.markdown(f"**{member.person}** · since {when(member.added_at)}")
+        left.markdown(f"**{escaped(member.person)}** · since {when(member.added_at)}")
         right.selectbox(
             f"Role of {member.person}",
             ROLES,
@@ -143,4 +148,4 @@ def _write_member(member: Member) -> bool:
 def _show(key: str) -> None:
     problem = st.session_state.pop(key, "")
     if problem:
-        st.error(problem)
+        st.error(escaped(problem))

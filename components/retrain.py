@@ -73,7 +73,7 @@ def draw_training() -> None:
     st.caption("Takes about a minute on two cores. You may leave this page meanwhile.")
     problem = st.session_state.pop("retrain.problem", "")
     if problem:
-        st.error(problem)
+        st.error(escaped(problem))
 
 
 def _start() -> None:
@@ -121,8 +121,8 @@ def _cancel(training_id: str) -> None:
 
 def _draw_ended(training: Training) -> None:
     if training.status == "failed":
-        st.error(f"The last training failed: {training.message}", icon=":material/error:")
+        st.error(f"The last training failed: {escaped(training.message)}", icon=":material/error:")
     elif training.status == "cancelled":
-        st.info(training.message or "The last training was cancelled.")
+        st.info(escaped(training.message) or "The last training was cancelled.")
     elif training.status == "interrupted":
         st.warning("The last training's process went away; the active version stays as it is.")

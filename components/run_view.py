@@ -33,7 +33,7 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     show(marked_text(case.response, _marks(progress.spans)))
     _draw_spans(progress.spans, run.id)
     for problem in progress.problems:
-        st.warning(problem.message, icon=":material/warning:")
+        st.warning(escaped(problem.message), icon=":material/warning:")
     if progress.verdict is not None:
         draw_corrections(run, case, progress, corrections)
     evidence, debate, inside = st.tabs(["Evidence", "Debate", "How it was checked"])
@@ -60,7 +60,10 @@ def classifier_card(version: str) -> dict[str, Any] | None:
 def _draw_ending(run: Run, progress: Progress) -> None:
     ending = progress.ending
     if run.status == "failed" and ending is not None and ending.kind == "run_failed":
-        st.error(f"The run failed while {ending.stage}: {ending.message}", icon=":material/error:")
+        st.error(
+            f"The run failed while {ending.stage}: {escaped(ending.message)}",
+            icon=":material/error:",
+        )
     elif run.status == "stopped":
         by = getattr(ending, "by", "")
         st.info(
@@ -124,7 +127,7 @@ def _draw_roles(progress: Progress) -> None:
     """Every role's agent with the prompt or rules it followed."""
     for used in progress.roles:
         kind = "built in" if used.built_in else "language model"
-        with st.expander(f"{used.role}: {used.agent} ({kind}, {used.rule_hash})"):
+        with st.expander(escaped(f"{used.role}: {used.agent} ({kind}, {used.rule_hash})")):
             st.code(used.rule, language=None, wrap_lines=True)
 
 
@@ -149,4 +152,4 @@ def draw_header(run: Run, progress: Progress) -> None:
         parts.append(f"{progress.seconds():.1f} s")
     if run.origin == "imported":
         parts.append("imported from a trace file")
-    st.caption(" · ".join(parts))
+    st.caption(escaped(" · ".join(parts)))

@@ -7,6 +7,7 @@ import time
 import streamlit as st
 
 from components import state
+from components.words import escaped
 from core.checking import rename_person
 from core.config import SETTINGS
 from core.doctor import checks
@@ -77,17 +78,17 @@ def _set(name: str) -> None:
 def draw_health() -> None:
     """What works here and what to do about the rest."""
     st.subheader("What works here", anchor=False)
-    st.caption(f"Everything is kept in {state.home()}.")
+    st.caption(f"Everything is kept in {escaped(str(state.home()))}.")
     if not st.button("Look", key="settings.health", icon=":material/stethoscope:"):
         return
     for item in checks(state.home()):
         if item.works:
-            st.markdown(f":material/check_circle: **{item.name}** · {item.words}")
+            st.markdown(f":material/check_circle: **{escaped(item.name)}** · {escaped(item.words)}")
         else:
-            st.error(f"{item.name}: {item.words}", icon=":material/error:")
+            st.error(escaped(f"{item.name}: {item.words}"), icon=":material/error:")
 
 
 def _show(key: str) -> None:
     problem = st.session_state.pop(key, "")
     if problem:
-        st.error(problem)
+        st.error(escaped(problem))

@@ -32,7 +32,7 @@ def draw_versions() -> None:
     st.subheader("Versions", anchor=False)
     problem = st.session_state.pop("retrain.activate.problem", "")
     if problem:
-        st.error(problem)
+        st.error(escaped(problem))
     for version in versions:
         _draw_version(version, version.id == active, worse[version.id])
     with st.container(border=True):
@@ -133,4 +133,4 @@ def _activate(version_id: str, reason: str) -> None:
     except ReviewError as error:
         st.session_state["retrain.activate.problem"] = str(error)
         return
-    st.toast(f"{version_id} is active: new checks use it.", icon=":material/check:")
+    st.toast(f"{escaped(version_id)} is active: new checks use it.", icon=":material/check:")

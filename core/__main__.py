@@ -75,6 +75,8 @@ def _check(given: argparse.Namespace, home: Path) -> int:
     """Check one claim in this process and print the outcome."""
     from core.checking import Request, check_once
 
+    for option in ("claim", "question", "role", "instruction", "roster", "protocol"):
+        _require_text(option, getattr(given, option))
     request = Request(
         response=_claim(given),
         question=given.question,
@@ -93,6 +95,17 @@ def _check(given: argparse.Namespace, home: Path) -> int:
     else:
         _print_plainly(result)
     return 0 if result["status"] == "finished" else 1
+
+
+def _require_text(option: str, value: str | None) -> None:
+    """Arguments may carry bytes that are no UTF-8; they cannot be stored or shown."""
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"Expected UTF-8 text in --{option}, found another encoding at character "
+            f"{error.start + 1}; give the text in a UTF-8 file with --claim-file."
+        ) from error
 
 
 def _claim(given: argparse.Namespace) -> str:

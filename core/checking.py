@@ -13,6 +13,7 @@ from typing import Any
 
 from core.agents.rosters import ROSTER_WORDS
 from core.concurrency import Stop
+from core.config import MEGABYTE, shown_safely
 from core.errors import InputError
 from core.evidence.terms import terms
 from core.intake.language import language_of
@@ -44,14 +45,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Draft:
-    """What a case is made of before it is stored."""
+    """What a case is made of before it is stored; None takes the project's role or instruction."""
 
     response: str
     question: str = ""
     documents: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
-    role: str = ""
-    instruction: str = ""
+    role: str | None = None
+    instruction: str | None = None
 
 
 def person_here(store: Store) -> str:
@@ -114,8 +115,8 @@ def store_case(store: Store, project: Project, draft: Draft, author: str, now: f
         question=draft.question,
         documents=draft.documents,
         images=draft.images,
-        role=draft.role or project.role,
-        instruction=draft.instruction or project.instruction,
+        role=project.role if draft.role is None else draft.role,
+        instruction=project.instruction if draft.instruction is None else draft.instruction,
         language=language_of(text),
         author=author,
         created_at=now,
@@ -142,18 +143,34 @@ def add_files(
     complaints: list[str] = []
     settings = store.projects.settings()
     for path in paths:
+        data = read_whole(path, settings.file_megabytes)
         try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"Expected a file at {path}, found: {error.strerror}.") from error
-        try:
-            entry = store_file(store, home, project.id, path.name, data, by, clock(), settings)
+            entry = store_file(
+                store, home, project.id, shown_safely(path.name), data, by, clock(), settings
+            )
             ensure_read(store, home, entry.id, entry.name, settings, Stop(), lambda *_: None, clock)
         except InputError as error:
             complaints.append(str(error))
         else:
             entries.append(entry)
     return entries, complaints
+
+
+def read_whole(path: Path, most_megabytes: int) -> bytes:
+    """The file's bytes, one more than is allowed at most: what is too large is refused later.
+
+    Raises:
+        InputError: there is no ordinary file there, or it may not be read.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"Expected a file at {path}, found a folder or a device.")
+        with path.open("rb") as stream:
+            return stream.read(most_megabytes * MEGABYTE + 1)
+    except OSError as error:
+        raise InputError(f"Expected a file at {path}, found: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"Expected a file's path, found something else: {error}.") from error
 
 
 def check_once(
@@ -184,8 +201,8 @@ def check_once(
             request.question,
             tuple(dict.fromkeys(e.id for e in entries if e.kind != "image")),
             tuple(dict.fromkeys(e.id for e in entries if e.kind == "image")),
-            request.role or "",
-            request.instruction or "",
+            request.role,
+            request.instruction,
         )
         case = store_case(store, project, draft, person, clock())
         settings = store.projects.settings()

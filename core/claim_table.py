@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
                 (row.get(question) or "") if question else "",
                 _names([row.get(column) or "" for column in sources]),
             )
-            for number, row in enumerate(reader, start=1)
+            for number, row in enumerate(itertools.islice(reader, most + 1), start=1)
         ]
     except csv.Error as error:
         raise InputError(
@@ -76,7 +77,7 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
         raise InputError(f"{name}: expected rows below the header, found none.")
     if len(rows) > most:
         raise InputError(
-            f"{name}: expected at most {most} claims, found {len(rows)}; cut the table, or raise "
+            f"{name}: expected at most {most} claims, found more; cut the table, or raise "
             "the limit on Settings."
         )
     return rows

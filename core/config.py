@@ -1,7 +1,7 @@
 """Settings with their defaults and bounds, and where things lie on disk.
 
 Values enter at the edge (`Settings.from_mapping`, `home_from`) and are passed down; no other
-module reads the environment.
+module takes a decision from the environment.
 """
 
 from __future__ import annotations
@@ -123,4 +123,14 @@ SETTINGS: dict[str, Setting] = {
 def home_from(environment: Mapping[str, str], given: str | None = None) -> Path:
     """Where database, documents, indexes and models lie: `--home`, the variable, or `~`."""
     chosen = given or environment.get(HOME_VARIABLE) or str(Path.home() / ".counterpoint")
-    return Path(chosen).expanduser().resolve()
+    try:
+        return Path(chosen).expanduser().resolve()
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"Expected a folder's path for the home, found “{shown_safely(chosen)}”: {error}."
+        ) from error
+
+
+def shown_safely(text: str) -> str:
+    """The text as UTF-8 can hold it: arguments may carry bytes that are none."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import shutil
 import sqlite3
 import sys
@@ -12,11 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from core.config import ENCODER_DIR, PROJECT_ROOT
+from PIL import Image, ImageDraw, ImageFont
+
+from core.concurrency import Stop
+from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
 from core.errors import ConfigError, ReviewError
+from core.intake.isolation import read_source
+from core.intake.request import silent
 from core.store import open_store
 from core.verdict.classifier import load_classifier
 
+OCR_WORD = "Counterpoint"
 LEAST_FREE_BYTES = 1_000_000_000
 
 
@@ -35,7 +42,9 @@ def checks(home: Path) -> Iterator[Check]:
         began = time.perf_counter()
         try:
             words = look(home)
-        except (ReviewError, OSError, ImportError, importlib.metadata.PackageNotFoundError) as bad:
+        except (ImportError, importlib.metadata.PackageNotFoundError) as bad:
+            yield Check(name, False, f"A package is missing ({bad}); run make setup.")
+        except (ReviewError, OSError) as bad:
             yield Check(name, False, " ".join(str(bad).split()))
         else:
             seconds = time.perf_counter() - began
@@ -109,7 +118,19 @@ def _classifier(home: Path) -> str:
 
 
 def _ocr(home: Path) -> str:
-    return f"RapidOCR {importlib.metadata.version('rapidocr')}, its models are in the package"
+    """Reads a picture of a word, in the process that reads files too."""
+    stream = io.BytesIO()
+    picture = Image.new("RGB", (360, 90), "white")
+    ImageDraw.Draw(picture).text((20, 20), OCR_WORD, "black", ImageFont.load_default(40))
+    picture.save(stream, "PNG")
+    source = read_source(
+        "doctor", "doctor.png", stream.getvalue(), "image", Settings(), Stop(), silent
+    )
+    if OCR_WORD.casefold() not in source.text.casefold():
+        raise ConfigError(
+            f"Expected OCR to read “{OCR_WORD}”, found “{source.text}”; run make setup again."
+        )
+    return f"RapidOCR {importlib.metadata.version('rapidocr')} reads"
 
 
 def _training(home: Path) -> str:

@@ -15,6 +15,7 @@ from core.records import Passage
 
 RELEVANT_COVERAGE = 0.4
 FULL_COVERAGE = 0.85
+RIVAL_COVERAGE = 0.6
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Part:
     contradictions: tuple[Found, ...]
     missing: tuple[Unit, ...]
     supporting: tuple[Passage, ...]
-    conflict: bool
+    conflict: tuple[Passage, Passage] | None
 
     @property
     def coverage(self) -> float:
@@ -70,15 +71,15 @@ class Part:
 class Assessment:
     """All that can be said of a claim by comparing words and values.
 
-    `contradictions` and `missing` are those of all clauses, strongest first. `conflict` is True
-    where one source carries what another contradicts.
+    `contradictions` and `missing` are those of all clauses, strongest first. `conflict` holds the
+    passages of two sources of which one carries what the other contradicts.
     """
 
     claim: Claim
     parts: tuple[Part, ...]
     contradictions: tuple[Found, ...]
     missing: tuple[Unit, ...]
-    conflict: bool
+    conflict: tuple[Passage, Passage] | None
     total: Sum | None = None
 
     @property
@@ -134,7 +135,7 @@ def assess(
         parts=parts,
         contradictions=tuple(found),
         missing=tuple(u for u in missing if claim.place(u.start, u.end)),
-        conflict=any(part.conflict for part in parts),
+        conflict=next((part.conflict for part in parts if part.conflict), None),
         total=total,
     )
 
@@ -147,8 +148,6 @@ def _assess_part(
     contradictions = _contradictions(compared, supporting)
     if total is not None:  # the evidence's own numbers are summands, not rivals
         contradictions = [f for f in contradictions if f.contrast.kind != "quantity"]
-    supporters = {c.passage.source_id for c in supporting}
-    against = {f.passage.source_id for f in contradictions}
     missing = _missing(compared, [f.contrast for f in contradictions])
     if total is not None:
         missing = [unit for unit in missing if unit.quantity is None]
@@ -158,8 +157,30 @@ def _assess_part(
         contradictions=tuple(contradictions),
         missing=tuple(missing),
         supporting=tuple(c.passage for c in supporting),
-        conflict=bool(supporters and against and supporters != against),
+        conflict=_conflict(compared, contradictions),
     )
+
+
+def _conflict(
+    compared: Sequence[Compared], contradictions: Sequence[Found]
+) -> tuple[Passage, Passage] | None:
+    """A passage that says just the contested words, and another source's against them."""
+    for found in contradictions:
+        for rival in compared:
+            units = rival.pair.claim.units
+            contested = {
+                i
+                for i, unit in enumerate(units)
+                if found.contrast.start < unit.end and unit.start < found.contrast.end
+            }
+            carries = bool(contested) and contested <= rival.pair.whole.matched.keys()
+            elsewhere = rival.passage.source_id != found.passage.source_id
+            if elsewhere and (
+                rival.carries_all
+                or (carries and rival.coverage >= RIVAL_COVERAGE and not rival.contrasts)
+            ):
+                return rival.passage, found.passage
+    return None
 
 
 def compare_part(claim: Claim, part: Reading, passage: Passage) -> Compared:

@@ -42,9 +42,9 @@ class BuiltInContextWriter:
             claim = claim_of(view.case, statement)
             item = assess(claim, view.evidence.of(statement.index), view.sources)
             if item.conflict:
+                one, other = item.conflict
                 conflicts.append(
-                    f"On “{statement.text}” {cited(item.supporting[0])} stands against "
-                    f"{cited(item.contradictions[0].passage)}."
+                    f"On “{statement.text}” {cited(one)} stands against {cited(other)}."
                 )
         distinct = tuple(dict.fromkeys(whole))
         sources = len({view.evidence.passages[i].source_id for i in distinct})

@@ -236,6 +236,8 @@ def _text(
     decisive = sorted((f for f in findings if f.label == label), key=lambda f: -f.strength)
     subject = "the statement" if len(findings) == 1 else "the response"
     parts = [_debate_words(turns, subject, reached=reached)]
+    if reached and turns[-1].stance != label:
+        parts.append("All the evidence, of which each saw a part, says otherwise.")
     if len(findings) > 1:
         share = f"{len(decisive)} of {counted(len(findings), 'statement')}"
         parts.append(f"{share} {'is' if len(decisive) == 1 else 'are'} {WORDS_OF_STANCE[label]}.")

@@ -57,7 +57,7 @@ def gather_sources(job: Gathering, done: Collection[str]) -> Iterator[Event]:
 def sources_of(store: Store, case: Case, read: Collection[str]) -> list[Source]:
     """The sources that could be read, in the case's order."""
     wanted = [i for i in (*case.documents, *case.images) if i in read]
-    found = [store.readings.get(i, store.library.name_of(i)) for i in wanted]
+    found = [store.readings.get(i, store.library.name_of(case.project_id, i)) for i in wanted]
     return [source for source in found if source is not None]
 
 
@@ -75,7 +75,7 @@ def _read_one(job: Gathering, source_id: str, report: Report) -> Event:
     """Read and index one source; the event says how it went."""
     now = job.now
     with open_store(job.home) as store:
-        name = store.library.name_of(source_id) or "a deleted file"
+        name = store.library.name_of(job.case.project_id, source_id) or "a deleted file"
         report(ProgressMade(now(), "reading", f"Reading {name}"))
         try:
             source, reused, seconds = ensure_read(

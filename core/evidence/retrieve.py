@@ -2,7 +2,7 @@
 
 Source: CEDA 3.1, agent A (cosine between prompt and chunks, the n closest form the context). We
 add FTS5's bm25 because MiniLM knows only English well and numbers hardly at all, and fuse both
-lists by reciprocal rank. Near-duplicates are dropped so that n passages say n things.
+lists by reciprocal rank. Passages of the same words are dropped, so that n say n things.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from rapidfuzz import fuzz
 
-from core.evidence.terms import query_terms
+from core.evidence.terms import query_terms, terms
 from core.models.encoder import Embedder, Matrix
 from core.records import Passage, Source
 from core.store import Store
@@ -21,7 +20,6 @@ from core.store.readings import IndexedPassage
 
 RANK_CONSTANT = 60
 CANDIDATES = 50
-DUPLICATE_ABOVE = 94.0
 HEADING_CHARACTERS = 160
 
 
@@ -85,11 +83,14 @@ class Retriever:
         n: int,
     ) -> list[Passage]:
         chosen: list[Passage] = []
+        said: set[tuple[str, ...]] = set()
         for source_id, number in ranked:
             around = self._around(source_id, number)
             text = around[number].text
-            if any(fuzz.ratio(text, other.text) >= DUPLICATE_ABOVE for other in chosen):
+            says = _says(text, self._sources[source_id].language)
+            if says in said:
                 continue
+            said.add(says)
             key = (source_id, number)
             chosen.append(self._passage(around, number, scores[key], similar.get(key)))
             if len(chosen) == n:
@@ -125,6 +126,11 @@ class Retriever:
             after=after.text if after else "",
             heading=heading_of(source),
         )
+
+
+def _says(text: str, language: str) -> tuple[str, ...]:
+    """The text's terms in order: two that differ in a number, name or negation say two things."""
+    return tuple(terms(text, language))
 
 
 def heading_of(source: Source) -> str:

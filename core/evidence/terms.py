@@ -7,6 +7,7 @@ here ever changes a stored text.
 
 from __future__ import annotations
 
+import threading
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -48,6 +49,9 @@ def fold(word: str) -> str:
     return IGNORED_MARKS.sub("", decomposed).replace("’", "'")
 
 
+_one_at_a_time = threading.Lock()
+
+
 @lru_cache(maxsize=64)
 def _stemmer(language: str) -> Any:
     import snowballstemmer
@@ -60,7 +64,10 @@ def _stemmer(language: str) -> Any:
 def stem(word: str, language: str) -> str:
     """The folded word's stem in that language; unknown languages keep the word."""
     stemmer = _stemmer(language)
-    return str(stemmer.stemWord(word)) if stemmer is not None else word
+    if stemmer is None:
+        return word
+    with _one_at_a_time:  # a stemmer keeps the word it works on in itself
+        return str(stemmer.stemWord(word))
 
 
 def number_term(text: str) -> str:

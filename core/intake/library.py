@@ -127,6 +127,8 @@ def ensure_read(
             known = store.readings.get(source_id, name, reader=READER_VERSION)
             if known is not None:
                 return known, True, 0.0
+            if not store.library.is_held(source_id):
+                raise InputError(f"{shown(name)} was deleted while it was read.")
             store.readings.save(source, reader=READER_VERSION, seconds=seconds, now=now())
             store.library.set_status(source_id, "ready")
         return source, False, seconds

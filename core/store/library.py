@@ -61,12 +61,23 @@ class Library:
         """All entries, newest first."""
         return self._select("1 = 1", [project_id])
 
-    def name_of(self, source_id: str) -> str:
-        """The newest name under which that content is or was known; empty if never."""
+    def is_held(self, source_id: str) -> bool:
+        """True while any library holds that content."""
         row = next(
             self._db.query(
-                "SELECT name FROM library WHERE source_id = ? ORDER BY added_at DESC LIMIT 1",
+                "SELECT 1 AS yes FROM library WHERE source_id = ? AND removed_at IS NULL",
                 [source_id],
+            ),
+            None,
+        )
+        return row is not None
+
+    def name_of(self, project_id: str, source_id: str) -> str:
+        """The name under which that content is or was known in the project; empty if never."""
+        row = next(
+            self._db.query(
+                "SELECT name FROM library WHERE project_id = ? AND source_id = ?",
+                [project_id, source_id],
             ),
             None,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -18,6 +18,7 @@ FORMAT = "counterpoint-trace"
 VERSION = 1
 MOST_BYTES = 64 * 1024 * 1024
 MOST_EVENTS = 100_000
+LATEST = 4e9
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,12 @@ def export_trace(store: Store, run_id: str, now: float, lease: float) -> bytes:
     return msgspec.json.format(msgspec.json.encode(body), indent=1)
 
 
-def import_trace(store: Store, data: bytes, project_id: str, terms: list[str] | None = None) -> str:
+def import_trace(
+    store: Store, data: bytes, project_id: str, terms_of: Callable[[str, str], list[str]]
+) -> str:
     """Store a trace file's run under a new id and return it; the same file gives the same run.
+
+    `terms_of(text, language)` gives the search terms under which History finds it.
 
     Raises:
         InputError: the file is no trace, damaged, or too large; nothing was stored.
@@ -63,16 +68,15 @@ def import_trace(store: Store, data: bytes, project_id: str, terms: list[str] | 
     trace = _read(data)
     digest = hashlib.sha256(data).hexdigest()
     case_id, run_id = digest[:32], digest[32:]
-    if store.runs.get(run_id, 0.0, 0.0) is not None:
-        return run_id
     case = replace(trace.case, id=case_id, project_id=project_id)
     run = Run(
         run_id, case_id, project_id, trace.plan, "queued", trace.started_at, origin="imported"
     )
     with store.writing():
-        store.cases.add(case, terms or [])
-        store.runs.add(run, "", 0.0)
-        store.runs.append(run_id, None, _closed(trace.events))
+        if store.runs.get(run_id, 0.0, 0.0) is None:
+            store.cases.add(case, terms_of(f"{case.question} {case.response}", case.language))
+            store.runs.add(run, "", 0.0)
+            store.runs.append(run_id, None, _closed(trace.events))
     return run_id
 
 
@@ -99,12 +103,14 @@ def _read(data: bytes) -> _Trace:
             f"Expected a trace of version {VERSION}, found {body.get('version')!r}; "
             "open it with the Counterpoint that wrote it."
         )
-    return _Trace(
+    trace = _Trace(
         from_plain(Case, body.get("case")),
         from_plain(Plan, body.get("plan")),
         from_plain(float, body.get("started_at")),
         _events(body.get("events")),
     )
+    _require_sense(trace)
+    return trace
 
 
 def _events(rows: object) -> tuple[Event, ...]:
@@ -119,3 +125,25 @@ def _events(rows: object) -> tuple[Event, ...]:
     if events[0].kind != "run_started":
         raise InputError("Expected a trace that begins with a run's start, found another order.")
     return tuple(events)
+
+
+def _require_sense(trace: _Trace) -> None:
+    """What pages rely on: times that are times, statements that were found, spans in the text."""
+    response = trace.case.response
+    statements: set[int] = set()
+    for at in (trace.started_at, *(event.at for event in trace.events)):
+        if not 0 <= at <= LATEST:
+            raise InputError(f"Expected times after 1970 in the trace, found {at}.")
+    for event in trace.events:
+        if event.kind == "statement_found":
+            statements.add(event.statement.index)
+        elif event.kind == "passages_found" and event.statement not in statements:
+            raise InputError("Expected passages of known statements in the trace, found others.")
+        elif event.kind in ("span_proposed", "span_adjudicated"):
+            span = event.span
+            if not 0 <= span.start < span.end <= len(response) or (
+                response[span.start : span.end] != span.text
+            ):
+                raise InputError("Expected spans that quote the response, found another text.")
+    if statements != set(range(len(statements))):
+        raise InputError("Expected statements numbered from 0 in the trace.")

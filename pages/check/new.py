@@ -12,6 +12,7 @@ from components.new_check import (
     start_check,
 )
 from components.prepared import draw_prepared
+from components.words import escaped
 from core.agents.rosters import ROSTER_WORDS
 
 started = st.session_state.pop("new.started", "")
@@ -33,7 +34,9 @@ with left:
     )
     draw_seen_before(response or "", question or "")
 with right:
-    uploaded = draw_uploader("new.upload", "What it should rest on: documents and images")
+    uploaded = draw_uploader(
+        "new.upload", "What it should rest on: documents and images", choice="new.library"
+    )
     chosen = library_choice("new.library")
     sources = list(dict.fromkeys([*uploaded, *chosen]))
     draw_sources(sources)
@@ -52,5 +55,5 @@ with st.container(horizontal=True, vertical_alignment="center"):
     st.caption(expected_words(sources))
 problem = st.session_state.pop("new.problem", "")
 if problem:
-    st.error(problem, icon=":material/error:")
+    st.error(escaped(problem), icon=":material/error:")
 draw_prepared()

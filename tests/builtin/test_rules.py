@@ -216,3 +216,25 @@ def test_a_long_response_is_wrong_where_one_statement_is() -> None:
 @pytest.mark.parametrize("text", ["", "   ", "Hello!", "👋", "🙂🙂", "…"])
 def test_a_text_that_says_nothing_is_unclear(text: str) -> None:
     assert check(text, BRIDGE).judgement.label == "unclear"
+
+
+DISAGREEING = [
+    ("The Orsa pipeline is 87 km long.", "The Orsa pipeline is 97 km long."),
+    ("The Orsa pipeline is 87 km long.", "The Orsa pipeline measures 97 km."),
+]
+
+
+@pytest.mark.parametrize("texts", DISAGREEING)
+def test_sources_that_disagree_leave_it_open(texts: tuple[str, str]) -> None:
+    """Whichever comes first, and however much alike they look."""
+    for pair in (texts, texts[::-1]):
+        outcome = check("The Orsa pipeline is 97 km long.", *pair)
+        assert outcome.judgement.cause == "sources_disagree", outcome.judgement.text
+        assert outcome.spans == ()
+
+
+def test_sources_that_disagree_on_one_clause_of_several_are_named() -> None:
+    one = "The Orsa pipeline was completed in 2019 and is 97 km long."
+    other = "The Orsa pipeline was completed in 2020."
+    outcome = check(one, one.replace("97", "87"), other)
+    assert outcome.judgement.label != "supported"

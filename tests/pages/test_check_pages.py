@@ -100,10 +100,36 @@ def test_a_broken_file_is_named_and_the_other_used(app: OpenApp) -> None:
         ]
     )
     at.run()
-    assert any("empty.txt" in error.value for error in at.error)
+    assert any("empty.txt" in error.value.replace("\\", "") for error in at.error)
     at.button(key="new.check").click().run()
     finish(at)
     assert "Hallucinated" in drawn(at)
+
+
+def test_a_files_name_is_never_markdown(app: OpenApp) -> None:
+    """A remote picture in a message would leave this computer."""
+    at = app()
+    name = "a![x](http://evil.example/p.png).txt"
+    at.file_uploader(key="new.upload").set_value([(name, b"", "text/plain")])
+    at.run()
+    assert any("evil" in error.value for error in at.error)
+    for message in (*at.error, *at.markdown, *at.caption, *at.warning):
+        assert "](http" not in message.value
+
+
+def test_uploads_survive_a_visit_to_another_page(app: OpenApp, home: Path) -> None:
+    at = app()
+    at.text_area(key="new.response").set_value(WRONG)
+    at.file_uploader(key="new.upload").set_value([("cats.txt", CATS.encode(), "text/plain")])
+    at.run()
+    at.switch_page("pages/check/history.py").run()
+    at.switch_page("pages/check/new.py").run()
+    assert at.text_area(key="new.response").value == WRONG
+    assert len(at.multiselect(key="new.library").value) == 1
+    at.button(key="new.check").click().run()
+    with open_store(home) as store:
+        (case,) = store.cases.same(store.projects.all()[0].id, WRONG, "")
+        assert [store.library.name_of(case.project_id, i) for i in case.documents] == ["cats.txt"]
 
 
 @pytest.mark.parametrize("name", ["bridge", "museum", "tea", "plants"])

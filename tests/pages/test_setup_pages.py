@@ -157,7 +157,7 @@ def test_retrain_shows_a_version_beside_the_one_before(
         )
         store.versions.end_training("t1", "failed", time.time(), message="The disk is full.")
     at = app("pages/learn/retrain.py")
-    assert any("The disk is full." in error.value for error in at.error)
+    assert any("The disk is full" in error.value for error in at.error)
     assert [m.value for m in at.metric][4:8] == ["1.00", "1.00", "1.00", "0.10"]
     assert len(at.get("plotly_chart")) == 2
     at.button(key="retrain.activate.v1").click().run()

@@ -8,9 +8,18 @@ from typing import Any
 import pytest
 
 from core.errors import InputError
-from core.events import Event, RunFinished, RunStarted, TurnFinished, TurnStarted
-from core.records import Plan, Project, Run, Turn, Verdict
+from core.events import (
+    Event,
+    RunFinished,
+    RunStarted,
+    SpanProposed,
+    TurnFinished,
+    TurnStarted,
+)
+from core.records import Plan, Project, Run, Span, Turn, Verdict
 from core.store import Store, open_store
+from core.store.codec import to_plain
+from core.store.runs import RunFilter
 from core.store.traces import export_trace, import_trace
 from tests.fakes import make_case
 
@@ -35,6 +44,10 @@ def trace(store: Store) -> bytes:
     return export_trace(store, "r", 200.0, 6.0)
 
 
+def words(text: str, _language: str) -> list[str]:
+    return text.casefold().split()
+
+
 def elsewhere() -> Store:
     other = open_store(None)
     other.projects.save(Project("theirs", "Theirs", 1.0))
@@ -43,7 +56,7 @@ def elsewhere() -> Store:
 
 def test_a_trace_plays_on_another_machine(trace: bytes) -> None:
     with elsewhere() as other:
-        run_id = import_trace(other, trace, "theirs")
+        run_id = import_trace(other, trace, "theirs", words)
         run = other.runs.get(run_id, 1e9, 6.0)
         assert run
         assert (run.status, run.label, run.origin) == ("finished", "hallucinated", "imported")
@@ -52,21 +65,31 @@ def test_a_trace_plays_on_another_machine(trace: bytes) -> None:
         assert case
         assert case.response == CASE.response
         assert case.project_id == "theirs"
+        found = RunFilter(terms=("tower",))
+        _, total = other.runs.page("theirs", found, limit=9, offset=0, now=1e9, lease=6)
+        assert total == 1, "History finds it by its words"
 
 
 def test_the_same_trace_twice_is_one_run(trace: bytes) -> None:
     with elsewhere() as other:
-        assert import_trace(other, trace, "theirs") == import_trace(other, trace, "theirs")
+        assert import_trace(other, trace, "theirs", words) == import_trace(
+            other, trace, "theirs", words
+        )
 
 
 def test_a_trace_of_an_unfinished_run_counts_as_stopped(trace: bytes) -> None:
     body = json.loads(trace)
     body["events"] = body["events"][:3]
     with elsewhere() as other:
-        run_id = import_trace(other, json.dumps(body).encode(), "theirs")
+        run_id = import_trace(other, json.dumps(body).encode(), "theirs", words)
         run = other.runs.get(run_id, 1e9, 6.0)
         assert run
         assert run.status == "stopped"
+
+
+STARTED = {"kind": "run_started", "payload": to_plain(EVENTS[0])}
+LOST = {"at": 101.0, "statement": 3, "passages": []}
+ASTRAY = to_plain(SpanProposed(101.0, Span(0, 9, "elsewhere", 0.5, "contradicted", "Ada")))
 
 
 def changed(trace: bytes, **fields: Any) -> bytes:
@@ -87,6 +110,9 @@ def changed(trace: bytes, **fields: Any) -> bytes:
         ({"case": None}, "Expected a Case"),
         ({"plan": {"max_turns": "five"}}, "Expected a Plan"),
         ({"started_at": "yesterday"}, "Expected a float"),
+        ({"started_at": 1e300}, "times after 1970"),
+        ({"events": [STARTED, {"kind": "passages_found", "payload": LOST}]}, "known statements"),
+        ({"events": [STARTED, {"kind": "span_proposed", "payload": ASTRAY}]}, "quote the response"),
     ],
 )
 def test_a_damaged_trace_is_refused_and_leaves_nothing(
@@ -94,7 +120,7 @@ def test_a_damaged_trace_is_refused_and_leaves_nothing(
 ) -> None:
     with elsewhere() as other:
         with pytest.raises(InputError, match=message):
-            import_trace(other, changed(trace, **change), "theirs")
+            import_trace(other, changed(trace, **change), "theirs", words)
         assert next(other.db.query("SELECT count(*) AS n FROM runs"))["n"] == 0
         assert next(other.db.query("SELECT count(*) AS n FROM cases"))["n"] == 0
 
@@ -102,7 +128,7 @@ def test_a_damaged_trace_is_refused_and_leaves_nothing(
 @pytest.mark.parametrize("data", [b"", b"not json", b"[]", b"\xff\xfe", b'{"a": 1}'])
 def test_other_files_are_refused(data: bytes) -> None:
     with elsewhere() as other, pytest.raises(InputError, match="Expected a trace"):
-        import_trace(other, data, "theirs")
+        import_trace(other, data, "theirs", words)
 
 
 def test_a_run_that_is_not_there_cannot_go_out(store: Store) -> None:

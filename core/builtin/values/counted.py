@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
 
 from core.builtin.values.plain import is_unspaced
 from core.builtin.values.value_words import ValueWords
 from core.builtin.values.word_tokens import SENTENCE_END
+from core.evidence.terms import stem
 
 AHEAD = re.compile(r"(?P<gap>[ \u00a0-])(?P<word>[^\W\d_]+)(?:'s)?")
 BEHIND = re.compile(r"(?P<word>[^\W\d_]+\.?|[#№§]|n°)(?P<gap>[ \u00a0]?)$")
@@ -54,24 +54,16 @@ FOREIGN_STOPS = frozenset(
     die bij och eller efter under över har är var mer fler senare tidigare jaar sans sous chez très
     entre pas cas pero menos antes después meses años depois vezes veces""".split()
 )
-STEMMERS = {"fr": "french", "es": "spanish", "pt": "portuguese", "ca": "catalan", "it": "italian"}
-STEMMERS |= {"nl": "dutch", "sv": "swedish", "da": "danish", "de": "german"}
+STEMMED = frozenset("fr es pt ca it nl sv da de".split())
 PERSONS = "人名位"
 NOT_PERSONS = frozenset(["位数", "位數", "位于", "位於", "位置", "名义"])
-
-
-@lru_cache(maxsize=16)
-def _stemmer(language: str) -> Any:
-    import snowballstemmer
-
-    return snowballstemmer.stemmer(STEMMERS[language])
 
 
 @lru_cache(maxsize=50_000)
 def singular(word: str, language: str) -> str:
     """The folded form under which a noun is compared: English singular, else its stem."""
     if language != "en":
-        return str(_stemmer(language).stemWord(word)) if language in STEMMERS else word
+        return stem(word, language) if language in STEMMED else word
     if word in IRREGULAR:
         return IRREGULAR[word]
     if word.endswith("men") and len(word) > 5:

@@ -7,6 +7,7 @@ the first unit is met (about half a second and 30 MB).
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -47,6 +48,9 @@ class Base:
     offset: float = 0.0
 
 
+_one_at_a_time = threading.RLock()
+
+
 @lru_cache(maxsize=1)
 def _registry() -> Any:
     import pint
@@ -60,13 +64,14 @@ def base(unit: str) -> Base:
     if unit in OWN_UNITS:
         scale = 1e6 if unit.startswith("1e6") else 1.0
         return Base(unit.rpartition(" ")[2], scale)
-    registry = _registry()
-    parsed = registry.parse_expression(unit)
-    if unit in ("degC", "degF"):
-        zero, one = (registry.Quantity(v, unit).to_base_units().magnitude for v in (0.0, 1.0))
-        return Base("kelvin", float(one - zero), float(zero))
-    whole = (1.0 * parsed).to_base_units()
-    return Base(str(whole.units), float(whole.magnitude))
+    with _one_at_a_time:  # two threads would make two registries, whose units do not mix
+        registry = _registry()
+        parsed = registry.parse_expression(unit)
+        if unit in ("degC", "degF"):
+            zero, one = (registry.Quantity(v, unit).to_base_units().magnitude for v in (0.0, 1.0))
+            return Base("kelvin", float(one - zero), float(zero))
+        whole = (1.0 * parsed).to_base_units()
+        return Base(str(whole.units), float(whole.magnitude))
 
 
 @lru_cache(maxsize=1)
