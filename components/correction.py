@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components import state
+from components.span_fields import draw_span_fields, places_of, typed_span
 from components.words import LABEL_WORDS, clipped, escaped, when
 from core.errors import ReviewError
 from core.jobs import new_id
 from core.progress import Progress
-from core.records import CATEGORY_WORDS, Case, Category, Correction, Label, Run, Span
+from core.records import Case, Correction, Label, Run
 
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
-CATEGORIES: tuple[Category, ...] = tuple(CATEGORY_WORDS)
 
 
 def draw_corrections(
@@ -77,7 +77,7 @@ def _draw_form(run: Run, case: Case, progress: Progress, key: str, chosen: Label
             persist_state="session",
         )
         if chosen == "hallucinated":
-            _draw_span_fields(case, progress, key)
+            draw_span_fields(case, progress, key)
         st.text_input(
             "The right answer, if you know it", key=f"{key}.answer", persist_state="session"
         )
@@ -97,92 +97,21 @@ def _draw_form(run: Run, case: Case, progress: Progress, key: str, chosen: Label
                 st.error(escaped(problem))
 
 
-def _draw_span_fields(case: Case, progress: Progress, key: str) -> None:
-    """The machine's spans to keep or drop, and exact words to add."""
-    machine = list(progress.spans)
-    if machine:
-        st.pills(
-            "Marked by the machine: keep those that are wrong indeed",
-            options=range(len(machine)),
-            default=list(range(len(machine))),
-            format_func=lambda i: f"{i + 1}. {escaped(clipped(machine[i].text, 40))}",
-            selection_mode="multi",
-            key=f"{key}.kept",
-            persist_state="session",
-        )
-    added: list[Span] = st.session_state.setdefault(f"{key}.added", [])
-    for number, span in enumerate(added):
-        st.button(
-            f"“{escaped(clipped(span.text, 50))}” · {CATEGORY_WORDS[span.category]}",
-            key=f"{key}.drop.{number}",
-            icon=":material/close:",
-            help="Take this mark away",
-            on_click=added.remove,
-            args=(span,),
-        )
-    words, which, category, add = st.columns([4, 1, 2, 1], vertical_alignment="bottom")
-    with words:
-        quote = st.text_input(
-            "Other wrong words, exactly as they stand",
-            key=f"{key}.quote",
-            persist_state="session",
-        )
-    places = _places(case.response, quote or "")
-    with which:
-        st.selectbox(
-            "Which one",
-            options=range(max(1, len(places))),
-            format_func=lambda i: f"{i + 1} of {max(1, len(places))}",
-            key=f"{key}.which",
-            persist_state="session",
-            disabled=len(places) < 2,
-        )
-    with category:
-        st.selectbox(
-            "What is wrong",
-            options=CATEGORIES,
-            format_func=lambda c: CATEGORY_WORDS[c],
-            key=f"{key}.category",
-            persist_state="session",
-        )
-    with add:
-        st.button("Mark", key=f"{key}.mark", on_click=_add_span, args=(case, key))
-    if quote and not places:
-        st.caption("These words do not stand in the response like this.")
-
-
-def _places(text: str, quote: str) -> list[int]:
-    """Where the exact words begin, overlapping places too."""
-    found: list[int] = []
-    start = text.find(quote) if quote else -1
-    while start >= 0:
-        found.append(start)
-        start = text.find(quote, start + 1)
-    return found
-
-
-def _add_span(case: Case, key: str) -> None:
-    quote = str(st.session_state.get(f"{key}.quote") or "")
-    places = _places(case.response, quote)
-    if not places:
-        return
-    which = min(int(st.session_state.get(f"{key}.which") or 0), len(places) - 1)
-    category: Category = st.session_state.get(f"{key}.category") or "contradicted"
-    start = places[which]
-    person = str(st.session_state.get("person", ""))
-    span = Span(start, start + len(quote), quote, 1.0, category, person)
-    added: list[Span] = st.session_state.setdefault(f"{key}.added", [])
-    if span not in added:
-        added.append(span)
-    st.session_state[f"{key}.quote"] = ""
-
-
 def _save(run: Run, case: Case, progress: Progress, key: str, chosen: Label) -> None:
     """Append the correction; on a problem nothing typed is lost."""
     kept = st.session_state.get(f"{key}.kept")
     machine = list(progress.spans)
     spans = [machine[i] for i in kept] if kept is not None else machine
     spans += st.session_state.get(f"{key}.added", [])
+    typed = str(st.session_state.get(f"{key}.quote") or "")
+    if chosen == "hallucinated" and typed.strip():
+        if not places_of(case.response, typed):
+            st.session_state[f"{key}.problem"] = (
+                f"“{clipped(typed, 60)}” does not stand in the response like this. Give the words "
+                "exactly as they stand, or empty that field."
+            )
+            return
+        spans.append(typed_span(case, key, typed))
     now = time.time()
     correction = Correction(
         id=new_id(),
@@ -191,7 +120,7 @@ def _save(run: Run, case: Case, progress: Progress, key: str, chosen: Label) -> 
         author=str(st.session_state.get("person", "")),
         at=now,
         label=chosen,
-        spans=tuple(spans) if chosen == "hallucinated" else (),
+        spans=tuple(dict.fromkeys(spans)) if chosen == "hallucinated" else (),
         reason=str(st.session_state.get(f"{key}.reason") or "").strip(),
         corrected_answer=str(st.session_state.get(f"{key}.answer") or "").strip(),
         seconds=round(now - st.session_state.get(f"{key}.began", now), 1),

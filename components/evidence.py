@@ -11,7 +11,7 @@ import streamlit as st
 from components import state
 from components.highlight import Mark, marked_text
 from components.markup import element, joined
-from components.show import show
+from components.show import paged, show
 from components.words import LABEL_SIGNS, clipped, escaped
 from core.config import Settings
 from core.errors import InputError
@@ -21,6 +21,7 @@ from core.progress import Progress
 from core.records import Passage, Source
 
 AROUND = 900
+MOST_OPEN = 10
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,18 @@ def draw_evidence(progress: Progress, key: str) -> None:
     quoted = {(q.source_id, q.start) for turn in progress.turns for q in turn.quotes}
     labels = progress.judgement.statement_labels if progress.judgement else ()
     several = len(progress.passages) > 1
-    for index, passages in sorted(progress.passages.items()):
+
+    def gravest(item: tuple[int, tuple[Passage, ...]]) -> tuple[int, int]:
+        label = labels[item[0]] if item[0] < len(labels) else "unclear"
+        return ("hallucinated", "unclear", "supported").index(label), item[0]
+
+    for index, passages in paged(sorted(progress.passages.items(), key=gravest), key):
         label = labels[index] if index < len(labels) else "unclear"
         words = escaped(clipped(progress.statements[index].text, 140))
         with (
             st.expander(
-                f"{LABEL_SIGNS[label]} {index + 1}. {words}", expanded=label == "hallucinated"
+                f"{LABEL_SIGNS[label]} {index + 1}. {words}",
+                expanded=label == "hallucinated" and len(progress.passages) <= MOST_OPEN,
             )
             if several
             else contextlib.nullcontext()

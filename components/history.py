@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from components import state
+from components.show import rows_chosen
 from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, escaped, when
 from core.errors import InputError
 from core.evidence.terms import query_terms, terms
@@ -86,7 +87,7 @@ def draw_page(wanted: RunFilter) -> None:
         [_cells(row) for row in rows],
         key=f"history.table.{number}",
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode=["single-row", "single-cell"],
         hide_index=True,
         height="content",
         column_config={
@@ -97,7 +98,7 @@ def draw_page(wanted: RunFilter) -> None:
     pages = -(-total // PAGE_SIZE)
     if pages > 1:
         st.pagination(pages, key="history.page")
-    selected = picked["selection"]["rows"]
+    selected = rows_chosen(picked)
     if selected and selected[0] < len(rows):
         st.switch_page("pages/check/run.py", query_params={"run": rows[selected[0]].run.id})
 

@@ -34,7 +34,7 @@ def draw_library() -> None:
         return
     picked = st.dataframe(
         [_cells(entry) for entry in entries],
-        key="library.table",
+        key=f"library.table.{st.session_state.get('library.version', 0)}",
         on_select="rerun",
         selection_mode="multi-row",
         hide_index=True,
@@ -50,6 +50,7 @@ def draw_library() -> None:
             key="library.delete",
             icon=":material/delete:",
             on_click=_ask,
+            args=([entry.id for entry in chosen],),
         )
         st.button(
             "Read again",
@@ -60,8 +61,9 @@ def draw_library() -> None:
             help="Reads and indexes the file anew, e.g. after the limits were changed",
         )
         _download(chosen)
-    if st.session_state.get("library.asked"):
-        _confirm(chosen)
+    asked = st.session_state.get("library.asked") or []
+    if asked:
+        _confirm([entry for entry in entries if entry.id in asked])
     for entry in chosen[:1]:
         _preview(entry)
 
@@ -91,8 +93,8 @@ def _download(chosen: list[LibraryEntry]) -> None:
         )
 
 
-def _ask() -> None:
-    st.session_state["library.asked"] = True
+def _ask(ids: list[str]) -> None:
+    st.session_state["library.asked"] = ids
 
 
 def _confirm(chosen: list[LibraryEntry]) -> None:
@@ -113,7 +115,9 @@ def _unask() -> None:
 
 
 def _delete(chosen: list[LibraryEntry]) -> None:
+    """Delete, and select nothing: rows move up, and the next one was not meant."""
     _unask()
+    st.session_state["library.version"] = st.session_state.get("library.version", 0) + 1
     with state.open_store() as store:
         for entry in chosen:
             remove_file(store, state.home(), entry.project_id, entry.id, time.time())

@@ -16,6 +16,8 @@ from core.jobs import Live
 from core.progress import Progress
 
 POLL_SECONDS = 0.25
+# A long response would push the debate out of sight while it is spoken.
+MOST_SHOWN = 600
 STAGE_WORDS: dict[Stage, str] = {
     "reading": "Reading the sources",
     "searching": "Searching for evidence",
@@ -40,7 +42,7 @@ def follow(run_id: str) -> None:
     for event in events:
         progress.add(event)
     live = state.jobs().live(run_id)
-    left, right = st.columns([5, 1], vertical_alignment="center")
+    left, right = st.columns([4, 1.4], vertical_alignment="center")
     with left, st.container(key="run.stage"):
         _draw_stage(events, live, run.started_at, waiting=run.status == "queued")
     with right:
@@ -53,7 +55,8 @@ def follow(run_id: str) -> None:
             shortcut="Ctrl+Shift+S",
             width="stretch",
         )
-    show(marked_text(case.response, []))
+    more = "…" if len(case.response) > MOST_SHOWN else ""
+    show(marked_text(case.response[:MOST_SHOWN] + more, []))
     for problem in progress.problems:
         st.warning(escaped(problem.message), icon=":material/warning:")
     show(debate_html(progress.turns, speaking_now(events, live)))

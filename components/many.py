@@ -9,6 +9,7 @@ import streamlit as st
 from components import state
 from components.inputs import draw_sources, draw_uploader
 from components.new_check import library_choice
+from components.show import rows_chosen
 from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, escaped, when
 from core.claim_table import read_claims, results, results_csv, resume_batch, start_batch
 from core.errors import InputError, ReviewError
@@ -146,7 +147,7 @@ def _draw_results(
         [_cells(row, run) for row, run in rows],
         key=f"many.results.{finished}",
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode=["single-row", "single-cell"],
         hide_index=True,
         height=420,
         column_config={
@@ -171,7 +172,7 @@ def _draw_results(
                 on_click=_resume,
                 args=(batch_id,),
             )
-    chosen = picked["selection"]["rows"]
+    chosen = rows_chosen(picked)
     if chosen and chosen[0] < len(rows):
         run = rows[chosen[0]][1]
         if run is not None:

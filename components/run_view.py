@@ -11,7 +11,7 @@ from components import state
 from components.correction import draw_corrections
 from components.evidence import Place, draw_evidence, draw_place_button, draw_quotes
 from components.highlight import Mark, marked_text
-from components.show import show
+from components.show import paged, show
 from components.state_panel import state_html
 from components.trace import debate_html
 from components.verdict import draw_verdict
@@ -107,7 +107,7 @@ def _span_words(span: Span) -> str:
 
 def _draw_spans(spans: tuple[Span, ...], run_id: str) -> None:
     """A line for each marked stretch: the words, what is wrong, where the evidence says so."""
-    for number, span in enumerate(spans, start=1):
+    for number, span in paged(list(enumerate(spans, start=1)), f"run.{run_id}.spans"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:
             words = f"**{number}.** “{escaped(span.text)}” — {CATEGORY_WORDS[span.category]}"

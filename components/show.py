@@ -1,10 +1,16 @@
-"""Puts markup on the page: only what our builder made, never a plain string."""
+"""Puts things on the page: only markup of our builder, and long lists a page at a time."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import streamlit as st
 
 from components.markup import Html
+
+Item = TypeVar("Item")
+A_PAGE = 20
 
 
 def show(markup: Html) -> None:
@@ -13,3 +19,19 @@ def show(markup: Html) -> None:
         raise TypeError("only markup from components.markup may be drawn")
     if markup:
         st.html(markup)
+
+
+def paged(items: Sequence[Item], key: str) -> Sequence[Item]:
+    """The page of a list that is open; a switch appears above it when there are several."""
+    pages = -(-len(items) // A_PAGE)
+    if pages < 2:
+        return items
+    chosen = int(st.pagination(pages, key=f"{key}.page") or 1)
+    st.caption(f"{len(items)} in all, {A_PAGE} a page")
+    return items[(chosen - 1) * A_PAGE : chosen * A_PAGE]
+
+
+def rows_chosen(picked: Mapping[str, Any]) -> list[int]:
+    """Rows of a table that were chosen by their box or by a click on any of their cells."""
+    selection = picked["selection"]
+    return [*selection["rows"], *(row for row, _ in selection["cells"])]

@@ -209,6 +209,22 @@ def test_words_that_do_not_stand_there_are_not_marked(app: OpenApp, run_id: str)
     assert any("do not stand in the response" in item.value for item in at.caption)
     at.button(key=f"{key}.mark").click().run()
     assert at.session_state[f"{key}.added"] == []
+    at.button(key=f"{key}.save").click().run()
+    assert any("does not stand in the response" in item.value for item in at.error)
+    assert at.text_input(key=f"{key}.quote").value == "tended to be", "what was typed is kept"
+
+
+def test_words_that_were_typed_but_not_marked_are_saved_too(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    at = app("pages/check/run.py", run=run_id)
+    key = f"run.{run_id}.correct"
+    at.button(key=f"{key}.choose.hallucinated").click().run()
+    at.text_input(key=f"{key}.quote").set_value("tend to be").run()
+    at.button(key=f"{key}.save").click().run()
+    with open_store(home) as store:
+        saved = store.corrections.of_run(run_id)[0]
+    assert [span.text for span in saved.spans] == ["left", "tend to be"]
 
 
 def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: str) -> None:

@@ -51,10 +51,10 @@ def test_the_library_reads_lists_and_deletes(app: OpenApp, project_id: str, home
     assert not at.exception
     assert sorted(at.dataframe[0].value["Name"]) == ["a.txt", "b.txt"]
     assert set(at.dataframe[0].value["State"]) == {"ready"}
-    at.session_state["library.table"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    at.session_state["library.table.0"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     at.run()
     at.button(key="library.delete").click().run()
-    at.session_state["library.table"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    at.session_state["library.table.0"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     at.run()
     at.button(key="library.sure").click().run()
     assert not at.exception
