@@ -8,7 +8,7 @@ import streamlit as st
 
 from components import state
 from components.inputs import draw_sources, draw_uploader, split_sources
-from components.words import escaped
+from components.words import escaped, when
 from core.checking import Draft, store_case
 from core.errors import ReviewError
 from core.records import Case, Plan, Run
@@ -25,6 +25,7 @@ def draw_again(run: Run, case: Case) -> None:
             i: store.library.name_of(case.project_id, i) for i in (*case.documents, *case.images)
         }
         kept = [i for i in names if store.library.get(case.project_id, i)]
+    times = {child.id: child.started_at for child in children}
     others = [*([run.parent_id] if run.parent_id else []), *(child.id for child in children)]
     st.subheader("Check again", anchor=False)
     for other in others:
@@ -33,7 +34,7 @@ def draw_again(run: Run, case: Case) -> None:
             "pages/check/compare.py",
             label="Side by side with the check before"
             if other == run.parent_id
-            else "Side by side with a later check",
+            else f"Side by side with the check of {when(times[other])}",
             icon=":material/compare_arrows:",
             query_params={"before": first, "after": second},
         )

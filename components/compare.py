@@ -56,11 +56,19 @@ def differences(before: Loaded, after: Loaded) -> list[str]:
     sources_a = set(case_a.documents) | set(case_a.images)
     sources_b = set(case_b.documents) | set(case_b.images)
     if sources_b - sources_a:
-        lines.append(f"Sources added: {len(sources_b - sources_a)}.")
+        lines.append(f"Sources added: {_names(after, sources_b - sources_a)}.")
     if sources_a - sources_b:
-        lines.append(f"Sources left out: {len(sources_a - sources_b)}.")
+        lines.append(f"Sources left out: {_names(before, sources_a - sources_b)}.")
     if run_a.plan.classifier != run_b.plan.classifier:
         lines.append(f"Classifier: {run_a.plan.classifier} before, {run_b.plan.classifier} after.")
     if case_a.response != case_b.response:
         lines.append("The two runs check different texts.")
     return lines or ["Nothing differs."]
+
+
+def _names(loaded: Loaded, ids: set[str]) -> str:
+    """The sources' names as that run knew them, problems with them included."""
+    _, _, progress, _ = loaded
+    known = progress.source_names
+    known |= {p.source_id: f"{p.source} (not readable)" for p in progress.problems if p.source_id}
+    return ", ".join(sorted(known.get(i, "a file that was not read") for i in ids))

@@ -33,6 +33,7 @@ class Place:
     page: int | None
     start: int
     end: int
+    quote: str = ""
 
 
 def place_words(place: Place | Passage) -> str:
@@ -42,7 +43,6 @@ def place_words(place: Place | Passage) -> str:
 
 def draw_evidence(progress: Progress, key: str) -> None:
     """Each statement's passages, those quoted in the debate first; a click shows the source."""
-    quoted = {(q.source_id, q.start) for turn in progress.turns for q in turn.quotes}
     labels = progress.judgement.statement_labels if progress.judgement else ()
     several = len(progress.passages) > 1
 
@@ -61,6 +61,12 @@ def draw_evidence(progress: Progress, key: str) -> None:
             if several
             else contextlib.nullcontext()
         ):
+            quoted = {
+                (point.quote.source_id, point.quote.start)
+                for turn in progress.turns
+                for point in turn.points
+                if point.statement == index and point.quote
+            }
             if not passages:
                 st.caption("No passage was found for this.")
             for passage in sorted(passages, key=lambda p: (p.source_id, p.start) not in quoted):
@@ -86,7 +92,7 @@ def _draw_passage(passage: Passage, key: str, is_quoted: bool) -> None:
 def draw_place_button(place: Place, key: str) -> None:
     """A button that shows the place in its source."""
     if st.button(
-        escaped(place_words(place)),
+        escaped(place_words(place) + (f": {clipped(place.quote, 40)}" if place.quote else "")),
         key=key,
         icon=":material/find_in_page:",
         help="Show it in its source",
@@ -167,8 +173,9 @@ def draw_quotes(progress: Progress, key: str) -> None:
     for quote in quotes:
         if (quote.source_id, quote.start) not in seen and quote.start is not None:
             seen.add((quote.source_id, quote.start))
+            end = quote.end or quote.start
             places.append(
-                Place(quote.source_id, quote.source, quote.page, quote.start, quote.end or 0)
+                Place(quote.source_id, quote.source, quote.page, quote.start, end, quote.text)
             )
     draw_places(places, key)
 

@@ -129,6 +129,8 @@ def _read_again(chosen: list[LibraryEntry]) -> None:
             reindex(store, entry.id)
     for entry in chosen:
         state.prereading().submit(entry.id, entry.name)
+    what = "The file is" if len(chosen) == 1 else f"{len(chosen)} files are"
+    st.toast(f"{what} being read again.", icon=":material/refresh:")
 
 
 def _preview(entry: LibraryEntry) -> None:

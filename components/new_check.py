@@ -9,11 +9,14 @@ import streamlit as st
 
 from components import state
 from components.inputs import split_sources
-from components.words import LABEL_WORDS, escaped, seconds, when
+from components.words import LABEL_WORDS, clipped, escaped, seconds, when
 from core.checking import Draft, store_case
 from core.errors import ReviewError
 from core.estimate import expected_seconds
-from core.records import Plan
+from core.evidence.terms import query_terms, terms
+from core.intake.language import language_of
+from core.records import Case, Plan
+from core.store import Store
 
 MOST_SHOWN = 3
 
@@ -85,27 +88,37 @@ def expected_words(sources: Sequence[str]) -> str:
 
 
 def draw_seen_before(response: str, question: str) -> None:
-    """Earlier checks of the same text, with what people decided."""
+    """Earlier checks of the same text or the closest ones, with what people decided."""
     if not response.strip():
         return
     with state.open_store() as store:
         project = state.project(store)
-        lease = store.projects.settings().lease_seconds
-        for case in store.cases.same(project.id, response, question)[:MOST_SHOWN]:
-            for run in store.runs.of_case(case.id, time.time(), lease)[-1:]:
-                if run.label is None:
-                    continue
-                words = f"Checked on {when(run.started_at)}: {LABEL_WORDS[run.label].lower()}"
-                said = store.corrections.of_run(run.id)
-                if said:
-                    who = escaped(said[-1].author)
-                    words += f"; {who} says {LABEL_WORDS[said[-1].label].lower()}"
-                st.page_link(
-                    "pages/check/run.py",
-                    label=words,
-                    icon=":material/history:",
-                    query_params={"run": run.id},
-                )
+        same = store.cases.same(project.id, response, question)[:MOST_SHOWN]
+        for case in same:
+            _draw_earlier(store, case, "Checked")
+        if not same:
+            words = query_terms(response, language_of(response))
+            for case in store.cases.similar(project.id, words, MOST_SHOWN):
+                if len(set(words) & set(terms(case.response, case.language))) > len(words) / 2:
+                    _draw_earlier(store, case, f"Similar, “{clipped(case.response, 60)}”, checked")
+
+
+def _draw_earlier(store: Store, case: Case, how: str) -> None:
+    """A link to the case's newest run, if it came to a verdict."""
+    lease = store.projects.settings().lease_seconds
+    for run in store.runs.of_case(case.id, time.time(), lease)[-1:]:
+        if run.label is None:
+            continue
+        words = f"{how} on {when(run.started_at)}: {LABEL_WORDS[run.label].lower()}"
+        said = store.corrections.of_run(run.id)
+        if said:
+            words += f"; {said[-1].author} says {LABEL_WORDS[said[-1].label].lower()}"
+        st.page_link(
+            "pages/check/run.py",
+            label=escaped(words),
+            icon=":material/history:",
+            query_params={"run": run.id},
+        )
 
 
 def start_check(

@@ -123,7 +123,7 @@ def markdown_report(
     card: dict[str, Any] | None,
 ) -> str:
     """The report as Markdown; people's texts stand in fenced blocks, so they stay texts."""
-    lines = ["# Counterpoint report", "", _line(run), ""]
+    lines = ["# Counterpoint report", "", *_fenced(_line(run)), ""]
     verdict = progress.verdict
     if verdict is not None:
         lines += [f"**{LABEL_WORDS[verdict.label]}**"]
@@ -134,6 +134,10 @@ def markdown_report(
     if case.question:
         lines += ["", "## Question", "", *_fenced(case.question)]
     lines += ["", "## Response", "", *_fenced(case.response)]
+    sources = progress.source_names.values()
+    problems = [problem.message for problem in progress.problems]
+    given = [*(f"read: {name}" for name in sources), *(f"problem: {words}" for words in problems)]
+    lines += ["", "## Sources", "", *_fenced("\n".join(given) or "none")]
     for number, span in enumerate(progress.spans, start=1):
         lines += ["", f"{number}. {CATEGORY_WORDS[span.category]}, {percent(span.p)}", ""]
         lines += _fenced(span.text + (f"\nevidence: {span.instead}" if span.instead else ""))
@@ -146,7 +150,8 @@ def markdown_report(
     lines += ["", "## Debate"]
     for turn in progress.turns:
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
-        said = [f"{turn.debater} ({turn.agent}), {turn.reply}, calls it {turn.stance}:", turn.text]
+        who = f"Round {turn.round}: {turn.debater} ({turn.agent}), {turn.reply}"
+        said = [f"{who}, calls it {turn.stance}:", turn.text]
         lines += ["", *_fenced("\n".join([*said, *quotes]))]
     return "\n".join(lines) + "\n"
 

@@ -115,8 +115,13 @@ def _follow() -> None:
 
 
 def _cancel(training_id: str) -> None:
-    with state.open_store() as store:
-        cancel_training(store, training_id, state.person(store))
+    try:
+        with state.open_store() as store:
+            project, person = state.project(store), state.person(store)
+            store.projects.require(project.id, person, "lead", "cancel a training")
+            cancel_training(store, training_id, person)
+    except ReviewError as error:
+        st.session_state["retrain.problem"] = str(error)
 
 
 def _draw_ended(training: Training) -> None:

@@ -37,7 +37,11 @@ def _rename() -> None:
         st.session_state["settings.person.problem"] = str(error)
         return
     st.session_state["person"] = name
-    st.toast("Saved.", icon=":material/check:")
+    st.toast(
+        f"From now on your corrections say {escaped(name)}. Earlier ones keep their name, which "
+        "stays among the project's people.",
+        icon=":material/check:",
+    )
 
 
 def draw_limits() -> None:

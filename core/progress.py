@@ -113,6 +113,12 @@ class Progress:
         return frozenset(self.documents) | frozenset(self.images)
 
     @property
+    def source_names(self) -> dict[str, str]:
+        """Id to name of every source that was read."""
+        documents = {i: event.name for i, event in self.documents.items()}
+        return documents | {i: event.name for i, event in self.images.items()}
+
+    @property
     def unreadable_images(self) -> tuple[str, ...]:
         """Names of images in which nothing could be read."""
         names = [event.name for event in self.images.values() if not event.readable]

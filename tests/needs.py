@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -25,8 +24,3 @@ def chromium() -> str:
     given = os.environ.get("CHROMIUM", "")
     names = [given, "chromium", "chromium-browser", "google-chrome"]
     return next((path for name in names if name and (path := shutil.which(name))), "")
-
-
-def shared_data() -> Path:
-    """Where the public data sets lie, if they do."""
-    return Path(__file__).resolve().parent.parent.parent / "shared" / "data"

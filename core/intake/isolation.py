@@ -75,11 +75,16 @@ def read_source(
             seconds=settings.reading_seconds,
             longest=LONGEST_ANSWER + LONGEST_CHARACTER * settings.source_characters,
         )
-        with _slot(stop):
-            answer = task.run(stop, on_progress)
+        answer = run_alone(task, stop, on_progress)
         source = from_plain(Source, answer["source"])
     stop.check()
     return replace(source, name=name, language=language_of(source.text))
+
+
+def run_alone(task: Task, stop: Stop, on_progress: Report) -> dict[str, Any]:
+    """The task's answer, from one of the few children that may work at the same time."""
+    with _slot(stop):
+        return task.run(stop, on_progress)
 
 
 def worker_command() -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.concurrency import Stop
 from core.config import Settings
-from core.intake.isolation import Task
+from core.intake.isolation import Task, run_alone
 from core.intake.request import silent
 from core.records import Box, Source, SourceKind
 from core.store.codec import from_plain, to_plain
@@ -42,7 +42,7 @@ def page_picture(
         "width": width,
         "megapixels": (settings or Settings()).megapixels,
     }
-    answer = Task("picture", name, data, about, SECONDS).run(Stop(), silent)
+    answer = run_alone(Task("picture", name, data, about, SECONDS), Stop(), silent)
     return base64.b64decode(answer["picture"])
 
 
@@ -74,7 +74,8 @@ def quote_boxes(data: bytes, page: int, quote: str, *, name: str = THE_FILE) -> 
     Raises:
         InputError: there is no such page, or it cannot be searched in time.
     """
-    answer = Task("places", name, data, {"page": page, "quote": quote}, SECONDS).run(Stop(), silent)
+    task = Task("places", name, data, {"page": page, "quote": quote}, SECONDS)
+    answer = run_alone(task, Stop(), silent)
     return list(from_plain(tuple[Box, ...], answer["boxes"]))
 
 

@@ -49,7 +49,7 @@ def start_training(store: Store, home: Path, author: str) -> str:
 
 
 def cancel_training(store: Store, training_id: str, by: str) -> None:
-    """Ask a training to end; its process sees it within a step."""
+    """Ask a training to end; its process sees it at its next report."""
     store.versions.end_training(
         training_id, "cancelled", time.time(), message=f"Cancelled by {by}."
     )

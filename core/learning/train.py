@@ -8,14 +8,16 @@ Source: CEDA 3.4; SetFit's default recipe makes far too many pairs, so steps are
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import logging
 import os
 import shutil
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,7 @@ from core.store.versions import Version
 from core.verdict.classifier import Head, load_classifier, save_head
 
 LOGGER = logging.getLogger(__name__)
+BEAT_SECONDS = 5.0
 Report = Callable[..., None]
 
 
@@ -59,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _be_modest()
     with open_store(given.home) as store:
         try:
-            version = train(store, given.home, given.training_id, Recipe())
+            with _alive(given.home, given.training_id):
+                version = train(store, given.home, given.training_id, Recipe())
         except Stopped:
             return 1
         except ReviewError as error:
@@ -108,7 +112,7 @@ def train(store: Store, home: Path, training_id: str, recipe: Recipe) -> str:
         report("Fitting the head")
         encoder = OnnxEncoder(folder / "encoder")
         head = fit_head(rows, encoder, recipe)
-        card = _card(store, home, data, seeds, head, encoder, recipe, began)
+        card = _card(store, home, training_id, data, seeds, head, encoder, recipe, began)
         save_head(folder, head, card)
         report("Storing the version")
         folder.rename(home / "models" / version)
@@ -117,6 +121,25 @@ def train(store: Store, home: Path, training_id: str, recipe: Recipe) -> str:
         raise
     store.versions.add(Version(version, time.time(), str(card["author"]), card))
     return version
+
+
+@contextlib.contextmanager
+def _alive(home: Path, training_id: str) -> Iterator[None]:
+    """Keep the training's lease fresh through imports and exports that report nothing."""
+    done = threading.Event()
+
+    def beat() -> None:
+        with open_store(home) as store:
+            while not done.wait(BEAT_SECONDS):
+                store.versions.beat_training(training_id, time.time())
+
+    heart = threading.Thread(target=beat, daemon=True)
+    heart.start()
+    try:
+        yield
+    finally:
+        done.set()
+        heart.join()
 
 
 def _reporter(store: Store, training_id: str, began: float) -> Report:
@@ -204,6 +227,7 @@ def fit_head(rows: Sequence[tuple[str, Label]], encoder: Embedder, recipe: Recip
 def _card(
     store: Store,
     home: Path,
+    training_id: str,
     data: TrainingSet,
     seeds: Sequence[tuple[str, Label]],
     head: Head,
@@ -218,7 +242,7 @@ def _card(
     after = [head.probability(encoder.encode([row.text]))[0] for row in data.held]
     labels = [row.label for row in data.held]
     author = next(
-        (t.author for t in store.versions.trainings(time.time(), 1e9) if t.status == "running"), ""
+        (t.author for t in store.versions.trainings(time.time(), 1e9) if t.id == training_id), ""
     )
     return {
         "author": author,

@@ -130,6 +130,13 @@ class Versions:
         row = next(self._db.query("SELECT status FROM trainings WHERE id = ?", [training_id]))
         return str(row["status"])
 
+    def beat_training(self, training_id: str, now: float) -> None:
+        """Renew a running training's lease."""
+        self._db.execute(
+            "UPDATE trainings SET heartbeat_at = ? WHERE id = ? AND status = 'running'",
+            [now, training_id],
+        )
+
     def end_training(
         self,
         training_id: str,

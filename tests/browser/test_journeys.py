@@ -50,10 +50,17 @@ def test_upload_and_a_live_debate_that_nothing_disturbs(
     said.first.wait_for()
     expect(page.locator(".cp-caret").first).to_be_visible()
     first = said.first.inner_text()
-    page.get_by_role("link", name="History").hover()
-    page.keyboard.type("notes typed while they speak")
-    expect(said.first).not_to_have_text(first)
     address = page.url
+    expect(said.first).not_to_have_text(first)
+    page.get_by_role("link", name="New check").click()
+    notes = page.get_by_label("What should be checked")
+    settle(page)
+    notes.fill("notes typed while they speak")
+    notes.press("Tab")
+    settle(page)
+    expect(notes).to_have_value("notes typed while they speak")
+    page.goto(address)
+    page.locator(".cp-turn-said").first.wait_for()
     page.reload()
     page.locator(".cp-turn-said").first.wait_for()
     second = open_page(server, address.removeprefix(server.url))
@@ -78,8 +85,10 @@ def test_stop_stops_and_resume_goes_on(
     assert time.monotonic() - began < 2.0, "the page itself takes a rerun to show it"
     settle(page)
     page.get_by_role("tab", name="Debate").click()
-    kept = page.locator(".cp-turn").filter(visible=True).count()
-    assert kept >= 1
+    with open_store(server.home) as store:
+        events = store.runs.events(page.url.split("run=")[1])
+    spoken = sum(event.kind == "turn_finished" for _, event in events)
+    expect(page.locator(".cp-turn").filter(visible=True)).to_have_count(spoken)
     page.get_by_role("button", name="Resume").click()
     assert verdict(page).endswith("Hallucinated")
 
