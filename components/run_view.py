@@ -15,7 +15,7 @@ from components.show import paged, show
 from components.state_panel import state_html
 from components.trace import debate_html
 from components.verdict import draw_verdict
-from components.words import escaped, percent, when
+from components.words import LABEL_WORDS, escaped, percent, when
 from core.errors import ConfigError
 from core.progress import Progress
 from core.records import CATEGORY_WORDS, Case, Correction, Run, Span
@@ -27,6 +27,7 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     _draw_ending(run, progress)
     if progress.verdict is not None:
         draw_verdict(progress.verdict, classifier_card(run.plan.classifier))
+        _draw_difference(progress)
     st.subheader("The response", anchor=False)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
@@ -47,6 +48,19 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     with inside:
         show(state_html(run, case, progress))
         _draw_roles(progress)
+
+
+def _draw_difference(progress: Progress) -> None:
+    """The classifier's label counts (CEDA 3.4); where the judge said another, people must know."""
+    judgement, verdict = progress.judgement, progress.verdict
+    if judgement is None or verdict is None or judgement.label == verdict.label:
+        return
+    st.warning(
+        f"The judge itself calls it {LABEL_WORDS[judgement.label].lower()}; the classifier, which "
+        f"reads the judge's text, calls it {LABEL_WORDS[verdict.label].lower()}, and its label "
+        "counts. Look at the debate before you rely on either.",
+        icon=":material/balance:",
+    )
 
 
 def classifier_card(version: str) -> dict[str, Any] | None:

@@ -51,7 +51,7 @@ class PointSpanExtractor:
                 spans.append(_span(point, agent, response))
             elif agent not in twin.source:
                 spans[spans.index(twin)] = replace(twin, source=f"{twin.source}, {agent}")
-        return tuple(sorted(spans, key=lambda span: span.start))
+        return _joined(sorted(spans, key=lambda span: span.start), response)
 
 
 class VotingSpanAdjudicator:
@@ -72,6 +72,20 @@ class VotingSpanAdjudicator:
             return SpanRuling(final, False, f"p = {p:.2f} is below {KEPT_FROM}.")
         raised = "several agents contest it" if both else "one agent contests it"
         return SpanRuling(final, True, f"p = {p:.2f}: {raised}.")
+
+
+def _joined(spans: Sequence[Span], response: str) -> tuple[Span, ...]:
+    """Neighbours without a gap as one: a Chinese name is missed character by character."""
+    joined: list[Span] = []
+    for span in spans:
+        last = joined[-1] if joined else None
+        alike = last and last.end == span.start and not (last.instead or span.instead)
+        if last and alike and (last.category, last.source) == (span.category, span.source):
+            text = response[last.start : span.end]
+            joined[-1] = replace(last, end=span.end, text=text, p=max(last.p, span.p))
+        else:
+            joined.append(span)
+    return tuple(joined)
 
 
 def _span(point: Point, agent: str, response: str) -> Span:

@@ -238,3 +238,10 @@ def test_sources_that_disagree_on_one_clause_of_several_are_named() -> None:
     other = "The Orsa pipeline was completed in 2020."
     outcome = check(one, one.replace("97", "87"), other)
     assert outcome.judgement.label != "supported"
+
+
+def test_a_chinese_name_that_is_missing_is_one_mark() -> None:
+    text = "云溪大桥由工程师李文华设计。大桥于1998年通车。"
+    outcome = check("云溪大桥由工程师王建国设计。", text, language="zh")
+    assert outcome.judgement.label == "hallucinated", outcome.judgement.text
+    assert outcome.wrong == ["王建国"]
