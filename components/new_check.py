@@ -10,6 +10,7 @@ import streamlit as st
 from components import state
 from components.inputs import split_sources
 from components.words import LABEL_WORDS, clipped, escaped, seconds, when
+from core.agents.rosters import ROSTER_WORDS
 from core.checking import Draft, store_case
 from core.errors import ReviewError
 from core.estimate import expected_seconds
@@ -56,6 +57,15 @@ def draw_plan(key: str) -> tuple[Plan, str, str]:
             persist_state="session",
         )
     with right:
+        names = list(ROSTER_WORDS)
+        roster = st.selectbox(
+            "Roster",
+            names,
+            index=names.index(project.roster) if project.roster in names else 0,
+            format_func=lambda name: ROSTER_WORDS[name],
+            key=f"{key}.roster",
+            persist_state="session",
+        )
         turns = st.slider(
             "Debate turns at most",
             1,
@@ -73,7 +83,7 @@ def draw_plan(key: str) -> tuple[Plan, str, str]:
             key=f"{key}.passages",
             persist_state="session",
         )
-    plan = Plan(project.protocol, project.roster, max_turns=turns, passages=passages)
+    plan = Plan(project.protocol, roster or project.roster, max_turns=turns, passages=passages)
     return plan, role or "", instruction or ""
 
 

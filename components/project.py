@@ -9,6 +9,8 @@ import streamlit as st
 
 from components import state
 from components.words import ROLE_WORDS, escaped, when
+from core.agents.rosters import ROSTER_WORDS
+from core.checking import PROTOCOLS
 from core.errors import InputError, ReviewError
 from core.jobs import new_id
 from core.records import Member, PersonRole, Project
@@ -70,6 +72,20 @@ def draw_record() -> None:
         instruction = st.text_area(
             "Instruction given to the agents", value=project.instruction, key=f"{key}.instruction"
         )
+        left, right = st.columns(2)
+        rosters = list(ROSTER_WORDS)
+        roster = left.selectbox(
+            "Roster of new checks",
+            rosters,
+            index=rosters.index(project.roster) if project.roster in rosters else 0,
+            key=f"{key}.roster",
+        )
+        protocol = right.selectbox(
+            "Protocol of new checks",
+            PROTOCOLS,
+            index=PROTOCOLS.index(project.protocol) if project.protocol in PROTOCOLS else 0,
+            key=f"{key}.protocol",
+        )
         st.caption(f"Begun {when(project.created_at)}.")
         if st.form_submit_button("Save", key=f"{key}.save"):
             changed = replace(
@@ -78,6 +94,8 @@ def draw_record() -> None:
                 description=description or "",
                 role=role or "",
                 instruction=instruction or "",
+                roster=roster or project.roster,
+                protocol=protocol or project.protocol,
             )
             _save(project, changed)
 
