@@ -6,18 +6,21 @@ Exit 0 when a run finished, 1 when it failed, 2 for bad input with exactly one l
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
+import sqlite3
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from core.config import home_from
+from core.config import MEGABYTE, home_from
 from core.errors import InputError, ReviewError
 
 BAD_INPUT = 2
+CLAIM_MEGABYTES = 16
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -25,12 +28,15 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print one line and exit with 2."""
-        sys.stderr.write(f"{self.prog}: {message} (see --help)\n")
+        sys.stderr.write(f"{self.prog}: {' '.join(message.split())} (see --help)\n")
         sys.exit(BAD_INPUT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):  # quotes of any language, on any terminal
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     parser = OneLineParser(prog="python -m core", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
     _add_check(commands.add_parser("check", help="check one claim against documents and images"))
@@ -46,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _check(given, home)
     except ReviewError as error:
         sys.stderr.write(" ".join(str(error).split()) + "\n")
+        return BAD_INPUT
+    except (OSError, sqlite3.Error) as error:
+        sys.stderr.write(f"The home cannot be read or written: {' '.join(str(error).split())}\n")
         return BAD_INPUT
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")
@@ -114,8 +123,10 @@ def _claim(given: argparse.Namespace) -> str:
         return str(given.claim)
     try:
         if given.claim_file == "-":
-            return sys.stdin.buffer.read().decode("utf-8")
-        return Path(given.claim_file).read_bytes().decode("utf-8")
+            return sys.stdin.buffer.read(CLAIM_MEGABYTES * MEGABYTE).decode("utf-8")
+        from core.checking import read_whole
+
+        return read_whole(Path(given.claim_file), CLAIM_MEGABYTES).decode("utf-8")
     except OSError as error:
         raise InputError(
             f"Expected a file with the claim at {given.claim_file}, found: {error.strerror}."

@@ -22,6 +22,7 @@ from core.records import LibraryEntry, Plan, Project, Run
 from core.store import Store
 from core.store.batches import Batch, BatchRow
 
+LONGEST_HEADER = 200
 CLAIM_NAMES = ("claim", "response", "statement", "answer", "text", "sentence")
 QUESTION_NAMES = ("question", "prompt", "query")
 SOURCE_NAMES = ("documents", "document", "sources", "source", "files", "file", "images", "image")
@@ -50,25 +51,8 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
     """
     text = decoded(name, data)
     reader = csv.DictReader(io.StringIO(text), delimiter=delimiter_of(text, name))
-    names = {(field or "").strip().casefold(): field or "" for field in reader.fieldnames or []}
-    claim = next((names[known] for known in CLAIM_NAMES if known in names), None)
-    if claim is None:
-        raise InputError(
-            f"{name}: expected a header with a column called claim, found "
-            f"{', '.join(names) or 'none'}; name the column of claims “claim”."
-        )
-    question = next((names[known] for known in QUESTION_NAMES if known in names), "")
-    sources = [names[known] for known in SOURCE_NAMES if known in names]
     try:
-        rows = [
-            ClaimRow(
-                number,
-                row.get(claim) or "",
-                (row.get(question) or "") if question else "",
-                _names([row.get(column) or "" for column in sources]),
-            )
-            for number, row in enumerate(itertools.islice(reader, most + 1), start=1)
-        ]
+        rows = _rows(name, reader, most)
     except csv.Error as error:
         raise InputError(
             f"{name}: the table is broken near line {reader.line_num}: {error}."
@@ -79,6 +63,37 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
         raise InputError(
             f"{name}: expected at most {most} claims, found more; cut the table, or raise "
             "the limit on Settings."
+        )
+    return rows
+
+
+def _rows(name: str, reader: csv.DictReader[str], most: int) -> list[ClaimRow]:
+    """The rows of at most `most` claims and one more."""
+    fields = [(field or "").strip().casefold() for field in reader.fieldnames or []]
+    names = dict(zip(fields, reader.fieldnames or [], strict=True))
+    found = [known for known in CLAIM_NAMES if known in names]
+    if not found or fields.count(found[0]) > 1:
+        shown = ", ".join(fields)[:LONGEST_HEADER] or "none"
+        raise InputError(
+            f"{name}: expected a header with one column called claim, found {shown}; "
+            "name the column of claims “claim”."
+        )
+    question = next((names[known] for known in QUESTION_NAMES if known in names), "")
+    sources = [names[known] for known in SOURCE_NAMES if known in names]
+    rows: list[ClaimRow] = []
+    for number, row in enumerate(itertools.islice(reader, most + 1), start=1):
+        if None in row:  # DictReader's place for cells without a name
+            raise InputError(
+                f"{name}: row {number} has more cells than the header; put texts that hold a "
+                "comma (or whatever parts the cells) into double quotes."
+            )
+        rows.append(
+            ClaimRow(
+                number,
+                row.get(names[found[0]]) or "",
+                (row.get(question) or "") if question else "",
+                _names([row.get(column) or "" for column in sources]),
+            )
         )
     return rows
 

@@ -54,7 +54,7 @@ def test_sources_are_named_in_several_ways() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"a,b\n1,2", "a column called claim, found a, b"),
+        (b"a,b\n1,2", "one column called claim, found a, b"),
         (b"claim", "expected rows below the header, found none"),
         (b"", "found none"),
         (b"claim\n" + b"x\n" * 11, "at most 10 claims, found more"),

@@ -23,6 +23,7 @@ SHORTEST_ALIKE = 6
 NEIGHBOUR_SHARE = 0.8
 BEARING_SHARE = 0.3
 LONGEST_OPENING = 4
+STAND_INS = frozenset("it its he his him she her they their them there this these".split())
 OPENING_UNITS = 2
 AGREE = ("equal", "compatible")
 
@@ -118,7 +119,8 @@ def align(
     """The claim beside the evidence.
 
     `beside` are units of its neighbours, which only stand in for what a pronoun leaves out: names,
-    and what the claim opens with; what is said of it must stand in the evidence itself. `heading`
+    and what the claim opens with; what is said of it must stand in the evidence itself, and a
+    name must where the evidence names another and has no pronoun. `heading`
     are units that a table's row or a chart's bar is read with, and count for everything.
     """
     matched: dict[int, int] = {}
@@ -128,16 +130,26 @@ def align(
         if twin is not None:
             matched[i] = twin
             free.remove(twin)
+    taken = set(matched.values())
+    has_rival = not (STAND_INS & evidence.norms()) and any(
+        unit.kind == "name" and j not in taken for j, unit in enumerate(evidence.units)
+    )
     nearby = frozenset(
         i
         for i, unit in enumerate(claim.units)
         if i not in matched
         and (
             any(same(unit, other) for other in heading)
-            or (_may_be_left_out(claim.units, i) and any(same(unit, other) for other in beside))
+            or (
+                _may_be_left_out(claim.units, i)
+                and not (i == 0 and _opens_with_another(evidence, matched))
+                and not (i > 0 and has_rival)
+                and any(same(unit, other) for other in beside)
+            )
         )
     )
-    nearby |= _open_subject(claim, evidence, matched)
+    if not any(unit.kind == "name" for unit in (*beside, *heading)):
+        nearby |= _open_subject(claim, evidence, matched)
     if not _bears(claim.units, matched, nearby):
         nearby = frozenset()
     everything = range(len(claim.units))
@@ -167,10 +179,19 @@ def _bears(units: Sequence[Unit], matched: dict[int, int], nearby: frozenset[int
     return own > 0 and own >= BEARING_SHARE * sum(units[i].weight for i in rest)
 
 
+def _opens_with_another(evidence: Reading, matched: dict[int, int]) -> bool:
+    """True for evidence with a subject of its own, which the sentence before does not lend one."""
+    if not evidence.tokens or not evidence.units or 0 in matched.values():
+        return False
+    opening = evidence.tokens[0]
+    return not opening.function and evidence.units[0].start == opening.start
+
+
 def _open_subject(claim: Reading, evidence: Reading, matched: dict[int, int]) -> frozenset[int]:
     """The claim's subject, where the evidence opens with a pronoun or article in its stead.
 
-    Not where the evidence goes on to name somebody else: “The keeper Olga Strand …”.
+    Not where the evidence goes on to name somebody else (“The keeper Olga Strand …”), nor where
+    the sentence before names whom the pronoun means: then it matches by itself or not at all.
     """
     first = next((i for i, unit in enumerate(claim.units[:2]) if unit.kind == "name"), None)
     if first is None or first in matched or not evidence.tokens:

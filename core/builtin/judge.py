@@ -192,7 +192,7 @@ def _supported(statement: Statement, item: Assessment, overlap: Overlap, *, both
     carried = max(item.coverage, overlap.carried)
     found = "Both readers find" if both else "One reader finds"
     if item.adds_up and item.total:
-        reason = f"It is a sum that the evidence bears out: {item.total.words}."
+        reason = f"{found} all of it carried and nothing contradicted."
         return Finding(statement, "supported", 0.9, reason)
     if item.claim.denied:
         reason = "The answer denies it, and so does the evidence."

@@ -167,13 +167,26 @@ def only_contrasts(pair: Pair) -> Iterator[Contrast]:
         )
 
 
+# What holds both ways round: "Anna married Karl", "Oslo lies near Moss".
+SYMMETRIC = tuple(
+    "marri met meet wed friend sibl twin cousin neighb border equal same differ similar near next "
+    "togeth with between join merg collabor partner play share and".split()
+)
+
+
 def role_contrasts(pair: Pair) -> Iterator[Contrast]:
     """Two names that change places around the same words; a passive turns them rightly."""
     matched = pair.whole.matched
     claim, evidence = pair.claim, pair.whole.evidence
-    names = [i for i in sorted(matched) if claim.units[i].kind in ("name", "date", "quantity")]
+    if any(t.stem.startswith(SYMMETRIC) for t in claim.tokens):
+        return
+    kinds_of = {
+        i: "name" if evidence.units[j].kind == "name" else claim.units[i].kind
+        for i, j in matched.items()
+    }
+    names = [i for i in sorted(matched) if kinds_of[i] in ("name", "date", "quantity")]
     for first, second in itertools.pairwise(names):
-        kinds = claim.units[first].kind, claim.units[second].kind
+        kinds = kinds_of[first], kinds_of[second]
         between = [i for i in sorted(matched) if first < i < second]
         swapped = matched[first] > matched[second]
         if kinds != ("name", "name") or not between or not swapped:

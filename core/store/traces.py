@@ -58,7 +58,7 @@ def export_trace(store: Store, run_id: str, now: float, lease: float) -> bytes:
 def import_trace(
     store: Store, data: bytes, project_id: str, terms_of: Callable[[str, str], list[str]]
 ) -> str:
-    """Store a trace file's run under a new id and return it; the same file gives the same run.
+    """Store a trace file's run and return its id; the same file in a project is one run.
 
     `terms_of(text, language)` gives the search terms under which History finds it.
 
@@ -66,7 +66,7 @@ def import_trace(
         InputError: the file is no trace, damaged, or too large; nothing was stored.
     """
     trace = _read(data)
-    digest = hashlib.sha256(data).hexdigest()
+    digest = hashlib.sha256(project_id.encode() + b"\n" + data).hexdigest()
     case_id, run_id = digest[:32], digest[32:]
     case = replace(trace.case, id=case_id, project_id=project_id)
     run = Run(
@@ -94,7 +94,7 @@ def _read(data: bytes) -> _Trace:
         )
     try:
         body = msgspec.json.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise InputError(f"Expected a trace file (JSON), found something else: {error}.") from error
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise InputError("Expected a trace that Counterpoint exported, found another JSON file.")

@@ -112,11 +112,13 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
         intact = body["schema"] == SCHEMA and body["sha256"] == checksum(
             head.weights, head.intercept
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(
             f"Expected a classifier in {folder}, found none that can be read ({error}). "
             "Activate another version on Retrain."
         ) from error
+    if not isinstance(card, dict):
+        raise ConfigError(f"Expected a card in {folder}, found {type(card).__name__}.")
     if not intact:
         raise ConfigError(
             f"The classifier in {folder} is not as it was written (checksum differs); it was not "

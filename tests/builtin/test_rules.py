@@ -134,7 +134,8 @@ def test_a_sum_is_worked_out_from_the_rows(claim: str, label: str) -> None:
     )
     outcome = check(claim, rows, kind="table")
     assert outcome.judgement.label == label, outcome.judgement.text
-    assert "420 + 510 + 330 = 1,260" in outcome.judgement.text
+    said = " ".join([outcome.judgement.text, *(turn.text for turn in outcome.turns)])
+    assert "420 + 510 + 330 = 1,260" in said
 
 
 def test_a_sum_in_one_sentence_is_worked_out() -> None:
@@ -245,3 +246,37 @@ def test_a_chinese_name_that_is_missing_is_one_mark() -> None:
     outcome = check("云溪大桥由工程师王建国设计。", text, language="zh")
     assert outcome.judgement.label == "hallucinated", outcome.judgement.text
     assert outcome.wrong == ["王建国"]
+
+
+SUBJECTS = (
+    "Alice lives in London. Bob lives in Berlin. Brutus killed Caesar. Google acquired YouTube in "
+    "2006. The bridge was built in 1932."
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "label"),
+    [
+        ("Bob lives in Berlin.", "supported"),
+        ("Alice lives in Berlin.", "hallucinated"),
+        ("Caesar killed Brutus.", "hallucinated"),
+        ("Caesar was killed by Brutus.", "supported"),
+        ("YouTube acquired Google in 2006.", "hallucinated"),
+        ("The church was built in 1880.", "unclear"),
+    ],
+)
+def test_what_is_said_of_one_is_not_said_of_another(claim: str, label: str) -> None:
+    outcome = check(claim, SUBJECTS)
+    assert outcome.judgement.label == label, outcome.judgement.text
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("The door is open.", "The door is not closed."),
+        ("Smoking is prohibited in the building.", "Smoking is not allowed in the building."),
+        ("The medicine is not safe for children.", "The medicine is unsafe for children."),
+    ],
+)
+def test_a_denied_opposite_is_no_contradiction(text: str, claim: str) -> None:
+    assert check(claim, text).judgement.label != "hallucinated"
