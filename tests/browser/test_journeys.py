@@ -153,7 +153,9 @@ def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page:
     settle(page)
     page.get_by_role("button", name=re.compile("^Step Shortcut")).click()
     page.locator(".cp-turn").first.wait_for()
-    page.get_by_role("button", name=re.compile("Play")).click()
+    settle(page)  # a click while the script runs can be lost
+    page.get_by_role("button", name=re.compile("^Play")).click()
+    page.get_by_role("button", name=re.compile("^Pause")).wait_for()
     page.locator(".cp-verdict").wait_for(timeout=60_000)
 
 
