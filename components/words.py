@@ -12,16 +12,6 @@ LABEL_WORDS: dict[Label, str] = {
     "unclear": "Unclear",
 }
 LABEL_SIGNS: dict[Label, str] = {"supported": "✓", "hallucinated": "✗", "unclear": "?"}
-LABEL_COLOURS: dict[Label, str] = {
-    "supported": "blue",
-    "hallucinated": "orange",
-    "unclear": "gray",
-}
-LABEL_ICONS: dict[Label, str] = {
-    "supported": ":material/check:",
-    "hallucinated": ":material/close:",
-    "unclear": ":material/question_mark:",
-}
 CAUSE_WORDS: dict[Cause, str] = {
     "no_evidence": "There was nothing to check it against.",
     "not_addressed": "The sources do not speak about it.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from core.config import HOME_VARIABLE
 from core.store import Store, open_store
+from tests.needs import SKIPS
 
 # The same examples every time, so that a change is judged by its own faults; a search for new ones
 # is `HYPOTHESIS_PROFILE=search make test`.
@@ -21,6 +22,17 @@ settings.register_profile("search", max_examples=3000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where CI demands it, a test that was skipped has failed, whatever skipped it."""
+    report = yield
+    if report.skipped and os.environ.get(SKIPS) == "fail":
+        report.outcome = "failed"
+    return report
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,9 @@ SKIPS = "COUNTERPOINT_SKIPS"
 
 
 def need(there: bool, what: str) -> None:
-    """Skip the test with its reason on screen; fail it where skipping is not allowed."""
-    if there:
-        return
-    if os.environ.get(SKIPS) == "fail":
-        pytest.fail(f"needed here: {what}")
-    pytest.skip(what)
+    """Skip the test with its reason on screen; conftest fails it where skipping is not allowed."""
+    if not there:
+        pytest.skip(what)
 
 
 def chromium() -> str:

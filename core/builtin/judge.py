@@ -32,7 +32,6 @@ from core.records import Cause, Judgement, Label, Point, Statement, Turn
 from core.roles import JudgeView
 
 STRONG_FROM = 0.8
-WEAK_FROM = 0.5
 LEAN_SUPPORTED_FROM = 0.6
 RELATED_FROM = 0.45
 RULE = """Reads the debate with the whole evidence before it, statement by statement.

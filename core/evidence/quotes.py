@@ -11,7 +11,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-import regex
 from rapidfuzz import fuzz
 
 from core.records import Passage, Quote
@@ -21,7 +20,6 @@ SHORTEST = 4
 TYPOGRAPHY = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-"}
 )
-SPACE = regex.compile(r"\s+")
 
 
 def verify_quote(text: str, passages: Iterable[Passage], sources: Mapping[str, str]) -> Quote:
