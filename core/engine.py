@@ -1,8 +1,8 @@
 """Checks a case: the only file that knows the order of the stages.
 
 `review()` is a synchronous generator of events. What the events so far already hold is not done
-again: an interrupted run is resumed by handing its events in as `past`. Source: CEDA 3.1, 3.2
-(initial, intermediate and output state).
+again: an interrupted run is resumed by handing its events in as `past`, and a finished run that is
+checked again as `earlier`. Source: CEDA 3.1, 3.2 (initial, intermediate and output state).
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ from core.events import (
     SpanProposed,
     Stage,
     StatementFound,
+    StepsReused,
 )
 from core.evidence.gather import Gathering, gather_sources, sources_of
 from core.evidence.retrieve import Retriever
 from core.models.encoder import Embedder
-from core.progress import Progress
+from core.progress import Progress, folded
 from core.records import Case, Plan, Source
+from core.reuse import Earlier, code_digest, copies, reusable
 from core.roles import CaseView, Evidence, JudgeView, Roster
 from core.store import Store, open_store
 from core.verdict.classifier import Classifier
@@ -76,6 +78,7 @@ class _Review:
     resources: Resources
     stop: Stop
     progress: Progress
+    earlier: Earlier | None
 
     @property
     def now(self) -> Callable[[], float]:
@@ -88,15 +91,16 @@ def review(
     roster: Roster,
     resources: Resources,
     stop: Stop,
+    *,
     past: Sequence[Event] = (),
+    earlier: Earlier | None = None,
 ) -> Iterator[Event]:
     """Yield a run's events to its end; `past` are those that an earlier attempt stored.
 
-    Every run ends with `run_finished`, `run_stopped` or `run_failed`.
+    What has the same inputs as in `earlier`, the run that is checked again, is taken over from
+    it. Every run ends with `run_finished`, `run_stopped` or `run_failed`.
     """
-    run = _Review(case, plan, roster, resources, stop, Progress())
-    for event in past:
-        run.progress.add(event)
+    run = _Review(case, plan, roster, resources, stop, folded(past), earlier)
     stage: Stage = "reading"
     try:
         for event in _stages(run):
@@ -113,14 +117,16 @@ def _stages(run: _Review) -> Iterator[Event]:
     """All stages in their order; each does only what is not done yet."""
     progress = run.progress
     if progress.case is None:
-        yield RunStarted(run.now(), run.case, run.plan, run.roster.roles_used(_digest))
+        yield _start(run)
     yield from gather_sources(_gathering(run), progress.sources_read)
     with open_store(run.resources.home) as store:
         sources = sources_of(store, run.case, progress.sources_read)
         run = replace(run, case=_with_language(run.case, sources))
-        for statement in run.roster.segmenter.segment(run.case):
-            if statement.index not in progress.statements:
-                yield StatementFound(run.now(), statement)
+        yield from _taken_over(run, store)
+        if progress.reused is None:
+            for statement in run.roster.segmenter.segment(run.case):
+                if statement.index not in progress.statements:
+                    yield StatementFound(run.now(), statement)
         yield from _search(run, store, sources)
     view = _view(run, sources)
     if progress.context is None:
@@ -141,6 +147,23 @@ def _stages(run: _Review) -> Iterator[Event]:
         )
     turns = tuple(progress.turns)
     yield from _conclude(run, JudgeView(view, context, turns, reached_consensus(turns)))
+
+
+def _start(run: _Review) -> Event:
+    code = f"{code_digest()[:12]} {run.resources.encoder.id}"
+    return RunStarted(run.now(), run.case, run.plan, run.roster.roles_used(_digest), code)
+
+
+def _taken_over(run: _Review, store: Store) -> Iterator[Event]:
+    """The steps that the run which is checked again did over the same inputs."""
+    progress, earlier = run.progress, run.earlier
+    if earlier is None or progress.statements or not run.roster.is_deterministic:
+        return
+    read_at = {i: store.readings.read_at(i) for i in progress.sources_read}
+    through = reusable(folded(earlier.events), progress, read_at)
+    if through is not None:
+        yield from copies(earlier, through, run.now())
+        yield StepsReused(run.now(), earlier.run_id, through)
 
 
 def _with_language(case: Case, sources: Sequence[Source]) -> Case:
@@ -221,7 +244,7 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
             ruling = run.roster.span_adjudicator.adjudicate(span, points, verdict.label)
             yield SpanAdjudicated(now(), ruling.span, ruling.kept, ruling.reason)
     end = now()
-    yield RunFinished(end, verdict, progress.seconds(end))
+    yield RunFinished(end, verdict, progress.seconds(end), progress.cost)
 
 
 def _needed(value: Value | None, what: str) -> Value:

@@ -17,6 +17,7 @@ from core.records import (
     Page,
     Passage,
     Plan,
+    RoleUsed,
     Span,
     Stance,
     Statement,
@@ -28,24 +29,17 @@ Stage = Literal["reading", "searching", "debating", "judging", "marking"]
 
 
 @dataclass(frozen=True)
-class RoleUsed:
-    """Which agent played a role, and the hash of its prompt or rules."""
-
-    role: str
-    agent: str
-    built_in: bool
-    rule: str
-    rule_hash: str
-
-
-@dataclass(frozen=True)
 class RunStarted:
-    """The case and plan as they were, so that the run explains itself later."""
+    """The case and plan as they were, so that the run explains itself later.
+
+    `code` names the program and the encoder; it is empty in runs from before it was kept.
+    """
 
     at: float
     case: Case
     plan: Plan
     roles: tuple[RoleUsed, ...]
+    code: str = ""
     kind: Literal["run_started"] = "run_started"
 
 
@@ -220,6 +214,20 @@ class ProgressMade:
 
 
 @dataclass(frozen=True)
+class StepsReused:
+    """The steps before this event were taken over from a finished run over the same inputs.
+
+    `through` is the last of them: only the statements, or all up to the judgement. Their events
+    are copies: they happen now, take no time and cost nothing.
+    """
+
+    at: float
+    run_id: str
+    through: Literal["statements", "judgement"]
+    kind: Literal["steps_reused"] = "steps_reused"
+
+
+@dataclass(frozen=True)
 class RunFinished:
     """The run came to its verdict."""
 
@@ -275,6 +283,7 @@ Event = (
     | LabelPredicted
     | ProblemMet
     | ProgressMade
+    | StepsReused
     | RunFinished
     | RunFailed
     | RunStopped

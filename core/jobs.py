@@ -24,6 +24,7 @@ from core.config import ENCODER_DIR, Settings
 from core.errors import ConflictError, ReviewError
 from core.events import Event, ProgressMade, RunFailed, RunResumed, RunStopped
 from core.records import Case, Plan, Run
+from core.reuse import Earlier
 from core.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -188,37 +189,36 @@ class Jobs:
                 self._append(store, active, RunStopped(time.time(), active.stopped_by))
                 return
             settings = store.projects.settings()
-            run = store.runs.get(active.run_id, time.time(), settings.lease_seconds)
-            case = store.cases.get(run.case_id) if run else None
-            if run is None or case is None:
-                raise LookupError(f"run {active.run_id} or its case is not stored")
-            past = [event for _, event in store.runs.events(active.run_id)]
             try:
-                events = self._events(active, case, run.plan, settings, past)
-                for event in events:
+                for event in self._events(store, active, settings):
                     self._take(store, active, event)
             except ReviewError as error:
                 if isinstance(error, ConflictError):
                     raise
                 self._append(store, active, RunFailed(time.time(), "reading", str(error)))
 
-    def _events(
-        self, active: _Active, case: Case, plan: Plan, settings: Settings, past: list[Event]
-    ) -> Iterator[Event]:
+    def _events(self, store: Store, active: _Active, settings: Settings) -> Iterator[Event]:
+        """The engine's events over what is stored of the run."""
+        run = store.runs.get(active.run_id, time.time(), settings.lease_seconds)
+        case = store.cases.get(run.case_id) if run else None
+        if run is None or case is None:
+            raise LookupError(f"run {active.run_id} or its case is not stored")
         active.live.progress = ProgressMade(time.time(), "reading", "Loading the built-in engine")
         from core.engine import Resources, review
         from core.models.encoder import load_encoder
         from core.verdict.classifier import load_classifier
 
-        roster = self._make_roster(plan.roster)
+        roster = self._make_roster(run.plan.roster)
         resources = Resources(
             home=self.home,
             settings=settings,
             encoder=load_encoder(ENCODER_DIR),
-            classifier=load_classifier(self.home, plan.classifier),
+            classifier=load_classifier(self.home, run.plan.classifier),
             now=time.time,
         )
-        return review(case, plan, roster, resources, active.stop, past)
+        past = [event for _, event in store.runs.events(run.id)]
+        earlier = _earlier(store, run, settings.lease_seconds)
+        return review(case, run.plan, roster, resources, active.stop, past=past, earlier=earlier)
 
     def _take(self, store: Store, active: _Active, event: Event) -> None:
         """Store a durable event, or show a passing one."""
@@ -265,6 +265,14 @@ class Jobs:
             for run_id, by in asked.items():
                 mine[run_id].stopped_by = mine[run_id].stopped_by or by
                 mine[run_id].stop.set()
+
+
+def _earlier(store: Store, run: Run, lease: float) -> Earlier | None:
+    """The run that is checked again, if it finished; what a trace file says is not trusted."""
+    parent = store.runs.get(run.parent_id, time.time(), lease) if run.parent_id else None
+    if parent is None or parent.status != "finished" or parent.origin != "here":
+        return None
+    return Earlier(parent.id, tuple(event for _, event in store.runs.events(parent.id)))
 
 
 def _roster(name: str) -> Roster:

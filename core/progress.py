@@ -5,6 +5,7 @@ The engine resumes from it and the pages draw it: live, after a reload, or a yea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from core.events import (
@@ -12,8 +13,8 @@ from core.events import (
     Event,
     ImageDescribed,
     ProblemMet,
-    RoleUsed,
     SpanAdjudicated,
+    StepsReused,
 )
 from core.records import (
     Case,
@@ -21,6 +22,7 @@ from core.records import (
     Judgement,
     Passage,
     Plan,
+    RoleUsed,
     Span,
     Statement,
     Turn,
@@ -30,11 +32,15 @@ from core.records import (
 
 @dataclass
 class Progress:
-    """The state of one run; `add` takes its events in order."""
+    """The state of one run; `add` takes its events in order.
+
+    `cost` is in US dollars, None when a part of it is not known.
+    """
 
     case: Case | None = None
     plan: Plan | None = None
     roles: tuple[RoleUsed, ...] = ()
+    code: str = ""
     began_at: float = 0.0
     last_at: float = 0.0
     paused: float = 0.0
@@ -44,9 +50,10 @@ class Progress:
     passages: dict[int, tuple[Passage, ...]] = field(default_factory=dict)
     context: Context | None = None
     turns: list[Turn] = field(default_factory=list)
-    turn_seconds: dict[int, float] = field(default_factory=dict)
     reached_consensus: bool = False
     judgement: Judgement | None = None
+    cost: float | None = 0.0
+    reused: StepsReused | None = None
     verdict: Verdict | None = None
     proposed: list[Span] = field(default_factory=list)
     rulings: list[SpanAdjudicated] = field(default_factory=list)
@@ -61,7 +68,7 @@ class Progress:
         match event.kind:
             case "run_started":
                 self.case, self.plan, self.roles = event.case, event.plan, event.roles
-                self.began_at = event.at
+                self.code, self.began_at = event.code, event.at
             case "document_read":
                 self._settle(event.source_id)
                 self.documents[event.source_id] = event
@@ -76,11 +83,12 @@ class Progress:
                 self.context = event.context
             case "turn_finished":
                 self.turns.append(event.turn)
-                self.turn_seconds[event.turn.number] = event.seconds
+                self._spend(event.cost)
             case "consensus_reached":
                 self.reached_consensus = True
             case "judgement_reached":
                 self.judgement = event.judgement
+                self._spend(event.cost)
             case "label_predicted":
                 self.verdict = event.verdict
             case "span_proposed":
@@ -90,10 +98,16 @@ class Progress:
             case "problem_met":
                 self._settle(event.source_id)
                 self.problems.append(event)
+            case "steps_reused":
+                self.reused = event
             case "run_finished" | "run_failed" | "run_stopped":
                 self.ending = event
             case "run_resumed":
                 self.ending = None
+
+    def _spend(self, cost: float | None) -> None:
+        """Add to the run's cost; it is unknown (None) as soon as a part of it is."""
+        self.cost = None if cost is None or self.cost is None else self.cost + cost
 
     def _settle(self, source_id: str) -> None:
         """What is now said of a source replaces what an earlier attempt said of it."""
@@ -135,3 +149,11 @@ class Progress:
     def evidence(self) -> dict[str, Passage]:
         """All passages by id, in order of their statements."""
         return {p.id: p for _, found in sorted(self.passages.items()) for p in found}
+
+
+def folded(events: Iterable[Event]) -> Progress:
+    """What these events of a run come to."""
+    progress = Progress()
+    for event in events:
+        progress.add(event)
+    return progress

@@ -293,6 +293,17 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class RoleUsed:
+    """Which agent played a role, and the hash of its prompt or rules."""
+
+    role: str
+    agent: str
+    built_in: bool
+    rule: str
+    rule_hash: str
+
+
+@dataclass(frozen=True)
 class Run:
     """One execution of a plan over a case, as the store lists it."""
 

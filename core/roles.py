@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from core.concurrency import Stop
-from core.events import RoleUsed
 from core.records import (
     Case,
     Context,
@@ -19,6 +18,7 @@ from core.records import (
     Label,
     Passage,
     Point,
+    RoleUsed,
     Source,
     Span,
     Statement,
@@ -172,9 +172,25 @@ class Roster:
     span_extractor: SpanExtractor
     span_adjudicator: SpanAdjudicator
 
+    @property
+    def is_deterministic(self) -> bool:
+        """True when the same inputs always give the same turns and judgement.
+
+        Only then may a run take steps over from an earlier one unasked. Built-in agents are; an
+        agent with a language model behind it would be at temperature 0 at most (design: section 4).
+        """
+        return all(agent.built_in for _, agent in self._named)
+
     def roles_used(self, digest: Callable[[str], str]) -> tuple[RoleUsed, ...]:
         """Every role with its agent, rule and the rule's hash, for the trace."""
-        named: list[tuple[str, Agent]] = [
+        return tuple(
+            RoleUsed(role, agent.name, agent.built_in, agent.rule, digest(agent.rule))
+            for role, agent in self._named
+        )
+
+    @property
+    def _named(self) -> list[tuple[str, Agent]]:
+        return [
             ("segmenter", self.segmenter),
             ("image reader", self.image_reader),
             ("context writer", self.context_writer),
@@ -183,7 +199,3 @@ class Roster:
             ("span extractor", self.span_extractor),
             ("span adjudicator", self.span_adjudicator),
         ]
-        return tuple(
-            RoleUsed(role, agent.name, agent.built_in, agent.rule, digest(agent.rule))
-            for role, agent in named
-        )

@@ -18,6 +18,7 @@ LEAVES = (
     "late",
     "roles",
     "progress",
+    "reuse",
     "outcome",
 )
 ROOMS = (
@@ -51,8 +52,9 @@ LEAF_IMPORTS = {
     "events": {"records"},
     "concurrency": {"errors"},
     "late": set(),
-    "roles": {"concurrency", "events", "records"},
+    "roles": {"concurrency", "records"},
     "progress": {"events", "records"},
+    "reuse": {"config", "events", "progress", "records"},
     "outcome": {"progress", "records"},
 }
 ONE_IMPORTER: dict[str, str | tuple[str, ...]] = {

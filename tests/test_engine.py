@@ -78,7 +78,7 @@ def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: str) ->
 def run(
     case: Case, roster: Roster, resources: Resources, past: list[Event] | None = None
 ) -> list[Event]:
-    return list(review(case, Plan(), roster, resources, Stop(), past or []))
+    return list(review(case, Plan(), roster, resources, Stop(), past=past or []))
 
 
 def folded(events: list[Event]) -> Progress:
@@ -249,7 +249,7 @@ def test_stop_leaves_what_was_found_and_no_verdict(roster: Roster, resources: Re
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
     stop = Stop()
     events: list[Event] = []
-    for event in review(case, Plan(), roster, resources, stop, []):
+    for event in review(case, Plan(), roster, resources, stop):
         events.append(event)
         if event.kind == "turn_finished":
             stop.set()

@@ -87,6 +87,13 @@ class Readings:
             height=row["height"],
         )
 
+    def read_at(self, source_id: str) -> float:
+        """When the reading was made; infinity when there is none."""
+        row = next(
+            self._db.query("SELECT read_at FROM readings WHERE source_id = ?", [source_id]), None
+        )
+        return float(row["read_at"]) if row else float("inf")
+
     def text(self, source_id: str, start: int, end: int) -> str:
         """The characters `[start, end)` of a source's text, without reading the rest."""
         row = next(

@@ -1,0 +1,107 @@
+"""What a finished run spares the one that checks its case again: steps with the same inputs.
+
+Reading is not among them: it is kept by content in the store. Whether a roster's steps may be
+taken over at all is `Roster.is_deterministic`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from core.config import PROJECT_ROOT
+from core.events import Event
+from core.progress import Progress
+from core.records import Case, RoleUsed
+
+Through = Literal["statements", "judgement"]
+DEBATE = ("passages_found", "context_built", "turn_started", "turn_finished", "consensus_reached")
+STEPS: dict[Through, frozenset[str]] = {
+    "statements": frozenset({"statement_found"}),
+    "judgement": frozenset({"statement_found", *DEBATE, "judgement_reached"}),
+}
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The finished run that is checked again, with its events."""
+
+    run_id: str
+    events: tuple[Event, ...]
+
+
+def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> Through | None:
+    """The last step of `before` whose inputs are those of `now`, which has read its sources.
+
+    `read_at` says when each source's reading was made: one made since `before` looked at it may
+    hold another text.
+    """
+    if before.case is None or now.case is None or not before.code or before.code != now.code:
+        return None
+    if _texts(before.case) != _texts(now.case) or _segmenter(before) != _segmenter(now):
+        return None
+    used = before.documents | before.images
+    same_sources = _sources(before) == _sources(now) and all(
+        i in read_at and read_at[i] <= event.at for i, event in used.items()
+    )
+    if same_sources and _cast(before) == _cast(now):
+        return "judgement"
+    # A response too short to tell its language takes that of its sources.
+    return "statements" if same_sources or now.case.language != "und" else None
+
+
+def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
+    """The earlier run's events of these steps as of now: they take no time and cost nothing."""
+    finished = {e.turn.number for e in earlier.events if e.kind == "turn_finished"}
+    started: set[int] = set()
+    for event in earlier.events:
+        if event.kind not in STEPS[through]:
+            continue
+        if event.kind == "turn_started":
+            if event.number in started or event.number not in finished:
+                continue  # cut off, and begun anew when that run was resumed
+            started.add(event.number)
+        if event.kind in ("turn_finished", "judgement_reached"):
+            yield replace(event, at=now, seconds=0.0, cost=0.0)
+        else:
+            yield replace(event, at=now)
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """Names this program by its content: rules live in code, and another rule reads otherwise.
+
+    Everything in `core` counts, and the pinned packages: too much is only done anew once.
+    """
+    files = [p for p in (PROJECT_ROOT / "core").rglob("*") if p.suffix in (".py", ".json")]
+    whole = hashlib.sha256()
+    for path in sorted([*files, PROJECT_ROOT / "requirements.txt"]):
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
+
+
+def _texts(case: Case) -> tuple[str, ...]:
+    return case.response, case.question, case.role, case.instruction, case.language
+
+
+def _segmenter(progress: Progress) -> tuple[RoleUsed, ...]:
+    return tuple(used for used in progress.roles if used.role == "segmenter")
+
+
+def _sources(progress: Progress) -> tuple[object, ...]:
+    """The case's sources in order, and what came of each: names are quoted in the debate.
+
+    An agent's failure in the earlier debate counts too: another check should try again.
+    """
+    case = progress.case
+    texts = {i: event.text for i, event in progress.images.items()}
+    failed = {(problem.source_id, problem.message) for problem in progress.problems}
+    return case and (case.documents, case.images), progress.source_names, texts, failed
+
+
+def _cast(progress: Progress) -> tuple[object, ...]:
+    """Who plays which role under which rules, and the plan up to the label."""
+    return progress.roles, progress.plan and replace(progress.plan, classifier="")

@@ -1,0 +1,303 @@
+"""Checking again: what has the same inputs as before is taken over, all else is done anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.agents.rosters import roster_named
+from core.builtin.judge import BuiltInJudge
+from core.checking import Draft, first_project, store_case
+from core.concurrency import Stop
+from core.config import ENCODER_DIR, Settings
+from core.engine import Resources, review
+from core.errors import ModelError, ReviewError
+from core.events import TRANSIENT, Event, ProblemMet, RunStarted
+from core.intake.library import reindex, store_file
+from core.jobs import Jobs
+from core.models.encoder import load_encoder
+from core.progress import Progress, folded
+from core.records import Case, Plan
+from core.reuse import Earlier, code_digest
+from core.roles import Agent, Roster
+from core.store import Store, open_store
+from core.verdict.classifier import Classifier, Head, load_classifier
+from tests.fakes import Line, ScriptedDebater, ticking
+
+CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
+OTHER = "Cats have five toes on each front paw. They sleep for most of the day."
+CLAIM = "Female cats tend to be left pawed. Cats have five toes on each front paw."
+STEPS = {
+    "statement_found",
+    "passages_found",
+    "context_built",
+    "turn_finished",
+    "consensus_reached",
+    "judgement_reached",
+}
+
+
+@pytest.fixture
+def resources(home: Path) -> Resources:
+    """The real encoder and the seed classifier over an empty home."""
+    clock = ticking()
+    encoder = load_encoder(ENCODER_DIR)
+    return Resources(home, Settings(), encoder, load_classifier(home, "seed"), clock)
+
+
+@pytest.fixture
+def roster(resources: Resources) -> Roster:
+    """The built-in roster."""
+    return roster_named("builtin", resources.encoder)
+
+
+def add_file(store: Store, home: Path, project_id: str, name: str, text: str) -> str:
+    entry = store_file(store, home, project_id, name, text.encode(), "Mira", 1.0, Settings())
+    return entry.id
+
+
+def case_of(home: Path, *sources: tuple[str, str], claim: str = CLAIM) -> Case:
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        ids = [add_file(store, home, project.id, name, text) for name, text in sources]
+        return store_case(store, project, Draft(claim, documents=tuple(ids)), "Mira", 1.0)
+
+
+def run(
+    case: Case,
+    roster: Roster,
+    resources: Resources,
+    *,
+    plan: Plan | None = None,
+    past: list[Event] | None = None,
+    earlier: list[Event] | None = None,
+) -> list[Event]:
+    before = Earlier("before", tuple(earlier)) if earlier else None
+    found = review(case, plan or Plan(), roster, resources, Stop(), past=past or (), earlier=before)
+    return [event for event in found if event.kind not in TRANSIENT]
+
+
+def kept(events: list[Event]) -> list[Event]:
+    """What the steps came to, without when it was and how long it took."""
+    return [
+        replace(event, at=0.0, seconds=0.0)
+        if event.kind in ("turn_finished", "judgement_reached")
+        else replace(event, at=0.0)
+        for event in events
+        if event.kind in STEPS
+    ]
+
+
+class Never:
+    """An agent by name and rule only: whatever it is asked for fails the test."""
+
+    built_in = True
+
+    def __init__(self, inner: Agent) -> None:
+        self.name, self.rule = inner.name, inner.rule
+
+    def __getattr__(self, asked: str) -> object:
+        raise AssertionError(f"{self.name} was asked to {asked}")
+
+
+def never(inner: Agent) -> Any:
+    return Never(inner)
+
+
+def silent(roster: Roster) -> Roster:
+    """The same cast, which must not be asked for anything but spans."""
+    return replace(
+        roster,
+        segmenter=never(roster.segmenter),
+        context_writer=never(roster.context_writer),
+        debaters={name: never(agent) for name, agent in roster.debaters.items()},
+        judge=never(roster.judge),
+    )
+
+
+def test_only_the_label_is_new_when_only_the_classifier_changed(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, ("cats.txt", CATS))
+    first = run(case, roster, resources)
+    always = Classifier("v1", Head((0.0,) * resources.encoder.width, -3.0), resources.encoder, {})
+    second = run(
+        case,
+        silent(roster),
+        replace(resources, classifier=always),
+        plan=Plan(classifier="v1"),
+        earlier=first,
+    )
+    assert kept(second) == kept(first)
+    state = folded(second)
+    assert state.reused
+    assert (state.reused.run_id, state.reused.through) == ("before", "judgement")
+    assert state.verdict
+    assert (state.verdict.classifier, state.verdict.label) == ("v1", "supported")
+    assert second[-1].kind == "run_finished"
+    times = [event.at for event in second]
+    assert times == sorted(times), "what was taken over happens now"
+    assert state.cost == 0.0
+    assert {e.seconds for e in second if e.kind == "turn_finished"} == {0.0}
+
+
+def test_what_was_taken_over_can_be_taken_over_again(roster: Roster, resources: Resources) -> None:
+    case = case_of(resources.home, ("cats.txt", CATS))
+    first = run(case, roster, resources)
+    second = run(case, silent(roster), resources, earlier=first)
+    third = run(case, silent(roster), resources, earlier=second)
+    assert kept(third) == kept(first)
+    assert folded(third).verdict == folded(first).verdict
+    assert folded(third).spans == folded(first).spans
+
+
+def test_with_a_source_more_only_the_statements_are_taken_over(
+    roster: Roster, resources: Resources
+) -> None:
+    first = run(case_of(resources.home, ("cats.txt", CATS)), roster, resources)
+    more = case_of(resources.home, ("cats.txt", CATS), ("other.txt", OTHER))
+    cast = replace(roster, segmenter=silent(roster).segmenter)
+    state = folded(run(more, cast, resources, earlier=first))
+    assert state.reused
+    assert state.reused.through == "statements"
+    assert state.statements == folded(first).statements
+    anew = folded(run(more, roster, resources))
+    assert state.verdict == anew.verdict
+    assert state.evidence == anew.evidence
+
+
+Change = Callable[[Case, Plan, Roster], tuple[Case, Plan, Roster]]
+
+
+class Stricter(BuiltInJudge):
+    """The same judge under another rule."""
+
+    rule = "another rule"
+
+
+def another_rule(roster: Roster) -> Roster:
+    return replace(roster, judge=Stricter(load_encoder(ENCODER_DIR)))
+
+
+@pytest.mark.parametrize(
+    ("change", "through"),
+    [
+        (lambda c, p, r: (replace(c, role="Poet"), p, r), None),
+        (lambda c, p, r: (replace(c, instruction="Be kind."), p, r), None),
+        (lambda c, p, r: (replace(c, question="Which paw?"), p, r), None),
+        (lambda c, p, r: (c, replace(p, max_turns=1), r), "statements"),
+        (lambda c, p, r: (c, replace(p, passages=1), r), "statements"),
+        (lambda c, p, r: (c, p, another_rule(r)), "statements"),
+        (lambda c, p, r: (replace(c, response="Cats sleep."), p, r), None),
+        (lambda c, p, r: (replace(c, language="de"), p, r), None),
+    ],
+)
+def test_whatever_a_step_reads_makes_it_anew(
+    roster: Roster, resources: Resources, change: Change, through: str | None
+) -> None:
+    case = case_of(resources.home, ("cats.txt", CATS))
+    first = run(case, roster, resources)
+    case, plan, cast = change(case, Plan(), roster)
+    state = folded(run(case, cast, resources, plan=plan, earlier=first))
+    assert (state.reused.through if state.reused else None) == through
+    assert state.verdict
+
+
+def test_a_source_that_was_read_anew_is_searched_anew(roster: Roster, resources: Resources) -> None:
+    case = case_of(resources.home, ("cats.txt", CATS))
+    first = run(case, roster, resources)
+    with open_store(resources.home) as store:
+        reindex(store, case.documents[0])
+    state = folded(run(case, roster, resources, earlier=first))
+    assert state.reused
+    assert state.reused.through == "statements"
+
+
+def test_another_code_does_everything_anew(roster: Roster, resources: Resources) -> None:
+    case = case_of(resources.home, ("cats.txt", CATS))
+    first = run(case, roster, resources)
+    started = first[0]
+    assert isinstance(started, RunStarted)
+    assert started.code
+    for code in ("", "0123456789ab"):
+        old = [replace(started, code=code), *first[1:]]
+        assert folded(run(case, roster, resources, earlier=old)).reused is None
+
+
+def test_a_debate_in_which_somebody_failed_is_held_again(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, ("cats.txt", CATS))
+    first = run(case, roster, resources)
+    failed = [*first[:-1], ProblemMet(9e9, "debating", "Ada could not speak."), first[-1]]
+    state = folded(run(case, roster, resources, earlier=failed))
+    assert state.reused
+    assert state.reused.through == "statements"
+
+
+def test_agents_that_may_answer_otherwise_are_asked_again(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, ("cats.txt", CATS))
+
+    def cast() -> Roster:
+        lines: list[Line | ReviewError] = [ModelError("Nobody is there.")]
+        return replace(roster, debaters={"D": ScriptedDebater("One", lines)})
+
+    assert roster.is_deterministic
+    assert not cast().is_deterministic
+    first = run(case, cast(), resources)
+    assert folded(run(case, cast(), resources, earlier=first)).reused is None
+
+
+def test_taking_over_that_was_cut_off_resumes_to_the_same_end(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, ("cats.txt", CATS))
+    first = run(case, roster, resources)
+    whole = run(case, roster, resources, earlier=first)
+    for cut in range(len(whole)):
+        rest = run(case, roster, resources, past=whole[:cut], earlier=first)
+        joined = [*whole[:cut], *rest]
+        assert kept(joined) == kept(whole), f"after {cut} events"
+        assert folded(joined).verdict == folded(whole).verdict
+
+
+def test_the_code_is_named_by_its_content() -> None:
+    assert len(code_digest()) == 64
+    assert code_digest() == code_digest()
+
+
+def state_of(home: Path, run_id: str) -> Progress:
+    with open_store(home) as store:
+        return folded(event for _, event in store.runs.events(run_id))
+
+
+def test_a_run_that_is_checked_again_is_taken_over_from_the_store(home: Path) -> None:
+    case = case_of(home, ("cats.txt", CATS))
+    jobs = Jobs(home)
+    first = jobs.start(case, Plan())
+    assert jobs.wait(first, 60)
+    second = jobs.start(case, Plan(), parent_id=first)
+    assert jobs.wait(second, 60)
+    state = state_of(home, second)
+    assert state.reused
+    assert (state.reused.run_id, state.reused.through) == (first, "judgement")
+    assert state.verdict == state_of(home, first).verdict
+
+
+@pytest.mark.parametrize("column", ["status = 'stopped'", "origin = 'imported'"])
+def test_only_a_finished_run_of_our_own_is_taken_over(home: Path, column: str) -> None:
+    case = case_of(home, ("cats.txt", CATS))
+    jobs = Jobs(home)
+    first = jobs.start(case, Plan())
+    assert jobs.wait(first, 60)
+    with open_store(home) as store:
+        store.db.execute(f"UPDATE runs SET {column} WHERE id = ?", [first])
+    second = jobs.start(case, Plan(), parent_id=first)
+    assert jobs.wait(second, 60)
+    assert state_of(home, second).reused is None
