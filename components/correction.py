@@ -7,13 +7,24 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from components import state
-from components.span_fields import draw_span_fields, places_of, typed_span
+from components import drafts, state
+from components.correction_draft import (
+    TEXTS,
+    forget,
+    keep,
+    keep_typed,
+    key_of,
+    places_of,
+    restore,
+    spans_of,
+    typed_mark,
+)
+from components.span_fields import draw_span_fields
 from components.words import LABEL_WORDS, clipped, escaped, when
 from core.errors import ReviewError
 from core.jobs import new_id
 from core.progress import Progress
-from core.records import Case, Correction, Label, Run
+from core.records import Case, Correction, Label, Run, Span
 
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 
@@ -26,7 +37,8 @@ def draw_corrections(
     for correction in corrections:
         _draw_said(correction)
     machine = _machine_label(progress)
-    key = f"run.{run.id}.correct"
+    key = key_of(run.id)
+    restore(run.id, case, progress)
     with st.container(horizontal=True):
         for number, label in enumerate(LABELS, start=1):
             st.button(
@@ -34,11 +46,18 @@ def draw_corrections(
                 key=f"{key}.choose.{label}",
                 shortcut=f"Alt+{number}",
                 on_click=_choose,
-                args=(key, label),
+                args=(run.id, label),
             )
     chosen = st.session_state.get(f"{key}.label")
     if chosen in LABELS:
-        _draw_form(run, case, progress, key, chosen)
+        _draw_form(run, case, progress, chosen)
+        drafts.watch(
+            f"{key}.watch",
+            {name: f"{key}.{name}" for name in TEXTS},
+            lambda texts: keep_typed(run.id, texts),
+            focus=f"{key}.reason",
+            stamp=float(st.session_state.get(f"{key}.stamp") or 0.0),
+        )
 
 
 def _machine_label(progress: Progress) -> Label:
@@ -46,9 +65,13 @@ def _machine_label(progress: Progress) -> Label:
     return progress.verdict.label if progress.verdict else "unclear"
 
 
-def _choose(key: str, label: Label) -> None:
+def _choose(run_id: str, label: Label) -> None:
+    """Open the form on that label, with the cursor in its first field."""
+    key = key_of(run_id)
     st.session_state[f"{key}.label"] = label
+    st.session_state[f"{key}.stamp"] = time.time()
     st.session_state.setdefault(f"{key}.began", time.time())
+    keep(run_id)
 
 
 def _draw_said(correction: Correction) -> None:
@@ -65,8 +88,9 @@ def _draw_said(correction: Correction) -> None:
     st.markdown(f"{words}  \n:gray[{when(correction.at)}]")
 
 
-def _draw_form(run: Run, case: Case, progress: Progress, key: str, chosen: Label) -> None:
-    """The fields; nothing is lost when the page is left, until it is saved."""
+def _draw_form(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
+    """The fields; nothing is lost when the page is left or reloaded, until it is saved."""
+    key = key_of(run.id)
     overturns = chosen != _machine_label(progress)
     with st.container(border=True):
         st.markdown(f"You say: **{LABEL_WORDS[chosen].lower()}**")
@@ -74,44 +98,47 @@ def _draw_form(run: Run, case: Case, progress: Progress, key: str, chosen: Label
             "Reason" + (" (needed to overturn the verdict)" if overturns else " (if you like)"),
             key=f"{key}.reason",
             height=68,
+            on_change=keep,
+            args=(run.id, "reason"),
             persist_state="session",
         )
         if chosen == "hallucinated":
-            draw_span_fields(case, progress, key)
+            draw_span_fields(run.id, case, progress)
         st.text_input(
-            "The right answer, if you know it", key=f"{key}.answer", persist_state="session"
+            "The right answer, if you know it",
+            key=f"{key}.answer",
+            on_change=keep,
+            args=(run.id, "answer"),
+            persist_state="session",
         )
-        left, right = st.columns([1, 4])
-        with left:
+        with st.container(horizontal=True):
             st.button(
                 "Save",
                 key=f"{key}.save",
                 type="primary",
                 shortcut="Ctrl+Enter",
                 on_click=_save,
-                args=(run, case, progress, key, chosen),
+                args=(run, case, progress, chosen),
             )
-        with right:
-            problem = st.session_state.pop(f"{key}.problem", "")
-            if problem:
-                st.error(escaped(problem))
+            st.button("Discard", key=f"{key}.discard", on_click=forget, args=(run.id,))
+        problem = st.session_state.pop(f"{key}.problem", "")
+        if problem:
+            st.error(escaped(problem))
 
 
-def _save(run: Run, case: Case, progress: Progress, key: str, chosen: Label) -> None:
+def _save(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
     """Append the correction; on a problem nothing typed is lost."""
-    kept = st.session_state.get(f"{key}.kept")
-    machine = list(progress.spans)
-    spans = [machine[i] for i in kept] if kept is not None else machine
-    spans += st.session_state.get(f"{key}.added", [])
-    typed = str(st.session_state.get(f"{key}.quote") or "")
-    if chosen == "hallucinated" and typed.strip():
-        if not places_of(case.response, typed):
+    key = key_of(run.id)
+    spans: list[Span] = []
+    if chosen == "hallucinated":
+        typed = str(st.session_state.get(f"{key}.quote") or "")
+        if typed.strip() and not places_of(case.response, typed):
             st.session_state[f"{key}.problem"] = (
                 f"“{clipped(typed, 60)}” does not stand in the response like this. Give the words "
                 "exactly as they stand, or empty that field."
             )
             return
-        spans.append(typed_span(case, key, typed))
+        spans = _marked(run, case, progress, typed)
     now = time.time()
     correction = Correction(
         id=new_id(),
@@ -120,7 +147,7 @@ def _save(run: Run, case: Case, progress: Progress, key: str, chosen: Label) -> 
         author=str(st.session_state.get("person", "")),
         at=now,
         label=chosen,
-        spans=tuple(dict.fromkeys(spans)) if chosen == "hallucinated" else (),
+        spans=tuple(dict.fromkeys(spans)),
         reason=str(st.session_state.get(f"{key}.reason") or "").strip(),
         corrected_answer=str(st.session_state.get(f"{key}.answer") or "").strip(),
         seconds=round(now - st.session_state.get(f"{key}.began", now), 1),
@@ -135,6 +162,16 @@ def _save(run: Run, case: Case, progress: Progress, key: str, chosen: Label) -> 
     except ReviewError as error:
         st.session_state[f"{key}.problem"] = str(error)
         return
-    for name in ("label", "began", "added", "reason", "answer", "quote", "kept"):
-        st.session_state.pop(f"{key}.{name}", None)
+    forget(run.id)
     st.toast("Saved. It will count at the next retraining.", icon=":material/check:")
+
+
+def _marked(run: Run, case: Case, progress: Progress, typed: str) -> list[Span]:
+    """The machine's marks that were kept, those added, and words still in the field."""
+    kept = st.session_state.get(f"{key_of(run.id)}.kept")
+    machine = list(progress.spans)
+    spans = [machine[i] for i in kept] if kept is not None else machine
+    marks = [*(st.session_state.get(f"{key_of(run.id)}.added") or [])]
+    if typed.strip():
+        marks.append(typed_mark(run.id, case))
+    return [*spans, *spans_of(marks, case)]

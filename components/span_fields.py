@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
+from components.correction_draft import keep, key_of, places_of, typed_mark
 from components.words import clipped, escaped
 from core.progress import Progress
-from core.records import CATEGORY_WORDS, Case, Category, Span
+from core.records import CATEGORY_WORDS, Case
 
 
-def draw_span_fields(case: Case, progress: Progress, key: str) -> None:
+def draw_span_fields(run_id: str, case: Case, progress: Progress) -> None:
     """The machine's spans to keep or drop, and exact words to add."""
+    key = key_of(run_id)
     machine = list(progress.spans)
     if machine:
         st.pills(
@@ -20,23 +24,31 @@ def draw_span_fields(case: Case, progress: Progress, key: str) -> None:
             format_func=lambda i: f"{i + 1}. {escaped(clipped(machine[i].text, 40))}",
             selection_mode="multi",
             key=f"{key}.kept",
+            on_change=keep,
+            args=(run_id,),
             persist_state="session",
         )
-    added: list[Span] = st.session_state.setdefault(f"{key}.added", [])
-    for number, span in enumerate(added):
+    added: list[list[Any]] = st.session_state.setdefault(f"{key}.added", [])
+    for number, (start, end, category) in enumerate(added):
         st.button(
-            f"“{escaped(clipped(span.text, 50))}” · {CATEGORY_WORDS[span.category]}",
+            f"“{escaped(clipped(case.response[start:end], 50))}” · {CATEGORY_WORDS[category]}",
             key=f"{key}.drop.{number}",
             icon=":material/close:",
             help="Take this mark away",
-            on_click=added.remove,
-            args=(span,),
+            on_click=_drop_mark,
+            args=(run_id, number),
         )
+    _draw_quote(run_id, case, key)
+
+
+def _draw_quote(run_id: str, case: Case, key: str) -> None:
     words, which, category, add = st.columns([4, 1, 2, 1], vertical_alignment="bottom")
     with words:
         quote = st.text_input(
             "Other wrong words, exactly as they stand",
             key=f"{key}.quote",
+            on_change=keep,
+            args=(run_id, "quote"),
             persist_state="session",
         )
     places = places_of(case.response, quote or "")
@@ -46,6 +58,8 @@ def draw_span_fields(case: Case, progress: Progress, key: str) -> None:
             options=range(max(1, len(places))),
             format_func=lambda i: f"{i + 1} of {max(1, len(places))}",
             key=f"{key}.which",
+            on_change=keep,
+            args=(run_id,),
             persist_state="session",
             disabled=len(places) < 2,
         )
@@ -55,39 +69,29 @@ def draw_span_fields(case: Case, progress: Progress, key: str) -> None:
             options=tuple(CATEGORY_WORDS),
             format_func=lambda c: CATEGORY_WORDS[c],
             key=f"{key}.category",
+            on_change=keep,
+            args=(run_id,),
             persist_state="session",
         )
     with add:
-        st.button("Mark", key=f"{key}.mark", on_click=_add_span, args=(case, key))
+        st.button("Mark", key=f"{key}.mark", on_click=_add_mark, args=(run_id, case))
     if quote and not places:
         st.caption("These words do not stand in the response like this.")
 
 
-def places_of(text: str, quote: str) -> list[int]:
-    """Where the exact words begin, overlapping places too."""
-    found: list[int] = []
-    start = text.find(quote) if quote else -1
-    while start >= 0:
-        found.append(start)
-        start = text.find(quote, start + 1)
-    return found
-
-
-def typed_span(case: Case, key: str, quote: str) -> Span:
-    """The words in the field as a mark; they stand in the response."""
-    places = places_of(case.response, quote)
-    start = places[min(int(st.session_state.get(f"{key}.which") or 0), len(places) - 1)]
-    category: Category = st.session_state.get(f"{key}.category") or "contradicted"
-    person = str(st.session_state.get("person", ""))
-    return Span(start, start + len(quote), quote, 1.0, category, person)
-
-
-def _add_span(case: Case, key: str) -> None:
-    quote = str(st.session_state.get(f"{key}.quote") or "")
-    if not places_of(case.response, quote):
+def _add_mark(run_id: str, case: Case) -> None:
+    key = key_of(run_id)
+    if not places_of(case.response, str(st.session_state.get(f"{key}.quote") or "")):
         return  # the form says so below the field
-    span = typed_span(case, key, quote)
-    added: list[Span] = st.session_state.setdefault(f"{key}.added", [])
-    if span not in added:
-        added.append(span)
+    mark = typed_mark(run_id, case)
+    added: list[list[Any]] = st.session_state.setdefault(f"{key}.added", [])
+    if mark not in added:
+        added.append(mark)
     st.session_state[f"{key}.quote"] = ""
+    keep(run_id, "quote")
+
+
+def _drop_mark(run_id: str, number: int) -> None:
+    added: list[list[Any]] = st.session_state.get(f"{key_of(run_id)}.added") or []
+    del added[number : number + 1]
+    keep(run_id)

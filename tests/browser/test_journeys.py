@@ -187,28 +187,6 @@ def test_a_trace_file_plays_on_another_machine(
         other.kill()
 
 
-def test_disagreeing_takes_two_keystrokes_and_a_reason(
-    make_server: MakeServer, open_page: OpenPage
-) -> None:
-    server = make_server()
-    page = open_page(server)
-    page.get_by_role("button", name="Check it").first.click()
-    verdict(page)
-    page.keyboard.press("Alt+1")
-    reason = page.get_by_label("Reason (needed to overturn the verdict)")
-    reason.wait_for()
-    settle(page)
-    reason.fill("measured with the approaches")
-    page.keyboard.press("Control+Enter")
-    page.get_by_text("measured with the approaches").first.wait_for()
-    settle(page)
-    with open_store(server.home) as store:
-        corrections = store.corrections.newest_by_run()
-    assert [(c.label, c.reason) for c in corrections] == [
-        ("supported", "measured with the approaches")
-    ]
-
-
 @pytest.mark.parametrize("path", ["/", "/history", "/retrain", "/library", "/project"])
 def test_narrow_and_dark_pages_do_not_overflow(
     make_server: MakeServer, open_page: OpenPage, path: str

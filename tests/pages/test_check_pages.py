@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -225,6 +226,52 @@ def test_words_that_were_typed_but_not_marked_are_saved_too(
     with open_store(home) as store:
         saved = store.corrections.of_run(run_id)[0]
     assert [span.text for span in saved.spans] == ["left", "tend to be"]
+
+
+def test_a_draft_waits_for_its_author_in_another_session(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    key = f"run.{run_id}.correct"
+    at = app("pages/check/run.py", run=run_id)
+    at.button(key=f"{key}.choose.hallucinated").click().run()
+    at.text_area(key=f"{key}.reason").set_value("p. 3").run()
+    at.pills(key=f"{key}.kept").set_value([]).run()
+    at.text_input(key=f"{key}.quote").set_value("tend to be").run()
+    at.button(key=f"{key}.mark").click().run()
+    again = app("pages/check/run.py", run=run_id)
+    assert again.text_area(key=f"{key}.reason").value == "p. 3"
+    assert again.pills(key=f"{key}.kept").value == []
+    assert again.session_state[f"{key}.added"] == [[12, 22, "contradicted"]]
+    with open_store(home) as store:
+        store.projects.save_note("person", "Karl")
+    other = app("pages/check/run.py", run=run_id)
+    assert not any(str(area.key) == f"{key}.reason" for area in other.text_area)
+    again.button(key=f"{key}.discard").click().run()
+    with open_store(home) as store:
+        store.projects.save_note("person", "Mira")
+    emptied = app("pages/check/run.py", run=run_id)
+    assert not any(str(area.key) == f"{key}.reason" for area in emptied.text_area)
+
+
+def test_a_draft_that_does_not_fit_the_run_is_left_out(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    key = f"run.{run_id}.correct"
+    draft = {
+        "label": "hallucinated", "kept": [0, 7], "which": 3, "category": "odd", "reason": 5,
+        "added": [[3, 900, "contradicted"], [0, 6, "odd"], "x", [0, 6, "reasoning"]],
+    }  # fmt: skip
+    with open_store(home) as store:
+        store.projects.save_note(f"draft.{key}.Mira", json.dumps(draft))
+    at = app("pages/check/run.py", run=run_id)
+    assert at.pills(key=f"{key}.kept").value == [0]
+    assert at.session_state[f"{key}.added"] == [[0, 6, "reasoning"]]
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        (saved,) = store.corrections.of_run(run_id)
+        assert store.projects.note(f"draft.{key}.Mira") == ""
+    assert [span.text for span in saved.spans] == ["left", "Female"]
 
 
 def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: str) -> None:

@@ -1,0 +1,138 @@
+"""What a person typed and has not saved: kept in the home, so that no reload loses it.
+
+Streamlit tells the server of a text only when its field is left. A component of our own therefore
+also tells it what is being typed, shortly after each pause, and can put the cursor into a field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from components import state
+
+PAUSE_MILLISECONDS = 500
+JS = """
+let focused = 0;
+const TEXT = "textarea, input";
+
+function field(name) {
+  return document.querySelector(`.st-key-${CSS.escape(name)}`)?.querySelector(TEXT);
+}
+
+function focusSoon(name, tries) {
+  const found = field(name);
+  if (found) {
+    found.focus();
+    found.scrollIntoView({ block: "nearest" });
+  } else if (tries > 0) {
+    setTimeout(() => focusSoon(name, tries - 1), 50);
+  }
+}
+
+export default function({ data, parentElement, setStateValue }) {
+  const mine = (parentElement.__draft ??= { timer: 0 });
+  mine.data = data;
+  mine.tell = setStateValue;
+  if (data.focus && data.stamp > focused) {
+    focused = data.stamp;
+    focusSoon(data.focus, 20);
+  }
+  const tell = () => {
+    const texts = {};
+    for (const [name, key] of Object.entries(mine.data.fields)) {
+      const found = field(key);
+      if (found) texts[name] = found.value;
+    }
+    mine.tell("typed", texts);
+  };
+  if (!mine.typing) {
+    mine.typing = (event) => {
+      const fields = Object.values(mine.data.fields);
+      if (!fields.some((key) => field(key) === event.target)) return;
+      clearTimeout(mine.timer);
+      mine.timer = setTimeout(tell, mine.data.pause);
+    };
+    mine.sending = (event) => {  // With Ctrl+Enter the field itself tells the server.
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) clearTimeout(mine.timer);
+    };
+    document.addEventListener("input", mine.typing, true);
+    document.addEventListener("keydown", mine.sending, true);
+  }
+  return () => {
+    clearTimeout(mine.timer);
+    document.removeEventListener("input", mine.typing, true);
+    document.removeEventListener("keydown", mine.sending, true);
+    mine.typing = null;
+  };
+}
+"""
+
+_component = st.components.v2.component("counterpoint_drafts", js=JS, isolate_styles=False)
+
+
+def kept(name: str) -> dict[str, Any]:
+    """What the person who is here left under that name; empty when there is nothing."""
+    with state.open_store() as store:
+        text = store.projects.note(_note(name, state.person(store)))
+    values = json.loads(text) if text else {}
+    return values if isinstance(values, dict) else {}
+
+
+def keep(name: str, values: Mapping[str, Any]) -> None:
+    """Keep plain values under a name, for the person who is here; nothing forgets them."""
+    with state.open_store() as store:
+        text = json.dumps(values) if values else ""
+        note = _note(name, state.person(store))
+        if store.projects.note(note) != text:
+            store.projects.save_note(note, text)
+
+
+def _note(name: str, person: str) -> str:
+    return f"draft.{name}.{person}"
+
+
+@st.fragment
+def watch(
+    key: str,
+    fields: Mapping[str, str],
+    on_typed: Callable[[dict[str, str]], None],
+    *,
+    focus: str = "",
+    stamp: float = 0.0,
+) -> None:
+    """Tell `on_typed` what stands in the fields while it is typed.
+
+    Args:
+        key: the component's own key.
+        fields: a name for each field to the key of its widget, which is drawn already.
+        on_typed: is called with a text for each of those names.
+        focus: the key of the widget that gets the cursor.
+        stamp: a moment; each later one moves the cursor once.
+    """
+
+    def told() -> None:
+        typed = st.session_state[key].get("typed")
+        if isinstance(typed, dict):
+            on_typed({name: str(typed[name]) for name in fields if name in typed})
+
+    with st.container(key="drafts"):  # app.css takes it out of the flow
+        _component(
+            key=key,
+            data={
+                "fields": {name: _css(widget) for name, widget in fields.items()},
+                "focus": _css(focus),
+                "stamp": stamp,
+                "pause": PAUSE_MILLISECONDS,
+            },
+            default={"typed": None},
+            on_typed_change=told,
+        )
+
+
+def _css(key: str) -> str:
+    """The key as Streamlit writes it into the class of the widget's element."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in key)

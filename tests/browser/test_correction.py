@@ -1,0 +1,91 @@
+"""Correcting from the keyboard, and what is typed there outlives the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.store import open_store
+from tests.browser.conftest import settle, verdict
+from tests.browser.serving import Server
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.timeout(300),
+]
+MakeServer = Callable[..., Server]
+OpenPage = Callable[..., Page]
+REASON = re.compile("^Reason")
+ANSWER = "The right answer, if you know it"
+
+
+def checked(page: Page) -> None:
+    """Check the prepared case of the bridge, which is hallucinated."""
+    page.get_by_role("button", name="Check it").first.click()
+    assert verdict(page).endswith("Hallucinated")
+
+
+def test_disagreeing_takes_two_keystrokes_and_a_reason(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    page = open_page(server)
+    checked(page)
+    page.keyboard.press("Alt+1")
+    expect(page.get_by_label(REASON)).to_be_focused()
+    settle(page)
+    page.keyboard.type("measured with the approaches")
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("measured with the approaches").first.wait_for()
+    settle(page)
+    with open_store(server.home) as store:
+        corrections = store.corrections.newest_by_run()
+    assert [(c.label, c.reason) for c in corrections] == [
+        ("supported", "measured with the approaches")
+    ]
+
+
+def test_what_is_typed_outlives_a_reload_until_it_is_saved(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    """Label, dropped mark, added mark, reason and answer; the last is never left before."""
+    server = make_server()
+    page = open_page(server)
+    checked(page)
+    page.keyboard.press("Alt+2")
+    expect(page.get_by_label(REASON)).to_be_focused()
+    settle(page)
+    page.keyboard.type("it is")
+    page.wait_for_timeout(1500)  # long enough to be told while it is typed
+    page.keyboard.type(" longer")
+    page.get_by_role("button", name=re.compile("1. 512 m")).click()
+    settle(page)
+    page.get_by_label("Other wrong words, exactly as they stand").fill("1932")
+    page.get_by_role("button", name="Mark", exact=True).click()
+    page.get_by_role("button", name="“1932”").wait_for()
+    settle(page)
+    page.get_by_label(ANSWER).click()
+    page.keyboard.type("412 m")
+    expect(page.get_by_label(ANSWER)).to_be_focused()
+    page.wait_for_timeout(1500)
+    page.reload()
+    verdict(page)
+    expect(page.get_by_text("You say: hallucinated")).to_be_visible()
+    expect(page.get_by_label(REASON)).to_have_value("it is longer")
+    expect(page.get_by_label(ANSWER)).to_have_value("412 m")
+    expect(page.get_by_role("button", name="“1932”")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Save")).click()
+    page.get_by_text("said hallucinated").wait_for()
+    settle(page)
+    with open_store(server.home) as store:
+        (saved,) = store.corrections.newest_by_run()
+    assert (saved.reason, saved.corrected_answer) == ("it is longer", "412 m")
+    assert [span.text for span in saved.spans] == ["1932"]
+    page.reload()
+    verdict(page)
+    page.get_by_text("said hallucinated").wait_for()
+    expect(page.get_by_label(REASON)).to_have_count(0)
