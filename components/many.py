@@ -63,7 +63,16 @@ def draw_new_table() -> None:
 def _start(name: str, rows: list[Any], common: list[str], plan: Plan) -> None:
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
-        batch = start_batch(store, state.jobs(), project, person, name, rows, common, plan)
+        batch = start_batch(
+            store,
+            state.jobs(),
+            project,
+            rows,
+            author=person,
+            name=name,
+            plan=plan,
+            common=common,
+        )
     st.session_state.pop("many.pasted", None)
     st.switch_page("pages/check/many.py", query_params={"batch": batch})
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from core.checking import Draft, store_case
 from core.errors import InputError, ReviewError
@@ -26,7 +28,9 @@ LONGEST_HEADER = 200
 CLAIM_NAMES = ("claim", "response", "statement", "answer", "text", "sentence")
 QUESTION_NAMES = ("question", "prompt", "query")
 SOURCE_NAMES = ("documents", "document", "sources", "source", "files", "file", "images", "image")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+Reader = Any  # what csv.reader gives has no public name
+# A spreadsheet looks past spaces, and may drop what nobody sees before it looks.
+FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")
 RESULT_COLUMNS = (
     "row", "claim", "sources", "label", "p_hallucinated", "confidence", "cause", "status",
     "problem", "run_id",
@@ -47,16 +51,14 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
     """The rows of a CSV or TSV file with a header.
 
     Raises:
-        InputError: it is not UTF-8, has no column of claims, no row, or too many.
+        InputError: it is not UTF-8, has no column of claims, no row, or too many, or its quotes
+            do not match.
     """
     text = decoded(name, data)
-    reader = csv.DictReader(io.StringIO(text), delimiter=delimiter_of(text, name))
-    try:
-        rows = _rows(name, reader, most)
-    except csv.Error as error:
-        raise InputError(
-            f"{name}: the table is broken near line {reader.line_num}: {error}."
-        ) from error
+    delimiter = delimiter_of(text, name)
+    # Not strict, a quote that is never closed would take the rows after it into its own cell.
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows = _rows(name, reader, most)
     if not rows:
         raise InputError(f"{name}: expected rows below the header, found none.")
     if len(rows) > most:
@@ -67,35 +69,46 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
     return rows
 
 
-def _rows(name: str, reader: csv.DictReader[str], most: int) -> list[ClaimRow]:
+def _rows(name: str, reader: Reader, most: int) -> list[ClaimRow]:
     """The rows of at most `most` claims and one more."""
-    fields = [(field or "").strip().casefold() for field in reader.fieldnames or []]
-    names = dict(zip(fields, reader.fieldnames or [], strict=True))
-    found = [known for known in CLAIM_NAMES if known in names]
+    whole = _whole(name, reader)
+    fields = [field.strip().casefold() for field in next(whole, [])]
+    found = [known for known in CLAIM_NAMES if known in fields]
     if not found or fields.count(found[0]) > 1:
         shown = ", ".join(fields)[:LONGEST_HEADER] or "none"
         raise InputError(
             f"{name}: expected a header with one column called claim, found {shown}; "
             "name the column of claims “claim”."
         )
-    question = next((names[known] for known in QUESTION_NAMES if known in names), "")
-    sources = [names[known] for known in SOURCE_NAMES if known in names]
+    question = next((known for known in QUESTION_NAMES if known in fields), "")
     rows: list[ClaimRow] = []
-    for number, row in enumerate(itertools.islice(reader, most + 1), start=1):
-        if None in row:  # DictReader's place for cells without a name
+    for number, cells in enumerate(itertools.islice(whole, most + 1), start=1):
+        if len(cells) > len(fields):
             raise InputError(
                 f"{name}: row {number} has more cells than the header; put texts that hold a "
                 "comma (or whatever parts the cells) into double quotes."
             )
-        rows.append(
-            ClaimRow(
-                number,
-                row.get(names[found[0]]) or "",
-                (row.get(question) or "") if question else "",
-                _names([row.get(column) or "" for column in sources]),
-            )
-        )
+        row = dict(zip(fields, cells, strict=False))
+        sources = [row.get(known, "") for known in SOURCE_NAMES]
+        rows.append(ClaimRow(number, row.get(found[0], ""), row.get(question, ""), _names(sources)))
     return rows
+
+
+def _whole(name: str, reader: Reader) -> Iterator[list[str]]:
+    """The rows that hold anything; one whose quotes do not match is refused with its line."""
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise InputError(
+                f"{name}: the double quotes of the row that begins in line {line} do not match "
+                f"({error}); put the text into double quotes, and write a quote inside it twice."
+            ) from error
+        if cells is None:
+            return
+        if cells:
+            yield cells
 
 
 def _names(cells: Sequence[str]) -> tuple[str, ...]:
@@ -108,79 +121,84 @@ def start_batch(
     store: Store,
     jobs: Jobs,
     project: Project,
+    rows: Sequence[ClaimRow],
+    *,
     author: str,
     name: str,
-    rows: Sequence[ClaimRow],
-    common: Sequence[str],
     plan: Plan,
+    common: Sequence[str] = (),
 ) -> str:
     """Store the batch and queue a run for every row that can be checked; the batch's id.
 
     `common` are ids of sources that every row rests on, beside those it names itself.
     """
-    entries = {entry.id: entry for entry in store.library.all(project.id)}
-    by_name: dict[str, LibraryEntry] = {}
-    for entry in entries.values():
-        by_name.setdefault(entry.name, entry)
-    now = time.time()
-    batch = Batch(new_id(), project.id, name, author, now, plan)
-    prepared: list[BatchRow] = []
-    for row in rows:
-        prepared.append(_prepared(store, project, author, batch.id, row, entries, by_name, common))
+    batch = Batch(new_id(), project.id, name, author, time.time(), plan)
+    entries = store.library.all(project.id)
+    by_id = {entry.id: entry for entry in entries}
+    by_name = {entry.name: entry for entry in reversed(entries)}  # the newest of a name counts
+    shared = [by_id[i] for i in common if i in by_id]
+    prepared = [_prepared(store, project, batch, row, (by_name, shared)) for row in rows]
     with store.writing():
-        store.batches.add(batch, prepared)
-    for item in prepared:
-        case = store.cases.get(item.case_id) if item.case_id else None
-        if case is not None:
-            store.batches.set_run(batch.id, item.row, jobs.start(case, plan))
+        queued = [_with_run(store, jobs, row, plan) for row in prepared]
+        store.batches.add(batch, queued)
+    jobs.submit(store, [row.run_id for row in queued if row.run_id])
     return batch.id
 
 
+Shelf = tuple[Mapping[str, LibraryEntry], Sequence[LibraryEntry]]
+
+
 def _prepared(
-    store: Store,
-    project: Project,
-    author: str,
-    batch_id: str,
-    row: ClaimRow,
-    entries: Mapping[str, LibraryEntry],
-    by_name: Mapping[str, LibraryEntry],
-    common: Sequence[str],
+    store: Store, project: Project, batch: Batch, row: ClaimRow, shelf: Shelf
 ) -> BatchRow:
     """The row as a stored case, or with the reason why there is none."""
+    by_name, shared = shelf
+    case_id, problem = None, ""
     unknown = [name for name in row.sources if name not in by_name]
-    problem, case_id = "", None
     if unknown:
         problem = f"The library has no file called {', '.join(unknown)}."
     else:
-        ids = [*common, *(by_name[name].id for name in row.sources)]
-        chosen = [entries[i] for i in dict.fromkeys(ids) if i in entries]
+        chosen = {entry.id: entry for entry in (*shared, *(by_name[n] for n in row.sources))}
         draft = Draft(
             row.claim,
             row.question,
-            tuple(e.id for e in chosen if e.kind != "image"),
-            tuple(e.id for e in chosen if e.kind == "image"),
+            tuple(i for i, entry in chosen.items() if entry.kind != "image"),
+            tuple(i for i, entry in chosen.items() if entry.kind == "image"),
         )
         try:
-            case_id = store_case(store, project, draft, author, time.time()).id
+            case_id = store_case(store, project, draft, batch.author, batch.created_at).id
         except ReviewError as error:
             problem = str(error)
-    return BatchRow(batch_id, row.number, row.claim, row.sources, case_id, None, problem)
+    return BatchRow(batch.id, row.number, row.claim, row.sources, case_id, None, problem)
+
+
+def _with_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:
+    """The row with a queued run, where it has a case; call inside `Store.writing()`."""
+    case = store.cases.get(row.case_id) if row.case_id else None
+    return replace(row, run_id=jobs.queue(store, case, plan)) if case else row
 
 
 def resume_batch(store: Store, jobs: Jobs, batch_id: str, by: str) -> int:
-    """Take up every row whose run was interrupted, stopped or never started; how many."""
+    """Take up every row whose run was interrupted, stopped or never started; how many.
+
+    Rows that never started get their run in one transaction: two people may ask at once.
+    """
     lease = store.projects.settings().lease_seconds
-    batch = store.batches.get(batch_id)
-    taken = 0
-    for row in store.batches.rows(batch_id):
-        run = store.runs.get(row.run_id, time.time(), lease) if row.run_id else None
-        case = store.cases.get(row.case_id) if row.case_id else None
-        if run is None and case is not None and batch is not None:
-            store.batches.set_run(batch_id, row.row, jobs.start(case, batch.plan))
-            taken += 1
-        elif run is not None and run.status in ("interrupted", "stopped", "failed"):
-            taken += jobs.resume(run.id, by)
-    return taken
+    begun: list[str] = []
+    halted: list[str] = []
+    with store.writing():
+        batch = store.batches.get(batch_id)
+        for row in store.batches.rows(batch_id) if batch else []:
+            run = store.runs.get(row.run_id, time.time(), lease) if row.run_id else None
+            if run is not None and run.status in ("interrupted", "stopped", "failed"):
+                halted.append(run.id)
+            elif run is None and batch is not None:
+                fresh = _with_run(store, jobs, row, batch.plan)
+                if fresh.run_id and fresh.run_id != row.run_id:
+                    store.batches.set_run(batch_id, row.row, fresh.run_id)
+                    begun.append(fresh.run_id)
+    jobs.submit(store, begun)
+    return len(begun) + sum(jobs.resume(run_id, by) for run_id in halted)
 
 
 def results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run | None]]:
@@ -214,5 +232,4 @@ def safe_cell(value: object) -> str:
     if value is None:
         return ""
     text = str(value)
-    is_formula = isinstance(value, str) and text.startswith(FORMULA_STARTS)
-    return "'" + text if is_formula else text
+    return "'" + text if isinstance(value, str) and FORMULA.match(text) else text

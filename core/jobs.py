@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,15 +97,25 @@ class Jobs:
 
     def start(self, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
         """Queue a run over a stored case and return its id at once."""
-        run_id = new_id()
-        with open_store(self.home) as store, store.writing():
-            plan = replace(plan, classifier=plan.classifier or store.versions.active())
-            now = time.time()
-            run = Run(run_id, case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
-            store.runs.add(run, self.owner, now)
-            workers = store.projects.settings().workers
-        self._submit(run_id, workers)
+        with open_store(self.home) as store:
+            with store.writing():
+                run_id = self.queue(store, case, plan, parent_id=parent_id)
+            self.submit(store, [run_id])
         return run_id
+
+    def queue(self, store: Store, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
+        """Store a run of ours and return its id; call inside `Store.writing()`, then `submit`."""
+        now = time.time()
+        plan = replace(plan, classifier=plan.classifier or store.versions.active())
+        run = Run(new_id(), case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
+        store.runs.add(run, self.owner, now)
+        return run.id
+
+    def submit(self, store: Store, run_ids: Sequence[str]) -> None:
+        """Carry queued runs of ours out as soon as a worker is free."""
+        workers = store.projects.settings().workers
+        for run_id in run_ids:
+            self._submit(run_id, workers)
 
     def resume(self, run_id: str, by: str) -> bool:
         """Go on with an interrupted, stopped or failed run; False when somebody has it.

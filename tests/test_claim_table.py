@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import threading
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,10 @@ def test_sources_are_named_in_several_ways() -> None:
         (b"", "found none"),
         (b"claim\n" + b"x\n" * 11, "at most 10 claims, found more"),
         ("claim\nCafé".encode("latin-1"), "UTF-8"),
+        (b'claim\nOne.\n"Two.\nThree.\nFour.', "begins in line 3 do not match"),
+        (b'claim\n"Two.\nThree.\n"Four" is even.', "begins in line 2 do not match"),
+        (b'claim\n\n"Hamlet" is a play.', "begins in line 3 do not match"),
+        (b'claim\tfile\n"One.\ta.txt', "begins in line 2 do not match"),
     ],
 )
 def test_bad_tables_are_refused_in_words(data: bytes, message: str) -> None:
@@ -74,7 +79,7 @@ def batch(home: Path) -> str:
         store_file(store, home, project.id, "cats.txt", CATS.encode(), "Mira", 1.0, Settings())
         jobs = Jobs(home)
         rows = read_claims("t.csv", TABLE.encode(), 10)
-        batch_id = start_batch(store, jobs, project, "Mira", "t.csv", rows, [], Plan())
+        batch_id = start_batch(store, jobs, project, rows, author="Mira", name="t.csv", plan=Plan())
         for row, _ in results(store, batch_id):
             assert row.run_id is None or jobs.wait(row.run_id, 60)
     return batch_id
@@ -112,9 +117,58 @@ def test_open_rows_are_taken_up_again(home: Path, batch: str) -> None:
     assert run.status == "finished"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"])
+def test_a_row_that_never_started_is_started_once_by_two_who_ask(home: Path, batch: str) -> None:
+    """Both have the page open; each presses “Check those that are open”."""
+    with open_store(home) as store:
+        row = results(store, batch)[0][0]
+        store.db.execute("UPDATE batch_rows SET run_id = NULL WHERE row = 1")
+    barrier = threading.Barrier(2)
+    taken: list[int] = []
+
+    def ask() -> None:
+        jobs = Jobs(home)
+        with open_store(home) as store:
+            barrier.wait(10)
+            taken.append(resume_batch(store, jobs, batch, "Mira"))
+            for row, _ in results(store, batch):
+                assert row.run_id is None or jobs.wait(row.run_id, 60)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == [0, 1]
+    with open_store(home) as store:
+        assert row.case_id
+        assert len(store.runs.of_case(row.case_id, 0.0, 0.0)) == 2, "the first one and its heir"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\tx",
+        "\rx",
+        "\nx",
+        " =1",
+        "\u00a0=1",
+        "\u200b=1",
+        "\u200b\t=1",
+        "＝1",
+        "＠A",
+    ],
+)
 def test_no_cell_is_a_formula(text: str) -> None:
     assert safe_cell(text) == "'" + text
+
+
+@pytest.mark.parametrize("text", ["", "a = b", "5 - 3", " plain", "“=1”", "北京"])
+def test_a_text_stays_a_text(text: str) -> None:
+    assert safe_cell(text) == text
 
 
 def test_numbers_and_nothing_stay_as_they_are() -> None:
