@@ -128,7 +128,7 @@ def _read_again(chosen: list[LibraryEntry]) -> None:
         for entry in chosen:
             reindex(store, entry.id)
     for entry in chosen:
-        state.prereading().submit(entry.id, entry.name)
+        state.prereading().submit(entry.id, entry.name, anew=True)
     what = "The file is" if len(chosen) == 1 else f"{len(chosen)} files are"
     st.toast(f"{what} being read again.", icon=":material/refresh:")
 

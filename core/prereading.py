@@ -23,28 +23,49 @@ class Prereading:
         self._home = home
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prereading")
         self._notes: dict[str, str] = {}
+        self._anew: set[str] = set()
         self._lock = threading.Lock()
 
-    def submit(self, source_id: str, name: str) -> None:
-        """Queue a file; one that is queued already is not queued again."""
+    def submit(self, source_id: str, name: str, *, anew: bool = False) -> None:
+        """Queue a file; one that is queued already is not queued again.
+
+        `anew` forgets what was read in it; a reading that is under way is then not the last.
+        """
         with self._lock:
+            if anew:
+                self._anew.add(source_id)
             if source_id in self._notes:
                 return
             self._notes[source_id] = "waiting"
-        self._pool.submit(self._read, source_id, name)
+        self._pool.submit(self._work, source_id, name)
 
     def note(self, source_id: str) -> str:
         """What is being done with the file; empty when nothing is."""
         with self._lock:
             return self._notes.get(source_id, "")
 
-    def _read(self, source_id: str, name: str) -> None:
+    def _work(self, source_id: str, name: str) -> None:
+        """Read the file, and again as long as that was asked for meanwhile."""
+        while True:
+            with self._lock:
+                self._notes[source_id] = "reading"
+                anew = source_id in self._anew
+                self._anew.discard(source_id)
+            self._read(source_id, name, anew=anew)
+            with self._lock:
+                if source_id not in self._anew:
+                    del self._notes[source_id]
+                    return
+
+    def _read(self, source_id: str, name: str, *, anew: bool) -> None:
         from core.evidence.index import ensure_index
-        from core.intake.library import ensure_read
+        from core.intake.library import ensure_read, reindex
         from core.models.encoder import load_encoder
 
         try:
             with open_store(self._home) as store:
+                if anew:
+                    reindex(store, source_id)
                 settings = store.projects.settings()
                 source, _, _ = ensure_read(
                     store,
@@ -70,9 +91,6 @@ class Prereading:
             LOGGER.warning("%s could not be prepared: %s", name, error)
         except Exception:
             LOGGER.exception("%s could not be prepared", name)
-        finally:
-            with self._lock:
-                self._notes.pop(source_id, None)
 
     def _say(self, source_id: str, note: str, done: int, total: int) -> None:
         share = f" {done} of {total}" if total else ""

@@ -1,0 +1,139 @@
+"""Files are read and indexed in the background; nothing that was asked for is swallowed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.checking import first_project
+from core.config import ENCODER_DIR, Settings
+from core.intake import isolation, library
+from core.intake.library import reindex, store_file
+from core.models.encoder import load_encoder
+from core.prereading import Prereading
+from core.records import Source
+from core.store import open_store
+
+PATIENCE = 30.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.005)
+
+
+def stored(home: Path, name: str, data: bytes) -> str:
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        return store_file(store, home, project.id, name, data, "Mira", 1.0, Settings()).id
+
+
+def is_ready(home: Path, source_id: str) -> bool:
+    with open_store(home) as store:
+        return store.readings.has_index(source_id, load_encoder(ENCODER_DIR).id)
+
+
+class Reader:
+    """Counts what is read, and can hold a reading up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        read = isolation.read_source
+
+        def counted(*arguments: Any) -> Source:
+            self.count += 1
+            assert self.gate.wait(PATIENCE)
+            return read(*arguments)
+
+        monkeypatch.setattr(library, "read_source", counted)
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
+    """What the library reads files with, watched."""
+    return Reader(monkeypatch)
+
+
+def test_a_file_is_read_and_indexed(home: Path, reader: Reader) -> None:
+    source = stored(home, "a.txt", b"Cats sleep.")
+    prereading = Prereading(home)
+    prereading.submit(source, "a.txt")
+    until(lambda: prereading.note(source) == "")
+    assert is_ready(home, source)
+    assert reader.count == 1
+
+
+def test_it_says_what_it_does_meanwhile(home: Path, reader: Reader) -> None:
+    first, second = stored(home, "a.txt", b"Cats sleep."), stored(home, "b.txt", b"Dogs bark.")
+    prereading = Prereading(home)
+    reader.gate.clear()
+    prereading.submit(first, "a.txt")
+    prereading.submit(second, "b.txt")
+    until(lambda: prereading.note(first) == "reading")
+    assert prereading.note(second) == "waiting"
+    assert prereading.note("c") == ""
+    reader.gate.set()
+    until(lambda: is_ready(home, second))
+
+
+def test_a_file_that_is_under_way_is_not_read_twice(home: Path, reader: Reader) -> None:
+    """A page that shows it asks again and again."""
+    source = stored(home, "a.txt", b"Cats sleep.")
+    prereading = Prereading(home)
+    reader.gate.clear()
+    prereading.submit(source, "a.txt")
+    until(lambda: reader.count == 1)
+    prereading.submit(source, "a.txt")
+    reader.gate.set()
+    until(lambda: prereading.note(source) == "")
+    assert reader.count == 1
+
+
+def test_read_again_during_a_read_is_not_swallowed(home: Path, reader: Reader) -> None:
+    source = stored(home, "a.txt", b"Cats sleep.")
+    prereading = Prereading(home)
+    reader.gate.clear()
+    prereading.submit(source, "a.txt")
+    until(lambda: reader.count == 1)
+    with open_store(home) as store:
+        reindex(store, source)
+    prereading.submit(source, "a.txt", anew=True)
+    reader.gate.set()
+    until(lambda: prereading.note(source) == "")
+    assert reader.count == 2
+    assert is_ready(home, source)
+
+
+def test_read_again_reads_what_is_ready_anew(home: Path, reader: Reader) -> None:
+    source = stored(home, "a.txt", b"Cats sleep.")
+    prereading = Prereading(home)
+    for count in (1, 2):
+        prereading.submit(source, "a.txt", anew=True)
+        until(lambda: prereading.note(source) == "")
+        assert reader.count == count
+    assert is_ready(home, source)
+
+
+def test_a_refused_file_costs_no_worker(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bad = stored(home, "bad.pdf", b"%PDF-1.7 and no more")
+    good = stored(home, "a.txt", b"Cats sleep.")
+    prereading = Prereading(home)
+    with caplog.at_level(logging.INFO):
+        prereading.submit(bad, "bad.pdf")
+        prereading.submit(good, "a.txt")
+        until(lambda: is_ready(home, good))
+    assert "bad.pdf was refused" in caplog.text
+    with open_store(home) as store:
+        entries = {entry.id: entry for entry in store.library.all(store.projects.all()[0].id)}
+    assert (entries[bad].status, entries[good].status) == ("refused", "ready")
+    assert entries[bad].problem
