@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from core.progress import Progress
-from core.records import Passage, Quote, Run, Turn
+from core.records import Passage, Quote, Run, Span, Turn
 
 
 def outcome(run: Run, progress: Progress) -> dict[str, Any]:
     """The object of `python -m core check --json`.
 
     Offsets of statements and spans count code points of the response, those of evidence and
-    quotes of the source's text. A run that did not finish has `label: null`.
+    quotes of the source's text. A run that did not finish has `label: null`. `cost` is in US
+    dollars, null where a part of it is not known; built-in agents call nothing and cost nothing.
     """
     verdict = progress.verdict if run.status == "finished" else None
-    labels = progress.judgement.statement_labels if progress.judgement else ()
     return {
         "run_id": run.id,
         "status": run.status,
@@ -25,28 +25,8 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "p_hallucinated": verdict.p_hallucinated if verdict else None,
         "confidence": verdict.confidence if verdict else None,
         "rationale": verdict.rationale if verdict else "",
-        "statements": [
-            {
-                "start": item.start,
-                "end": item.end,
-                "text": item.text,
-                "rewrite": item.rewrite,
-                "label": labels[index] if index < len(labels) else None,
-            }
-            for index, item in sorted(progress.statements.items())
-        ],
-        "spans": [
-            {
-                "start": span.start,
-                "end": span.end,
-                "text": span.text,
-                "p": span.p,
-                "category": span.category,
-                "source": span.source,
-                "instead": span.instead,
-            }
-            for span in progress.spans
-        ],
+        "statements": _statements(progress),
+        "spans": [_span(span) for span in progress.spans],
         "evidence": [_passage(passage) for passage in progress.evidence.values()],
         "turns": [_turn(turn) for turn in progress.turns],
         "problems": [problem.message for problem in progress.problems],
@@ -54,13 +34,39 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "roster": run.plan.roster,
         "protocol": run.plan.protocol,
         "seconds": round(progress.seconds(), 3),
-        "cost": 0.0,
+        "cost": None if progress.cost is None else round(progress.cost, 6),
     }
 
 
 def _ending_words(progress: Progress) -> str:
     ending = progress.ending
     return ending.message if ending is not None and ending.kind == "run_failed" else ""
+
+
+def _statements(progress: Progress) -> list[dict[str, Any]]:
+    labels = progress.judgement.statement_labels if progress.judgement else ()
+    return [
+        {
+            "start": item.start,
+            "end": item.end,
+            "text": item.text,
+            "rewrite": item.rewrite,
+            "label": labels[index] if index < len(labels) else None,
+        }
+        for index, item in sorted(progress.statements.items())
+    ]
+
+
+def _span(span: Span) -> dict[str, Any]:
+    return {
+        "start": span.start,
+        "end": span.end,
+        "text": span.text,
+        "p": span.p,
+        "category": span.category,
+        "source": span.source,
+        "instead": span.instead,
+    }
 
 
 def _passage(passage: Passage) -> dict[str, Any]:

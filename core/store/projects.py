@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from core.config import Settings
-from core.errors import ConflictError, InputError, NotAllowed
+from core.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.records import Member, PersonRole, Project
 from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
@@ -20,9 +20,13 @@ class Projects:
         self._db = db
 
     def settings(self) -> Settings:
-        """The home's settings; defaults where nothing is stored."""
+        """The home's settings; defaults where nothing is stored.
+
+        Raises:
+            ConfigError: a stored one cannot be read; the message names it.
+        """
         rows = self._db.query("SELECT name, value FROM settings WHERE name NOT LIKE 'note.%'")
-        return Settings.from_mapping({row["name"]: json.loads(row["value"]) for row in rows})
+        return Settings.from_mapping({r["name"]: _value(r["name"], r["value"]) for r in rows})
 
     def save_setting(self, name: str, value: int) -> None:
         """Keep one setting.
@@ -30,15 +34,16 @@ class Projects:
         Raises:
             ConfigError: unknown name or value out of bounds.
         """
-        self.settings().with_value(name, value)
+        Settings().with_value(name, value)
         self._put(name, value)
 
     def note(self, name: str) -> str:
         """A remembered text of the app itself (e.g. the last used name); empty if none."""
         row = next(
-            self._db.query("SELECT value FROM settings WHERE name = ?", [f"note.{name}"]), None
+            self._db.query("SELECT name, value FROM settings WHERE name = ?", [f"note.{name}"]),
+            None,
         )
-        return str(json.loads(row["value"])) if row else ""
+        return str(_value(row["name"], row["value"])) if row else ""
 
     def save_note(self, name: str, value: str) -> None:
         """Remember a text under a name."""
@@ -136,3 +141,15 @@ class Projects:
                 f"To {what} takes the role {at_least}; {person or 'nobody'} has "
                 f"{role or 'none'} in this project. An admin can change that on Project."
             )
+
+
+def _value(name: str, stored: str) -> object:
+    """A stored setting or note; only another program can have written one that is no JSON."""
+    try:
+        value: object = json.loads(stored)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"Expected JSON as the stored setting “{name}”, found “{stored[:40]}”; remove that row "
+            "from the table “settings” of counterpoint.db, and its default counts again."
+        ) from error
+    return value

@@ -2,7 +2,7 @@
 
 `p_hallucinated = sigmoid(w·z + b)` with `z` the text's embedding; `confidence = max(p, 1 - p)`.
 Source: CEDA 3.4 eq. 1 and 3.5. A version is a folder with `head.json`, `card.json` and, when it
-was fine-tuned, its own `encoder/`. Nothing is ever unpickled; a checksum guards the head.
+was fine-tuned, its own `encoder/`. Nothing is ever unpickled; checksums guard head and card.
 """
 
 from __future__ import annotations
@@ -81,8 +81,12 @@ class Classifier:
 
 def checksum(weights: Sequence[float], intercept: float) -> str:
     """Digest of a head's numbers as they are written."""
-    body = json.dumps([SCHEMA, list(weights), intercept])
-    return hashlib.sha256(body.encode()).hexdigest()
+    return _digest([SCHEMA, list(weights), intercept])
+
+
+def _digest(value: object) -> str:
+    """Of what the value says, not of how the file lays it out."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
@@ -94,6 +98,7 @@ def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
         "weights": list(head.weights),
         "intercept": head.intercept,
         "sha256": digest,
+        "card_sha256": _digest(card),
     }
     (folder / "head.json").write_text(json.dumps(body))
     (folder / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n")
@@ -103,7 +108,7 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
     """The head and card in a folder.
 
     Raises:
-        ConfigError: they are missing, of another schema, or the numbers were changed.
+        ConfigError: they are missing, of another schema, or were changed.
     """
     try:
         body = json.loads((folder / "head.json").read_text())
@@ -123,6 +128,12 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
         raise ConfigError(
             f"The classifier in {folder} is not as it was written (checksum differs); it was not "
             "loaded. Activate another version on Retrain."
+        )
+    # Versions from before cards had a checksum are still there and still good.
+    if body.get("card_sha256", _digest(card)) != _digest(card):
+        raise ConfigError(
+            f"The card in {folder} is not as it was written (checksum differs), so its figures "
+            "cannot be shown and it was not loaded. Activate another version on Retrain."
         )
     return head, card
 

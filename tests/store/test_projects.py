@@ -21,6 +21,24 @@ def test_settings_have_defaults_and_bounds(store: Store) -> None:
     assert store.projects.settings().passages == 7
 
 
+@pytest.mark.parametrize("value", ["", "abc", "{", "[" * 100_000])
+def test_a_stored_setting_that_cannot_be_read_is_named(store: Store, value: str) -> None:
+    store.projects.save_setting("passages", 7)
+    store.db.execute("UPDATE settings SET value = ?", [value])
+    with pytest.raises(ConfigError, match=r"stored setting “passages”.*remove that row") as raised:
+        store.projects.settings()
+    assert len(str(raised.value)) < 300
+    store.projects.save_setting("passages", 8)
+    assert store.projects.settings().passages == 8
+
+
+def test_a_note_that_cannot_be_read_is_named(store: Store) -> None:
+    store.projects.save_note("person", "Mira")
+    store.db.execute("UPDATE settings SET value = 'Mira'")
+    with pytest.raises(ConfigError, match=r"stored setting “note\.person”, found “Mira”"):
+        store.projects.note("person")
+
+
 def test_every_setting_is_described() -> None:
     assert set(SETTINGS) == set(Settings().as_dict())
     for name, about in SETTINGS.items():

@@ -92,6 +92,33 @@ def test_a_tampered_head_is_refused(tmp_path: Path, change: dict[str, object]) -
         load_head(tmp_path)
 
 
+def test_a_tampered_card_is_refused(tmp_path: Path) -> None:
+    """Its figures stand beside every verdict."""
+    save_head(tmp_path, Head((0.1, -2.5), -0.25), {"out_of_fold": {"accuracy": 0.7}})
+    (tmp_path / "card.json").write_text('{"out_of_fold": {"accuracy": 0.99}}')
+    with pytest.raises(ConfigError, match=r"card .* is not as it was written"):
+        load_head(tmp_path)
+
+
+def test_a_card_may_be_laid_out_otherwise(tmp_path: Path) -> None:
+    """Line ends differ from one checkout to the next."""
+    save_head(tmp_path, Head((0.1,), -0.25), {"name": "é", "n": 1})
+    (tmp_path / "card.json").write_text('{"n":1,\r\n"name":"\\u00e9"}')
+    assert load_head(tmp_path)[1] == {"name": "é", "n": 1}
+
+
+def test_a_version_from_before_cards_had_a_checksum_still_loads(tmp_path: Path) -> None:
+    save_head(tmp_path, Head((0.1,), -0.25), {"name": "old"})
+    body = json.loads((tmp_path / "head.json").read_text())
+    del body["card_sha256"]
+    (tmp_path / "head.json").write_text(json.dumps(body))
+    assert load_head(tmp_path)[1] == {"name": "old"}
+
+
+def test_the_seeds_card_is_guarded() -> None:
+    assert "card_sha256" in json.loads((SEED_FOLDER / "head.json").read_text())
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"weights": "no"}'])
 def test_a_broken_head_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "head.json").write_text(text)

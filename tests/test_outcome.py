@@ -1,0 +1,42 @@
+"""A run as one object: what it cost is what was paid, never a guess."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.events import Event, JudgementReached, RunFailed, RunStarted, TurnFinished
+from core.outcome import outcome
+from core.progress import folded
+from core.records import Judgement, Plan, Run, RunStatus, Turn
+from tests.fakes import make_case
+
+CASE = make_case("The tower is 512 m tall.")
+TURN = Turn("Ada", "One", 1, 1, "deny", "hallucinated", "DENY.")
+JUDGEMENT = Judgement("Judge", "hallucinated", "It is wrong.")
+
+
+def made(*events: Event, status: RunStatus = "finished") -> dict[str, object]:
+    run = Run("r", CASE.id, CASE.project_id, Plan(), status, 100.0)
+    return outcome(run, folded([RunStarted(100.0, CASE, Plan(), ()), *events]))
+
+
+@pytest.mark.parametrize(
+    ("turn", "judge", "cost"),
+    [(0.0, 0.0, 0.0), (0.1, 0.2, 0.3), (0.1, None, None), (None, 0.2, None)],
+)
+def test_cost_is_the_sum_of_what_was_paid(
+    turn: float | None, judge: float | None, cost: float | None
+) -> None:
+    found = made(
+        TurnFinished(101.0, TURN, 1.0, turn), JudgementReached(102.0, JUDGEMENT, 1.0, judge)
+    )
+    assert found["cost"] == cost
+
+
+def test_a_failed_run_has_no_label_and_says_why() -> None:
+    found = made(RunFailed(103.0, "judging", "The judge is away."), status="failed")
+    assert (found["label"], found["cause_words"], found["seconds"]) == (
+        None,
+        "The judge is away.",
+        3.0,
+    )
