@@ -80,8 +80,7 @@ def _start() -> None:
     try:
         with state.open_store() as store:
             project, person = state.project(store), state.person(store)
-            store.projects.require(project.id, person, "lead", "retrain")
-            start_training(store, state.home(), person)
+            start_training(store, state.home(), project.id, person)
     except ReviewError as error:
         st.session_state["retrain.problem"] = str(error)
 
@@ -118,8 +117,7 @@ def _cancel(training_id: str) -> None:
     try:
         with state.open_store() as store:
             project, person = state.project(store), state.person(store)
-            store.projects.require(project.id, person, "lead", "cancel a training")
-            cancel_training(store, training_id, person)
+            cancel_training(store, training_id, project.id, person)
     except ReviewError as error:
         st.session_state["retrain.problem"] = str(error)
 

@@ -69,7 +69,7 @@ def draw_limits() -> None:
 def _set(name: str) -> None:
     value = st.session_state.get(f"settings.{name}")
     try:
-        with state.open_store() as store:
+        with state.open_store() as store, store.writing():
             project, person = state.project(store), state.person(store)
             store.projects.require(project.id, person, "admin", "change limits")
             store.projects.save_setting(name, int(value or 0))

@@ -128,8 +128,9 @@ def _activate(version_id: str, reason: str) -> None:
     try:
         with state.open_store() as store:
             project, person = state.project(store), state.person(store)
-            store.projects.require(project.id, person, "lead", "activate a version")
-            activate(store, state.home(), version_id, person, reason)
+            activate(
+                store, state.home(), version_id, project_id=project.id, by=person, reason=reason
+            )
     except ReviewError as error:
         st.session_state["retrain.activate.problem"] = str(error)
         return

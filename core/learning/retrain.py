@@ -19,10 +19,11 @@ from core.verdict.classifier import load_classifier, load_head, version_folder
 TRAINING_LEASE_SECONDS = 30.0
 
 
-def start_training(store: Store, home: Path, author: str) -> str:
+def start_training(store: Store, home: Path, project_id: str, author: str) -> str:
     """Start a training in a process of its own and return its id.
 
     Raises:
+        NotAllowed: the author is no lead of the project.
         NotEnoughLabels: a label has too few corrections.
         ConflictError: a training is under way already.
     """
@@ -30,6 +31,7 @@ def start_training(store: Store, home: Path, author: str) -> str:
     grow_holdout(store, now).require_enough()
     training = Training(new_id(), author, now, "running", {}, None, "", None)
     with store.writing():
+        store.projects.require(project_id, author, "lead", "retrain")
         if not store.versions.start_training(training, now, TRAINING_LEASE_SECONDS):
             raise ConflictError("A training is under way already; wait for it or cancel it.")
     command = [sys.executable, "-m", "core.learning.train", "--home", str(home), training.id]
@@ -48,11 +50,16 @@ def start_training(store: Store, home: Path, author: str) -> str:
     return training.id
 
 
-def cancel_training(store: Store, training_id: str, by: str) -> None:
-    """Ask a training to end; its process sees it at its next report."""
-    store.versions.end_training(
-        training_id, "cancelled", time.time(), message=f"Cancelled by {by}."
-    )
+def cancel_training(store: Store, training_id: str, project_id: str, by: str) -> None:
+    """Ask a training to end; its process sees it at its next report.
+
+    Raises:
+        NotAllowed: the person is no lead of the project.
+    """
+    words = f"Cancelled by {by}."
+    with store.writing():
+        store.projects.require(project_id, by, "lead", "cancel a training")
+        store.versions.end_training(training_id, "cancelled", time.time(), message=words)
 
 
 def is_worse(store: Store, version: str) -> bool:
@@ -68,10 +75,13 @@ def is_worse(store: Store, version: str) -> bool:
     return bool(after[key] < before[key])
 
 
-def activate(store: Store, home: Path, version: str, by: str, reason: str) -> None:
+def activate(
+    store: Store, home: Path, version: str, *, project_id: str, by: str, reason: str
+) -> None:
     """Make a version the active one, or roll back to an earlier one.
 
     Raises:
+        NotAllowed: the person is no lead of the project.
         InputError: it did worse on the hold-out and no reason was given, or it is not there.
         ConfigError: its files are missing or were changed.
     """
@@ -85,4 +95,5 @@ def activate(store: Store, home: Path, version: str, by: str, reason: str) -> No
     load_head(version_folder(home, version))
     load_classifier(home, version)
     with store.writing():
+        store.projects.require(project_id, by, "lead", "activate a version")
         store.versions.activate(version, time.time(), by, reason.strip())

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ConfigError, ConflictError, InputError, NotEnoughLabels
+from core.checking import first_project
+from core.errors import ConfigError, ConflictError, InputError, NotAllowed, NotEnoughLabels
 from core.learning.retrain import (
     TRAINING_LEASE_SECONDS,
     activate,
@@ -17,12 +18,13 @@ from core.learning.retrain import (
     start_training,
 )
 from core.learning.seed import seed_claims
-from core.store import open_store
-from core.store.versions import SEED_VERSION, Version
+from core.records import Member
+from core.store import Store, open_store
+from core.store.versions import SEED_VERSION, Training, Version
 from core.verdict.classifier import load_classifier, version_folder
 from tests.learning.corrected import CLAIMS, correct_claims
 
-PATIENCE = 240.0
+PATIENCE = 800.0  # other tests have the cores meanwhile
 
 
 @pytest.fixture
@@ -30,6 +32,13 @@ def corrected(home: Path) -> Path:
     """A home with nine corrections of each label."""
     correct_claims(home, CLAIMS)
     return home
+
+
+def led(store: Store) -> str:
+    """The first project, with Mira as its lead."""
+    project = first_project(store, "Mira", 1.0)
+    store.projects.set_member(Member(project.id, "Mira", "lead", 1.0))
+    return project.id
 
 
 def wait_for_training(home: Path) -> str:
@@ -45,12 +54,12 @@ def wait_for_training(home: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_corrections_become_a_version_that_is_activated_and_rolled_back(corrected: Path) -> None:
     with open_store(corrected) as store:
-        start_training(store, corrected, "Mira")
+        start_training(store, corrected, led(store), "Mira")
         with pytest.raises(ConflictError, match="under way already"):
-            start_training(store, corrected, "Karl")
+            start_training(store, corrected, led(store), "Mira")
     assert wait_for_training(corrected) == "finished"
     with open_store(corrected) as store:
         version = store.versions.all()[0]
@@ -63,20 +72,21 @@ def test_corrections_become_a_version_that_is_activated_and_rolled_back(correcte
         assert json.loads((folder / "card.json").read_text()) == version.card
         assert store.versions.active() == SEED_VERSION
         reason = "a test" if is_worse(store, version.id) else ""
-        activate(store, corrected, version.id, "Mira", reason)
+        mira = {"project_id": led(store), "by": "Mira"}
+        activate(store, corrected, version.id, **mira, reason=reason)
         assert store.versions.active() == version.id
         p = load_classifier(corrected, version.id).probability(
             "Both debaters agree that the statement is wrong. Verdict: INCORRECT, the statement "
             "is hallucinated."
         )
         assert p > 0.5
-        activate(store, corrected, SEED_VERSION, "Mira", "back")
+        activate(store, corrected, SEED_VERSION, **mira, reason="back")
         assert store.versions.active() == SEED_VERSION
 
 
 def test_too_few_corrections_start_nothing(home: Path) -> None:
     with open_store(home) as store, pytest.raises(NotEnoughLabels):
-        start_training(store, home, "Mira")
+        start_training(store, home, led(store), "Mira")
     with open_store(home) as store:
         assert store.versions.trainings(time.time(), 1.0) == []
 
@@ -85,13 +95,13 @@ def test_too_few_corrections_start_nothing(home: Path) -> None:
 @pytest.mark.timeout(200)
 def test_a_cancelled_training_leaves_no_version_and_no_files(corrected: Path) -> None:
     with open_store(corrected) as store:
-        training = start_training(store, corrected, "Mira")
+        training = start_training(store, corrected, led(store), "Mira")
         end = time.monotonic() + PATIENCE
         while not store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)[0].progress:
             assert time.monotonic() < end
             time.sleep(0.1)
-        cancel_training(store, training, "Karl")
-        assert wait_for_training(corrected) == "cancelled Cancelled by Karl."
+        cancel_training(store, training, led(store), "Mira")
+        assert wait_for_training(corrected) == "cancelled Cancelled by Mira."
         while any(path.is_dir() for path in (corrected / "models").iterdir()):
             assert time.monotonic() < end, "the process did not clear up"
             time.sleep(0.2)
@@ -113,15 +123,40 @@ def test_a_worse_version_takes_a_reason(home: Path) -> None:
     worse_version(home)
     with open_store(home) as store:
         with pytest.raises(InputError, match="activating it takes a reason"):
-            activate(store, home, "v1", "Mira", "  ")
+            activate(store, home, "v1", project_id=led(store), by="Mira", reason="  ")
         with pytest.raises(ConfigError, match="found none that can be read"):
-            activate(store, home, "v1", "Mira", "I know better")
+            activate(store, home, "v1", project_id=led(store), by="Mira", reason="I know better")
         assert store.versions.active() == SEED_VERSION
 
 
 def test_an_unknown_version_is_refused(home: Path) -> None:
     with open_store(home) as store, pytest.raises(InputError, match="no version v9"):
-        activate(store, home, "v9", "Mira", "")
+        activate(store, home, "v9", project_id=led(store), by="Mira", reason="")
+
+
+def test_whoever_lost_the_role_meanwhile_changes_nothing(home: Path) -> None:
+    """The page was drawn for a lead; the role counts when it is written."""
+    with open_store(home) as store:
+        project = led(store)
+        store.versions.start_training(
+            Training("t", "Mira", 1.0, "running", {}, None, "", None), time.time(), 60.0
+        )
+        store.projects.set_member(Member(project, "Mira", "annotator", 2.0))
+        with pytest.raises(NotAllowed, match="To cancel a training takes the role lead"):
+            cancel_training(store, "t", project, "Mira")
+        with pytest.raises(NotAllowed, match="To activate a version takes the role lead"):
+            activate(store, home, SEED_VERSION, project_id=project, by="Mira", reason="")
+        assert [t.status for t in store.versions.trainings(time.time(), 60.0)] == ["running"]
+        assert store.versions.activations() == []
+        assert not store.db.conn.in_transaction
+
+
+def test_a_training_takes_the_role_of_a_lead(corrected: Path) -> None:
+    with open_store(corrected) as store:
+        project = led(store)
+        with pytest.raises(NotAllowed, match="To retrain takes the role lead; Karl has none"):
+            start_training(store, corrected, project, "Karl")
+        assert store.versions.trainings(time.time(), 1.0) == []
 
 
 def test_seed_cases_are_balanced_and_hold_what_they_say() -> None:
