@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -89,13 +88,14 @@ def _draw_passage(passage: Passage, key: str, is_quoted: bool) -> None:
             )
 
 
-def draw_place_button(place: Place, key: str) -> None:
-    """A button that shows the place in its source."""
+def draw_place_button(place: Place, key: str, *, sign: str = "", about: str = "") -> None:
+    """A button that shows the place in its source; `sign` and `about` say how it was found."""
+    quote = f"“{clipped(place.quote, 60)}” " if place.quote else ""
     if st.button(
-        escaped(place_words(place) + (f": {clipped(place.quote, 40)}" if place.quote else "")),
+        escaped(" ".join([*([sign] if sign else []), f"{quote}{place_words(place)}"])),
         key=key,
         icon=":material/find_in_page:",
-        help="Show it in its source",
+        help=f"{about.capitalize()}. Show it in its source" if about else "Show it in its source",
         wrap=True,
     ):
         show_source(place)
@@ -163,25 +163,3 @@ def draw_around(source: Source, place: Place) -> None:
     end = min(len(source.text), place.end + AROUND)
     mark = Mark(place.start - start, place.end - start, kind="evidence")
     show(marked_text(source.text[start:end], [mark]))
-
-
-def draw_quotes(progress: Progress, key: str) -> None:
-    """A button for every quote that was found, to see it in its source."""
-    seen: set[tuple[str, int | None]] = set()
-    quotes = [q for turn in progress.turns for q in turn.quotes if q.start is not None]
-    places: list[Place] = []
-    for quote in quotes:
-        if (quote.source_id, quote.start) not in seen and quote.start is not None:
-            seen.add((quote.source_id, quote.start))
-            end = quote.end or quote.start
-            places.append(
-                Place(quote.source_id, quote.source, quote.page, quote.start, end, quote.text)
-            )
-    draw_places(places, key)
-
-
-def draw_places(places: Sequence[Place], key: str) -> None:
-    """Buttons side by side, one a place."""
-    with st.container(horizontal=True, key=f"{key}.places"):
-        for number, place in enumerate(places):
-            draw_place_button(place, f"{key}.place.{number}")

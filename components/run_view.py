@@ -9,11 +9,11 @@ import streamlit as st
 
 from components import state
 from components.correction import draw_corrections
-from components.evidence import Place, draw_evidence, draw_place_button, draw_quotes
+from components.debate import draw_debate
+from components.evidence import Place, draw_evidence, draw_place_button
 from components.highlight import Mark, marked_text
 from components.show import paged, show
 from components.state_panel import state_html
-from components.trace import debate_html
 from components.verdict import draw_verdict
 from components.words import LABEL_WORDS, escaped, percent, when
 from core.errors import ConfigError
@@ -41,10 +41,7 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     with evidence:
         draw_evidence(progress, f"run.{run.id}.evidence")
     with debate:
-        if not progress.turns:
-            st.caption("Nobody has spoken yet.")
-        show(debate_html(progress.turns))
-        draw_quotes(progress, f"run.{run.id}.debate")
+        draw_debate(progress, f"run.{run.id}.debate")
     with inside:
         show(state_html(run, case, progress))
         _draw_roles(progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.markup import Html, element
+from components.plain import rationale_words
 from components.show import show
 from components.words import (
     CAUSE_ADVICE,
@@ -32,7 +33,8 @@ def verdict_html(verdict: Verdict, card: dict[str, Any] | None, *, built_in: boo
     else:
         parts += _probability(verdict, card)
     if verdict.p_hallucinated is not None:
-        parts.append(element("div", verdict.rationale, class_="cp-verdict-why", dir="auto"))
+        why = rationale_words(verdict.rationale)
+        parts.append(element("div", why, class_="cp-verdict-why", dir="auto"))
     if built_in:
         parts.append(
             element(

@@ -89,3 +89,15 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     verdict(page)
     page.get_by_text("said hallucinated").wait_for()
     expect(page.get_by_label(REASON)).to_have_count(0)
+
+
+def test_a_quote_in_the_debate_opens_its_source_from_the_keyboard(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    page = open_page(make_server())
+    checked(page)
+    page.get_by_role("tab", name="Debate").click()
+    quotes = page.get_by_role("tabpanel").get_by_role("button", name=re.compile("^.*✓ “"))
+    quotes.filter(visible=True).first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog").locator("img").first.wait_for()

@@ -151,8 +151,11 @@ def test_the_same_claim_again_shows_what_was_decided(app: OpenApp, run_id: str) 
 def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/run.py", run=run_id)
     markup = drawn(at)
-    for words in ("Hallucinated", "likely to be", ">left</mark>", "Rule checker", "AGREE."):
+    for words in ("Hallucinated", "likely to be", ">left</mark>", "Rule checker", ">agrees</span>"):
         assert words in markup
+    read = markup.split("Judge's text, which the classifier reads")[0]
+    for words in ("AGREE.", "DENY.", "INCORRECT"):
+        assert words not in read, "machines' words face the reader"
     assert "Initial state" in markup
     assert any("cats" in str(button.label) for button in at.button)
 
@@ -340,11 +343,12 @@ def test_a_replay_is_marked_and_steps(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/replay.py", run=run_id)
     assert at.title[0].value == "Replay"
     key = f"replay.{run_id}"
-    assert "DENY." not in drawn(at)
+    assert "disagrees" not in drawn(at)
     at.button(key=f"{key}.step").click().run()
-    assert "DENY." in drawn(at)
-    at.button(key=f"{key}.back").click().run()
+    assert "disagrees" in drawn(at)
     assert "DENY." not in drawn(at)
+    at.button(key=f"{key}.back").click().run()
+    assert "disagrees" not in drawn(at)
     for _ in range(6):
         at.button(key=f"{key}.step").click().run()
     assert "Hallucinated" in drawn(at)

@@ -1,0 +1,48 @@
+"""The debate of a run that has ended: every turn with its quotes as buttons into their sources."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from components.evidence import Place, draw_place_button
+from components.markup import element
+from components.show import show
+from components.trace import quote_line, turn_html
+from components.words import QUOTE_SIGNS, QUOTE_WORDS
+from core.progress import Progress
+from core.records import Quote, Turn
+
+
+def draw_debate(progress: Progress, key: str) -> None:
+    """All turns by rounds; a quote that was found opens where it stands."""
+    if not progress.turns:
+        st.caption("Nobody has spoken yet.")
+    debaters = list(dict.fromkeys(turn.debater for turn in progress.turns))
+    shown_round = 0
+    for turn in progress.turns:
+        if turn.round != shown_round:
+            shown_round = turn.round
+            show(element("div", f"Round {shown_round}", class_="cp-quiet"))
+        show(turn_html(turn, debaters.index(turn.debater) + 1, with_quotes=False))
+        _draw_quotes(turn, key)
+
+
+def _draw_quotes(turn: Turn, key: str) -> None:
+    if not turn.quotes:
+        return
+    with st.container(key=f"cp-quotes-{turn.number}", horizontal=True):
+        for number, quote in enumerate(turn.quotes):
+            if quote.start is None:
+                show(quote_line(quote))
+            else:
+                draw_place_button(
+                    _place(quote, quote.start),
+                    f"{key}.{turn.number}.{number}",
+                    sign=QUOTE_SIGNS[quote.status],
+                    about=QUOTE_WORDS[quote.status],
+                )
+
+
+def _place(quote: Quote, start: int) -> Place:
+    end = quote.end or start
+    return Place(quote.source_id, quote.source, quote.page, start, end, quote.text)

@@ -1,0 +1,64 @@
+"""Keeps whoever speaks in view while a debate is played, unless the viewer has scrolled away."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+JS = """
+const SPEAKERS = ".cp-turn, .cp-verdict";
+const KEYS = ["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"];
+
+function last() {
+  return [...document.querySelectorAll(SPEAKERS)].at(-1);
+}
+
+function isInView(element) {
+  if (!element) return true;
+  const place = element.getBoundingClientRect();
+  return place.bottom > 0 && place.bottom <= window.innerHeight;
+}
+
+export default function({ data, parentElement }) {
+  const mine = (parentElement.__follow ??= { moment: null, asked: 0, away: false });
+  if (!mine.scrolled) {
+    mine.scrolled = (event) => {
+      if (event.type === "keydown" && !KEYS.includes(event.key)) return;
+      mine.away = true;  // until it is seen where the scrolling has led
+      clearTimeout(mine.timer);
+      mine.timer = setTimeout(() => { mine.away = !isInView(last()); }, 400);
+    };
+    for (const kind of ["wheel", "touchmove", "keydown"]) {
+      document.addEventListener(kind, mine.scrolled, { passive: true });
+    }
+  }
+  if (data.asked !== mine.asked) mine.away = false;
+  const moved = mine.moment !== null && mine.moment !== data.moment;
+  mine.moment = data.moment;
+  mine.asked = data.asked;
+  if (moved && !mine.away) {
+    const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    setTimeout(() => {
+      last()?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+    }, 60);
+  }
+  return () => {
+    clearTimeout(mine.timer);
+    for (const kind of ["wheel", "touchmove", "keydown"]) {
+      document.removeEventListener(kind, mine.scrolled);
+    }
+    mine.scrolled = null;
+  };
+}
+"""
+
+_component = st.components.v2.component("counterpoint_follow", js=JS, isolate_styles=False)
+
+
+def follow_speaker(key: str, moment: str, asked: int) -> None:
+    """Draw it below the debate.
+
+    `moment` differs whenever there is something new to see; `asked` counts how often the viewer
+    asked to see it, which ends having scrolled away.
+    """
+    with st.container(key="follow-speaker"):  # app.css takes it out of the flow
+        _component(key=key, data={"moment": moment, "asked": asked})

@@ -1,0 +1,42 @@
+"""What agents say for machines, put as people read it; the stored texts stay as they were said.
+
+CEDA's debaters begin with agree or deny (A.3.3), and the judge's text ends with a verdict line for
+the classifier (3.4). On screen the one is a badge beside the speaker and the other stands above as
+the verdict.
+"""
+
+from __future__ import annotations
+
+import re
+
+from core.records import Reply
+
+REPLIES: tuple[tuple[str, Reply], ...] = (("AGREE", "agree"), ("DENY", "deny"))
+REPLY = re.compile(r"\s*(agree|deny)\s*(?:[.:;,!–—-]+\s*|$)", re.IGNORECASE)
+VERDICT = re.compile(r"(?:^|\s)verdict:\s*(?:in)?correct\b[,:]?([^.]*)\.?\s*$", re.IGNORECASE)
+
+
+def spoken(text: str, *, under_way: bool = False) -> tuple[Reply | None, str]:
+    """(the reply that the text begins with, the words after it); `under_way` while it is said."""
+    found = REPLY.match(text)
+    if found:
+        reply: Reply = "agree" if found[1].lower() == "agree" else "deny"
+        return reply, _capitalised(text[found.end() :])
+    begun = text.strip()
+    if under_way and begun and any(word.startswith(begun) for word, _ in REPLIES):
+        return None, ""
+    return None, text
+
+
+def rationale_words(text: str) -> str:
+    """The judge's text without the verdict line at its end; that line in words if it is all."""
+    found = VERDICT.search(text)
+    if not found:
+        return text
+    before = text[: found.start()].rstrip()
+    rest = found[1].strip()
+    return before or (_capitalised(rest) + "." if rest else "")
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
