@@ -20,7 +20,7 @@ from core.intake.language import language_of
 from core.intake.library import ensure_read, store_file
 from core.jobs import Jobs, new_id
 from core.outcome import outcome
-from core.progress import Progress
+from core.progress import folded
 from core.records import Case, LibraryEntry, Member, Plan, Project
 from core.store import Store, open_store
 
@@ -229,7 +229,5 @@ def run_to_end(home: Path, case: Case, plan: Plan, clock: Callable[[], float]) -
         run = store.runs.get(run_id, clock(), lease)
         if run is None:
             raise InputError(f"Run {run_id} is not stored any more.")
-        progress = Progress()
-        for _, event in store.runs.events(run_id):
-            progress.add(event)
+        progress = folded(event for _, event in store.runs.events(run_id))
     return outcome(run, progress)

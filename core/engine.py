@@ -30,7 +30,6 @@ from core.events import (
     RunStopped,
     SpanAdjudicated,
     SpanProposed,
-    Stage,
     StatementFound,
     StepsReused,
 )
@@ -45,16 +44,6 @@ from core.store import Store, open_store
 from core.verdict.classifier import Classifier
 
 Value = TypeVar("Value")
-
-STAGE_OF: dict[str, Stage] = {
-    "statement_found": "searching",
-    "passages_found": "searching",
-    "context_built": "debating",
-    "turn_started": "debating",
-    "turn_finished": "debating",
-    "judgement_reached": "judging",
-    "label_predicted": "marking",
-}
 
 
 @dataclass(frozen=True)
@@ -101,16 +90,14 @@ def review(
     it. Every run ends with `run_finished`, `run_stopped` or `run_failed`.
     """
     run = _Review(case, plan, roster, resources, stop, folded(past), earlier)
-    stage: Stage = "reading"
     try:
         for event in _stages(run):
             run.progress.add(event)
-            stage = STAGE_OF.get(event.kind, stage)
             yield event
     except Stopped:
         yield RunStopped(resources.now())
     except ReviewError as error:
-        yield RunFailed(resources.now(), stage, str(error))
+        yield RunFailed(resources.now(), run.progress.stage, str(error))
 
 
 def _stages(run: _Review) -> Iterator[Event]:

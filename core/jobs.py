@@ -23,6 +23,7 @@ from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.errors import ConflictError, ReviewError
 from core.events import Event, ProgressMade, RunFailed, RunResumed, RunStopped
+from core.progress import folded
 from core.records import Case, Plan, Run
 from core.reuse import Earlier
 from core.store import Store, open_store
@@ -254,7 +255,8 @@ class Jobs:
         active.stop.set()
         try:
             with open_store(self.home) as store:
-                self._append(store, active, RunFailed(time.time(), "reading", message))
+                stage = folded(event for _, event in store.runs.events(active.run_id)).stage
+                self._append(store, active, RunFailed(time.time(), stage, message))
         except Exception:
             LOGGER.exception("run %s could not even be marked as failed", active.run_id)
 

@@ -14,6 +14,7 @@ from core.events import (
     ImageDescribed,
     ProblemMet,
     SpanAdjudicated,
+    Stage,
     StepsReused,
 )
 from core.records import (
@@ -28,6 +29,18 @@ from core.records import (
     Turn,
     Verdict,
 )
+
+# The stage that a run is in after an event of that kind; others do not change it.
+STAGE_AFTER: dict[str, Stage] = {
+    "statement_found": "searching",
+    "passages_found": "searching",
+    "context_built": "debating",
+    "turn_started": "debating",
+    "turn_finished": "debating",
+    "consensus_reached": "judging",
+    "judgement_reached": "judging",
+    "label_predicted": "marking",
+}
 
 
 @dataclass
@@ -44,6 +57,7 @@ class Progress:
     began_at: float = 0.0
     last_at: float = 0.0
     paused: float = 0.0
+    stage: Stage = "reading"
     documents: dict[str, DocumentRead] = field(default_factory=dict)
     images: dict[str, ImageDescribed] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
@@ -65,10 +79,13 @@ class Progress:
         if event.kind == "run_resumed":
             self.paused += max(0.0, event.at - self.last_at)
         self.last_at = event.at
+        self.stage = STAGE_AFTER.get(event.kind, self.stage)
         match event.kind:
             case "run_started":
                 self.case, self.plan, self.roles = event.case, event.plan, event.roles
                 self.code, self.began_at = event.code, event.at
+            case "progress_made":
+                self.stage = event.stage
             case "document_read":
                 self._settle(event.source_id)
                 self.documents[event.source_id] = event

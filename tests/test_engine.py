@@ -18,7 +18,7 @@ from core.errors import InputError, ModelError
 from core.events import TRANSIENT, Event
 from core.intake.library import reindex, remove_file, store_file
 from core.models.encoder import load_encoder
-from core.progress import Progress
+from core.progress import folded
 from core.records import Case, Judgement, Plan
 from core.roles import JudgeView, Roster
 from core.store import open_store
@@ -79,13 +79,6 @@ def run(
     case: Case, roster: Roster, resources: Resources, past: list[Event] | None = None
 ) -> list[Event]:
     return list(review(case, Plan(), roster, resources, Stop(), past=past or []))
-
-
-def folded(events: list[Event]) -> Progress:
-    progress = Progress()
-    for event in events:
-        progress.add(event)
-    return progress
 
 
 def durable(events: list[Event]) -> list[str]:
@@ -307,6 +300,7 @@ def test_a_failing_judge_fails_the_run_without_a_label(
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
     events = run(case, replace(roster, judge=FailingJudge("supported", "")), resources)
     assert events[-1].kind == "run_failed"
+    assert events[-1].stage == "judging"
     assert events[-1].message == "The judge could not be reached; try again."
     assert folded(events).verdict is None
 

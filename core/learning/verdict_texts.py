@@ -18,7 +18,7 @@ from core.config import Settings
 from core.engine import Resources, review
 from core.intake.library import store_file
 from core.models.encoder import Embedder
-from core.progress import Progress
+from core.progress import folded
 from core.records import Judgement, Label, Plan
 from core.store import open_store
 from core.verdict.classifier import Classifier, Head
@@ -62,8 +62,6 @@ def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedC
                     ids.append(entry.id)
                 draft = Draft(row.claim, row.question, tuple(dict.fromkeys(ids)))
                 case = store_case(store, project, draft, "seed", 0.0)
-                progress = Progress()
-                for event in review(case, Plan(), roster, resources, Stop()):
-                    progress.add(event)
+                progress = folded(review(case, Plan(), roster, resources, Stop()))
                 if progress.judgement is not None:
                     yield JudgedClaim(row, progress.judgement)

@@ -1,0 +1,126 @@
+"""A run's events, folded: the stage it is in, the time it took, what replaces what."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from core.events import (
+    ConsensusReached,
+    ContextBuilt,
+    DocumentRead,
+    Event,
+    ImageDescribed,
+    JudgementReached,
+    LabelPredicted,
+    PassagesFound,
+    ProblemMet,
+    ProgressMade,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    RunStopped,
+    SpanAdjudicated,
+    SpanProposed,
+    Stage,
+    StatementFound,
+    StepsReused,
+    TurnFinished,
+    TurnStarted,
+)
+from core.progress import folded
+from core.records import Context, Judgement, Plan, Span, Statement, Turn, Verdict
+from tests.fakes import make_case, make_passage
+
+CLAIM = "The tower is 512 m tall."
+CASE = make_case(CLAIM)
+VERDICT = Verdict("hallucinated", 0.9, 0.9, "It is wrong.", classifier="seed")
+SPAN = Span(13, 18, "512 m", 0.9, "number_or_date", "Ada", "412 m")
+TURN = Turn("Ada", "One", 1, 1, "deny", "hallucinated", "DENY.")
+JUDGEMENT = Judgement("Judge", "hallucinated", "It is wrong.")
+PASSAGE = make_passage("The tower is 412 m tall.")
+WHOLE: list[tuple[Event, Stage]] = [
+    (RunStarted(100.0, CASE, Plan(), (), "code"), "reading"),
+    (ProgressMade(100.5, "searching", "Indexing facts.txt"), "searching"),
+    (ProgressMade(100.6, "reading", "Reading chart.png"), "reading"),
+    (DocumentRead(101.0, "d", "facts.txt", (), 24, 0.5, False), "reading"),
+    (ImageDescribed(102.0, "i", "chart.png", "OCR", False, "", 0.5), "reading"),
+    (StatementFound(103.0, Statement(0, 0, len(CLAIM), CLAIM, CLAIM)), "searching"),
+    (PassagesFound(104.0, 0, (PASSAGE,)), "searching"),
+    (ContextBuilt(105.0, "Writer", Context((), (PASSAGE.id,), "1 passage.")), "debating"),
+    (TurnStarted(106.0, "Ada", "One", 1, 1), "debating"),
+    (TurnFinished(107.0, TURN, 1.0, 0.25), "debating"),
+    (ConsensusReached(108.0, "hallucinated", 1), "judging"),
+    (ProgressMade(108.5, "judging", "Weighing the debate"), "judging"),
+    (JudgementReached(109.0, JUDGEMENT, 1.0, 0.5), "judging"),
+    (StepsReused(109.5, "before", "judgement"), "judging"),
+    (LabelPredicted(110.0, VERDICT), "marking"),
+    (SpanProposed(111.0, SPAN), "marking"),
+    (SpanAdjudicated(112.0, SPAN, True, "Both agree."), "marking"),
+    (RunFinished(113.0, VERDICT, 13.0), "marking"),
+]
+
+
+@pytest.mark.parametrize("count", range(len(WHOLE)))
+def test_the_stage_is_what_is_being_done_now(count: int) -> None:
+    assert folded(event for event, _ in WHOLE[: count + 1]).stage == WHOLE[count][1]
+
+
+def test_every_stage_is_come_to() -> None:
+    assert {stage for _, stage in WHOLE} == set(get_args(Stage))
+
+
+def test_nothing_that_happened_is_missed() -> None:
+    state = folded(event for event, _ in WHOLE)
+    assert (state.case, state.plan, state.code) == (CASE, Plan(), "code")
+    assert state.source_names == {"d": "facts.txt", "i": "chart.png"}
+    assert state.sources_read == {"d", "i"}
+    assert state.unreadable_images == ("chart.png",)
+    assert state.evidence == {PASSAGE.id: PASSAGE}
+    assert state.turns == [TURN]
+    assert state.reached_consensus
+    assert state.judgement == JUDGEMENT
+    assert state.verdict == VERDICT
+    assert state.spans == (SPAN,)
+    assert state.cost == 0.75
+    assert state.reused
+    assert state.ending
+    assert state.seconds() == 13.0
+
+
+def test_a_pause_before_resuming_is_not_worked_time() -> None:
+    events: list[Event] = [
+        RunStarted(100.0, CASE, Plan(), ()),
+        RunStopped(110.0, "Mira"),
+        RunResumed(1000.0, "Mira"),
+    ]
+    assert folded(events[:2]).ending == events[1]
+    state = folded(events)
+    assert state.ending is None
+    assert state.seconds() == 10.0
+    assert state.seconds(1005.0) == 15.0
+
+
+def test_before_it_began_it_took_no_time() -> None:
+    assert folded([]).seconds(1000.0) == 0.0
+
+
+def test_what_is_said_of_a_source_last_counts() -> None:
+    """A file was away, and came back before the run was resumed; another went."""
+    read = DocumentRead(103.0, "d", "facts.txt", (), 24, 0.5, False)
+    gone = ProblemMet(101.0, "reading", "facts.txt is away.", "facts.txt", None, "d")
+    other = ProblemMet(102.0, "debating", "Ada could not speak.", "Ada")
+    assert folded([gone, other, read]).problems == [other]
+    state = folded([read, other, gone])
+    assert (state.documents, state.problems) == ({}, [other, gone])
+
+
+def test_a_dropped_span_is_not_marked_and_the_others_stand_in_order() -> None:
+    first = Span(0, 3, "The", 0.6, "contradicted", "Ben")
+    events: list[Event] = [
+        SpanAdjudicated(1.0, SPAN, True, "Both agree."),
+        SpanAdjudicated(2.0, Span(4, 9, "tower", 0.2, "contradicted", "Ben"), False, "One only."),
+        SpanAdjudicated(3.0, first, True, "Both agree."),
+    ]
+    assert folded(events).spans == (first, SPAN)
