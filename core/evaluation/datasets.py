@@ -12,6 +12,7 @@ import gzip
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -31,24 +32,33 @@ def load(name: str, folder: Path) -> list[LabelledClaim]:
     return list(LOADERS[name](folder))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(line number, line) of a text file, plain or gzipped."""
+def _text(path: Path, inside: str = "") -> str:
+    """A file's text: plain, gzipped, or the member `inside` of a zip."""
     try:
-        if path.suffix == ".gz":
-            text = gzip.decompress(path.read_bytes()).decode("utf-8-sig")
+        if inside:
+            with zipfile.ZipFile(path) as archive:
+                data = archive.read(inside)
         else:
-            text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"Expected a data file at {path}, found: {error.strerror}.") from error
-    yield from enumerate(io.StringIO(text), start=1)
+            data = path.read_bytes()
+            data = gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
+        raise InputError(f"Expected a data file at {path}, found: {error}.") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"Expected UTF-8 text in {path}, found: {error}.") from error
 
 
-def _json_rows(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, dict]]:  # type: ignore[type-arg]
-    for number, line in lines:
+def _json_rows(path: Path, inside: str = "") -> Iterator[tuple[int, dict[str, object]]]:
+    """(line number, object) of a file with one JSON object a line."""
+    for number, line in enumerate(io.StringIO(_text(path, inside)), start=1):
         try:
-            yield number, json.loads(line)
-        except ValueError as error:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path}, line {number}: expected JSON, found: {error}.") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {number}: expected a JSON object, found another kind.")
+        yield number, row
 
 
 def _field(row: Mapping[str, object], name: str, path: Path, number: int) -> str:
@@ -58,11 +68,21 @@ def _field(row: Mapping[str, object], name: str, path: Path, number: int) -> str
     return value
 
 
+def _texts(row: Mapping[str, object], name: str, path: Path, number: int) -> list[str]:
+    """The `text` of each object in a list."""
+    items = row.get(name)
+    texts = [i.get("text") for i in items if isinstance(i, dict)] if isinstance(items, list) else []
+    found = [text for text in texts if isinstance(text, str)]
+    if not isinstance(items, list) or len(found) != len(items):
+        raise InputError(f"{path}, line {number}: expected a list of texts called {name}.")
+    return found
+
+
 def _fever_symmetric(folder: Path) -> Iterator[LabelledClaim]:
     """REFUTES: the claim is false given the evidence."""
     path = folder / "fever_symmetric" / "fever_symmetric_dev.jsonl.gz"
     labels: dict[str, Label] = {"REFUTES": "hallucinated", "SUPPORTS": "supported"}
-    for number, row in _json_rows(path, _lines(path)):
+    for number, row in _json_rows(path):
         evidence = _field(row, "evidence", path, number)
         claim = _field(row, "claim", path, number)
         label = labels.get(_field(row, "gold_label", path, number))
@@ -74,9 +94,9 @@ def _fool_me_twice(folder: Path) -> Iterator[LabelledClaim]:
     """REFUTES: false claim; the gold evidence sentences make one text."""
     path = folder / "entailment_fm2" / "dev.jsonl.gz"
     labels: dict[str, Label] = {"REFUTES": "hallucinated", "SUPPORTS": "supported"}
-    for number, row in _json_rows(path, _lines(path)):
+    for number, row in _json_rows(path):
         label = labels.get(_field(row, "label", path, number))
-        evidence = " ".join(item["text"] for item in row["gold_evidence"])
+        evidence = " ".join(_texts(row, "gold_evidence", path, number))
         if label and evidence:
             yield LabelledClaim(_field(row, "text", path, number), (evidence,), label, evidence)
 
@@ -85,12 +105,7 @@ def _breaking_nli(folder: Path) -> Iterator[LabelledClaim]:
     """Contradiction against entailment; neutral rows are left out. Read inside its zip."""
     path = folder / "entailment_breaking_nli" / "breaking_nli_dataset.zip"
     labels: dict[str, Label] = {"contradiction": "hallucinated", "entailment": "supported"}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            text = archive.read("data/dataset.jsonl").decode()
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"Expected a data file at {path}, found: {error}.") from error
-    for number, row in _json_rows(path, enumerate(io.StringIO(text), start=1)):
+    for number, row in _json_rows(path, "data/dataset.jsonl"):
         label = labels.get(_field(row, "gold_label", path, number))
         premise = _field(row, "sentence1", path, number)
         if label:
@@ -102,8 +117,7 @@ def _cad_nli(folder: Path) -> Iterator[LabelledClaim]:
     """Human edits that flip the label; contradiction against entailment."""
     path = folder / "entailment_cad_nli" / "dev.tsv"
     labels: dict[str, Label] = {"contradiction": "hallucinated", "entailment": "supported"}
-    text = "".join(line for _, line in _lines(path))
-    rows = csv.DictReader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE)
+    rows = csv.DictReader(io.StringIO(_text(path)), delimiter="\t", quoting=csv.QUOTE_NONE)
     for number, row in enumerate(rows, start=2):
         label = labels.get(_field(row, "gold_label", path, number))
         premise = _field(row, "sentence1", path, number)

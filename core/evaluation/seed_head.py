@@ -12,17 +12,17 @@ import hashlib
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from core.config import ENCODER_DIR
-from core.errors import ReviewError
+from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load
 from core.learning.scores import reliability, scores
 from core.learning.train import Recipe, fit_head
-from core.learning.verdict_texts import LabelledClaim, judged
-from core.models.encoder import load_encoder
+from core.learning.verdict_texts import JudgedClaim, LabelledClaim, judged
+from core.models.encoder import Embedder, load_encoder
 from core.records import Label
 from core.verdict.classifier import SEED_FOLDER, save_head
 
@@ -34,10 +34,11 @@ SETS = {
 }
 FOLDS = 5
 SEED = 11
+RECIPE = Recipe(regularisation=0.5)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train, print the out-of-fold figures, write the seed folder."""
+    """Train, print the out-of-fold figures, write the seed folder; 2 for data that will not do."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=None, help="rows a set, for a quick look")
@@ -45,44 +46,74 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.time()
     try:
         samples = _sample(given.path, given.limit)
+        encoder = load_encoder(ENCODER_DIR)
+        spoken = list(_decided([row for rows in samples.values() for row in rows], encoder))
+        probabilities = _out_of_fold(spoken, encoder)
     except ReviewError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    rows = [row for sample in samples.values() for row in sample]
-    encoder = load_encoder(ENCODER_DIR)
-    spoken = [item for item in judged(rows, encoder) if item.judgement.label != "unclear"]
-    texts = [(item.judgement.text, item.row.label) for item in spoken]
-    groups = [_fold(item.row.group) for item in spoken]
-    recipe = Recipe(regularisation=0.5)
-    out_of_fold = [0.0] * len(texts)
+    card = _card(samples, spoken, probabilities)
+    card |= {"encoder": encoder.id.rsplit("-", 1)[0], "seconds": round(time.time() - began)}
+    save_head(SEED_FOLDER, fit_head(_rows(spoken), encoder, RECIPE), card)
+    sys.stdout.write(f"{card['out_of_fold']}\n{card['judge_alone']}\n{card['reliability']}\n")
+    return 0
+
+
+def _decided(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
+    """The rows on which the built-in judge reached a verdict."""
+    return (item for item in judged(rows, encoder) if item.judgement.label != "unclear")
+
+
+def _rows(spoken: Iterable[JudgedClaim]) -> list[tuple[str, Label]]:
+    return [(item.judgement.text, item.row.label) for item in spoken]
+
+
+def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float]:
+    """p_hallucinated of each row by a head that has not seen its evidence.
+
+    Raises:
+        InputError: a fold leaves only one label to train on.
+    """
+    folds = [fold_of(item.row.group) for item in spoken]
+    out = [0.0] * len(spoken)
     for fold in range(FOLDS):
-        head = fit_head(
-            [t for t, g in zip(texts, groups, strict=True) if g != fold], encoder, recipe
-        )
-        for place, (text, _) in enumerate(texts):
-            if groups[place] == fold:
-                out_of_fold[place] = head.probability(encoder.encode([text]))[0]
-    labels: list[Label] = [label for _, label in texts]
+        inside = [place for place, own in enumerate(folds) if own == fold]
+        others = _rows(item for item, own in zip(spoken, folds, strict=True) if own != fold)
+        if len({label for _, label in others}) < 2:
+            raise InputError(
+                "Expected rows of both labels in every fold, found too few; "
+                "give more rows with --limit, or leave it out."
+            )
+        head = fit_head(others, encoder, RECIPE)
+        for place in inside:
+            vector = encoder.encode([spoken[place].judgement.text])
+            out[place] = head.probability(vector)[0]
+    return out
+
+
+def _card(
+    samples: Mapping[str, Sequence[LabelledClaim]],
+    spoken: Sequence[JudgedClaim],
+    probabilities: Sequence[float],
+) -> dict[str, Any]:
+    """What the head was trained on, and how well it and the judge alone do."""
+    labels = [item.row.label for item in spoken]
     verdicts = [float(item.judgement.label == "hallucinated") for item in spoken]
-    card: dict[str, Any] = {
+    rows = sum(len(sample) for sample in samples.values())
+    return {
         "name": "seed",
         "author": "Counterpoint",
         "trained_on": {
             name: {"licence": SETS[name][0], "rows": len(sample)}
             for name, sample in samples.items()
         },
-        "rows": len(rows),
-        "unclear": len(rows) - len(texts),
-        "out_of_fold": scores(labels, out_of_fold),
+        "rows": rows,
+        "unclear": rows - len(spoken),
+        "out_of_fold": scores(labels, probabilities),
         "judge_alone": scores(labels, verdicts),
-        "reliability": reliability(labels, out_of_fold),
-        "encoder": encoder.id.rsplit("-", 1)[0],
+        "reliability": reliability(labels, probabilities),
         "folds": FOLDS,
-        "seconds": round(time.time() - began),
     }
-    save_head(SEED_FOLDER, fit_head(texts, encoder, recipe), card)
-    sys.stdout.write(f"{card['out_of_fold']}\n{card['judge_alone']}\n{card['reliability']}\n")
-    return 0
 
 
 def _sample(folder: Path, limit: int | None) -> dict[str, list[LabelledClaim]]:
@@ -100,7 +131,8 @@ def _sample(folder: Path, limit: int | None) -> dict[str, list[LabelledClaim]]:
     return chosen
 
 
-def _fold(group: str) -> int:
+def fold_of(group: str) -> int:
+    """The fold of all rows that share this evidence."""
     return int.from_bytes(hashlib.sha256(group.encode()).digest()[:4], "big") % FOLDS
 
 

@@ -1,0 +1,57 @@
+"""The seed head's training, in small: folds by evidence, figures out of fold, errors in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.evaluation import seed_head
+from core.evaluation.datasets import load
+from core.evaluation.seed_head import FOLDS, fold_of, main
+from core.verdict.classifier import SEED_FOLDER, load_head
+from tests.evaluation.tiny_sets import write_sets
+
+
+def test_missing_data_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--path", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("Expected a data file at")
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_rows_over_the_same_evidence_lie_in_one_fold(tmp_path: Path) -> None:
+    write_sets(tmp_path)
+    folds: dict[str, set[int]] = {}
+    for row in load("fever_symmetric", tmp_path):
+        folds.setdefault(row.texts[0], set()).add(fold_of(row.group))
+    assert all(len(found) == 1 for found in folds.values())
+    assert all(0 <= fold < FOLDS for found in folds.values() for fold in found)
+
+
+def test_a_head_is_trained_with_a_card_that_says_how_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_sets(tmp_path)
+    monkeypatch.setattr(seed_head, "SEED_FOLDER", tmp_path / "seed")
+    assert main(["--path", str(tmp_path), "--limit", "10"]) == 0
+    head, card = load_head(tmp_path / "seed")
+    shipped = json.loads((SEED_FOLDER / "card.json").read_text())
+    assert set(card) == set(shipped)
+    assert {name: entry["rows"] for name, entry in card["trained_on"].items()} == dict.fromkeys(
+        seed_head.SETS, 10
+    )
+    assert card["rows"] == 40
+    decided = card["rows"] - card["unclear"]
+    assert card["out_of_fold"]["n"] == card["judge_alone"]["n"] == decided
+    assert len(head.weights) == len(load_head(SEED_FOLDER)[0].weights)
+    assert str(card["out_of_fold"]) in capsys.readouterr().out
+
+
+def test_too_little_data_to_fold_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_sets(tmp_path)
+    assert main(["--path", str(tmp_path), "--limit", "1"]) == 2
+    assert "Expected rows of both labels in every fold" in capsys.readouterr().err
