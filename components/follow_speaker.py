@@ -18,9 +18,18 @@ function isInView(element) {
   return place.bottom > 0 && place.bottom <= window.innerHeight;
 }
 
+// The page may draw the debate a little later than it tells us of it: hence several tries.
+function show(mine) {
+  if (mine.away || !mine.scrolled) return;
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  last()?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+}
+
 export default function({ data, parentElement }) {
-  const mine = (parentElement.__follow ??= { moment: null, asked: 0, away: false });
+  const mine = (parentElement.__follow ??= { moment: null, asked: null, away: false });
   if (!mine.scrolled) {
+    mine.resized = () => setTimeout(() => show(mine), 300);
+    window.addEventListener("resize", mine.resized);
     mine.scrolled = (event) => {
       if (event.type === "keydown" && !KEYS.includes(event.key)) return;
       mine.away = true;  // until it is seen where the scrolling has led
@@ -31,21 +40,21 @@ export default function({ data, parentElement }) {
       document.addEventListener(kind, mine.scrolled, { passive: true });
     }
   }
-  if (data.asked !== mine.asked) mine.away = false;
-  const moved = mine.moment !== null && mine.moment !== data.moment;
+  const asked = mine.asked;
+  if (data.asked !== asked) mine.away = false;
+  const isFirst = mine.moment === null;
+  const isNew = mine.moment !== data.moment || asked !== data.asked;
   mine.moment = data.moment;
   mine.asked = data.asked;
-  if (moved && !mine.away) {
-    const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    setTimeout(() => {
-      last()?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
-    }, 60);
+  if (isNew && !isFirst) {
+    for (const wait of [60, 400, 900]) setTimeout(() => show(mine), wait);
   }
   return () => {
     clearTimeout(mine.timer);
     for (const kind of ["wheel", "touchmove", "keydown"]) {
       document.removeEventListener(kind, mine.scrolled);
     }
+    window.removeEventListener("resize", mine.resized);
     mine.scrolled = null;
   };
 }
