@@ -1,4 +1,4 @@
-"""Sums that a claim states and the evidence only implies: totals, differences, growth.
+"""Sums that a claim states and the evidence only implies: totals, differences, growth, durations.
 
 "The three sites employ 1,240 people together" is checked by adding the sites' own numbers. A sum
 is only tried when the claim says that it is one, over values of one unit, and when it is sure that
@@ -25,8 +25,15 @@ CHANGE = re.compile(
     r"shrank|down)\b.{0,20}?\bby\b",
     re.IGNORECASE,
 )
+LASTED = re.compile(r"\b(lasted|lasting|ran|reigned|served|took|spanned|for)\s*$", re.IGNORECASE)
 DIFFERENCE = re.compile(r"\b(more|fewer|less|\w+er)\b[^.]{0,40}\bthan\b", re.IGNORECASE)
 NEAR = 20
+MOST_STATED = 20
+SECONDS_A_YEAR = 31_557_600.0
+PERSONS = frozenset(["person", "participant", "individual", "member", "human"])
+KINDS_OF_PERSON = frozenset(
+    ["man", "woman", "boy", "girl", "adult", "child", "male", "female", "student", "teacher"]
+)
 MINUS, PLUS = " − ", " + "
 
 
@@ -57,7 +64,7 @@ def check_sums(
     `sources` maps source ids to whole texts, for tables of which only some rows were retrieved.
     """
     stated = [u for u in claim.units if u.quantity and not u.quantity.ordinal]
-    if not stated or not passages:
+    if not stated or len(stated) > MOST_STATED or not passages:
         return None
     groups = list(_groups(claim.language, passages, sources))
     counts = {u.quantity.low for u in stated if u.quantity and u.quantity.low <= MOST_ROWS}
@@ -66,7 +73,10 @@ def check_sums(
             result = (
                 _total(claim, unit, group, counts)
                 or _difference(claim, unit, group)
+                or _change(claim, unit, group)
                 or _growth(claim, unit, group)
+                or _persons(unit, group)
+                or _duration(claim, unit, group)
             )
             if result:
                 return result
@@ -139,6 +149,49 @@ def _difference(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
         return None
     larger, smaller = sorted(parts, key=lambda q: -q.low)
     return _result(unit, [larger, smaller], group.passage, MINUS)
+
+
+def _change(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
+    """ "rose by 3 million" from the two values of one sentence."""
+    said = CHANGE.search(claim.text, 0, unit.start)
+    if unit.quantity is None or said is None or claim.text[said.end() : unit.start].strip():
+        return None
+    parts = _alike(unit.quantity, group)
+    if len(parts) != FEWEST_PARTS or any(compare(unit.quantity, q) == "equal" for q in parts):
+        return None
+    larger, smaller = sorted(parts, key=lambda q: -q.low)
+    return _result(unit, [larger, smaller], group.passage, MINUS)
+
+
+def _persons(unit: Unit, group: _Values) -> Sum | None:
+    """ "20 people" where one sentence counts 12 men and 8 women; only ever in its favour."""
+    if unit.quantity is None or unit.quantity.noun not in PERSONS or group.is_table:
+        return None
+    parts = [q for q in group.quantities if q.noun in KINDS_OF_PERSON]
+    if len(parts) < FEWEST_PARTS or len({q.noun for q in parts}) < len(parts):
+        return None
+    found = _result(unit, parts, group.passage, PLUS)
+    return found if found.contrast is None else None
+
+
+def _duration(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
+    """ "lasted four years" where one sentence gives the first and the last year."""
+    quantity = unit.quantity
+    if quantity is None or quantity.unit != "second" or quantity.low % SECONDS_A_YEAR:
+        return None
+    if group.is_table or not LASTED.search(claim.text, 0, unit.start):
+        return None
+    dates = [u.date for u in read(group.passage.text, claim.language).units if u.date]
+    years = [d.year for d in dates if d.year is not None]
+    if len(dates) != FEWEST_PARTS or len(years) != FEWEST_PARTS:
+        return None
+    first, last = sorted(years)
+    shown = f"{last}{MINUS}{first} = {last - first}"
+    if any(q.unit == quantity.unit for q in group.quantities):
+        return None  # the evidence gives a duration itself
+    return _judged(
+        unit, (last - first) * SECONDS_A_YEAR, shown, group.passage, tolerance=SECONDS_A_YEAR
+    )
 
 
 def _growth(claim: Reading, unit: Unit, group: _Values) -> Sum | None:

@@ -33,11 +33,12 @@ class Compared:
     passage: Passage
     pair: Pair
     contrasts: tuple[Contrast, ...]
+    affirmed: bool = False
 
     @property
     def coverage(self) -> float:
-        """Share of the part that the passage carries, 0 to 1."""
-        return self.pair.whole.coverage
+        """Share of the part that the passage carries, 0 to 1; all where two turns make none."""
+        return 1.0 if self.affirmed else self.pair.whole.coverage
 
     @property
     def carries_all(self) -> bool:
@@ -187,12 +188,13 @@ def compare_part(claim: Claim, part: Reading, passage: Passage) -> Compared:
     """One clause beside one passage, with the sentence before it and the source's heading."""
     whole = lay_beside(claim, part, passage)
     pair = Pair(whole, _knowing(best_clause(whole), whole), claim.own_start)
+    contrasts = find_contrasts(pair)
     placed = [
         c
-        for c in find_contrasts(pair)
+        for c in contrasts.found
         if claim.place(c.start, c.end) is not None and not _names_its_row(c, passage)
     ]
-    return Compared(passage, pair, tuple(placed))
+    return Compared(passage, pair, tuple(placed), contrasts.affirmed)
 
 
 def _names_its_row(contrast: Contrast, passage: Passage) -> bool:
@@ -279,7 +281,7 @@ def _touches(contrast: Contrast, part: Reading, settled: set[int]) -> bool:
 def _missing(compared: Sequence[Compared], contested: Sequence[Contrast]) -> list[Unit]:
     """Units that no relevant passage carries and that are not contested already."""
     relevant = [c for c in compared if c.coverage >= RELEVANT_COVERAGE]
-    if not relevant:
+    if not relevant or any(item.affirmed for item in relevant):
         return []
     units = relevant[0].pair.claim.units
     absent = set(range(len(units)))

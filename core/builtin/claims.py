@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from core.builtin.lexicon import lexicon
 from core.builtin.reading import Reading, Unit, clauses, read
+from core.evidence.terms import fold
 from core.records import Case, Statement
 
 SHORT_ANSWER_TOKENS = 8
+LONGEST_ABSTENTION = 14
 VERBS = frozenset("is are was were be been has have had does did will can".split())
 
 
@@ -57,7 +59,11 @@ class Claim:
 
     @property
     def has_content(self) -> bool:
-        """False for greetings and the like, which nothing could support or contradict."""
+        """False for greetings, "I don't know" and the like, which nothing could contradict."""
+        said = fold(self.statement.text).lstrip(" \"'“(")
+        abstains = said.startswith(lexicon(self.language).abstentions)
+        if abstains and len(read(self.statement.text, self.language).tokens) <= LONGEST_ABSTENTION:
+            return False
         return self.answer is not None or sum(u.weight for u in self.own_units()) >= 1.0
 
     @property

@@ -12,6 +12,8 @@ from typing import Literal
 
 from core.builtin.alignment import Alignment
 from core.builtin.reading import Reading, Unit
+from core.builtin.values.dates import describe_date
+from core.builtin.values.quantities import describe
 from core.records import Category
 
 Kind = Literal[
@@ -26,6 +28,10 @@ Kind = Literal[
     "only",
     "roles",
     "sum",
+    "place",
+    "hedge",
+    "condition",
+    "kind",
 ]
 
 FRAME: dict[Kind, float] = {
@@ -39,6 +45,10 @@ FRAME: dict[Kind, float] = {
     "rank": 0.6,
     "only": 0.6,
     "roles": 0.75,
+    "place": 0.75,
+    "hedge": 0.8,
+    "condition": 0.75,
+    "kind": 0.3,
 }
 WEIGHT: dict[Kind, float] = {
     "quantity": 0.9,
@@ -52,6 +62,10 @@ WEIGHT: dict[Kind, float] = {
     "only": 0.6,
     "roles": 0.7,
     "sum": 0.9,
+    "place": 0.75,
+    "hedge": 0.55,
+    "condition": 0.55,
+    "kind": 0.85,
 }
 CATEGORY: dict[Kind, Category] = {
     "quantity": "number_or_date",
@@ -65,6 +79,10 @@ CATEGORY: dict[Kind, Category] = {
     "only": "contradicted",
     "roles": "wrong_entity",
     "sum": "reasoning",
+    "place": "contradicted",
+    "hedge": "contradicted",
+    "condition": "contradicted",
+    "kind": "instruction_not_followed",
 }
 
 
@@ -114,3 +132,10 @@ def contrast(
 def says(evidence: str, claim: str) -> str:
     """The contrast in words."""
     return f"the evidence says “{evidence}”, not “{claim}”"
+
+
+def value_words(unit: Unit) -> str:
+    """A unit as people write it, with its bound: "about 412 m", "14 May 1932"."""
+    if unit.quantity:
+        return describe(unit.quantity)
+    return describe_date(unit.date) if unit.date else unit.text

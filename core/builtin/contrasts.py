@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
+from core.builtin.asked import kind_contrasts
 from core.builtin.contrast import Contrast, Pair
+from core.builtin.mixed import mixed_contrasts
+from core.builtin.modality import condition_contrasts, hedge_contrasts
+from core.builtin.parts_played import converse, place_contrasts, role_contrasts
+from core.builtin.polarity import denials, denials_of
 from core.builtin.value_contrasts import answer_contrasts, name_contrasts, value_contrasts
 from core.builtin.word_contrasts import (
     negation_contrasts,
@@ -12,30 +18,70 @@ from core.builtin.word_contrasts import (
     opposite_contrasts,
     quantifier_contrasts,
     rank_contrasts,
-    role_contrasts,
 )
 
 SUBJECTS = ("name", "word")
+TURNED = ("opposite", "quantity", "date", "name", "family", "place")
+AFFIRMED_FROM = 0.8
 CHECKS: tuple[Callable[[Pair], Iterator[Contrast]], ...] = (
+    mixed_contrasts,
     value_contrasts,
     name_contrasts,
     answer_contrasts,
+    kind_contrasts,
     opposite_contrasts,
     negation_contrasts,
     quantifier_contrasts,
     rank_contrasts,
     only_contrasts,
     role_contrasts,
+    place_contrasts,
+    hedge_contrasts,
+    condition_contrasts,
 )
 
 
-TURNED = ("opposite", "quantity", "date", "name", "family")
+@dataclass(frozen=True)
+class Contrasts:
+    """Contrasts, strongest first, one for each stretch of the claim.
+
+    `affirmed` is True when two turns make none: "not 600 m" against "412 m", "not closed" against
+    "open", "Bob is older than Anna" against "Anna is younger than Bob".
+    """
+
+    found: tuple[Contrast, ...]
+    affirmed: bool = False
+
+
+def find_contrasts(pair: Pair) -> Contrasts:
+    """Every contrast with a frame that bears it."""
+    found = [item for check in CHECKS for item in check(pair)]
+    found = [item for item in found if not _is_of_another_subject(pair, item)]
+    turned = [item for item in found if item.kind in TURNED]
+    affirmed = False
+    if turned and _is_turned(pair):
+        affirmed = any(_frame(pair, item) >= AFFIRMED_FROM for item in turned)
+        found = [c for c in found if c.kind not in (*TURNED, "negation", "quantifier")]
+    elif any(c.kind == "opposite" for c in found) and (kind := converse(pair)):
+        affirmed = kind == "comparison"
+        found = [c for c in found if c.kind not in ("opposite", "roles", "name")]
+    found.sort(key=lambda c: (-c.weight, c.start))
+    kept: list[Contrast] = []
+    for item in found:
+        if not any(item.start < k.end and k.start < item.end for k in kept):
+            kept.append(item)
+    return Contrasts(tuple(kept), affirmed and not kept)
+
+
+def _frame(pair: Pair, item: Contrast) -> float:
+    """What is carried of the claim beside the contested words."""
+    contested = [u for u in pair.claim.units if u.start < item.end and item.start < u.end]
+    return max(pair.clause.frame(contested), pair.whole.frame(contested))
 
 
 def _is_turned(pair: Pair) -> bool:
     """True when just one of the two denies."""
-    ours, theirs = pair.claim.negations(), pair.clause.evidence.negations()
-    return len(ours) % 2 != len(theirs) % 2
+    return len(denials(pair.claim)) % 2 != len(denials_of(pair)) % 2
 
 
 def _is_of_another_subject(pair: Pair, item: Contrast) -> bool:
@@ -52,18 +98,3 @@ def _is_of_another_subject(pair: Pair, item: Contrast) -> bool:
     is_shared = 0 in whole.matched or 0 in whole.nearby
     is_contested = item.start < subject.end and subject.start < item.end
     return not (is_shared or is_contested or 0 in whole.matched.values())
-
-
-def find_contrasts(pair: Pair) -> list[Contrast]:
-    """Every contrast with a frame that bears it, strongest first, one for each stretch."""
-    found = [item for check in CHECKS for item in check(pair)]
-    found = [item for item in found if not _is_of_another_subject(pair, item)]
-    if _is_turned(pair) and any(c.kind in TURNED for c in found):
-        # "not closed" against "open", "not 600 m" against "500 m": two turns make none
-        found = [c for c in found if c.kind not in (*TURNED, "negation")]
-    found.sort(key=lambda c: (-c.weight, c.start))
-    kept: list[Contrast] = []
-    for item in found:
-        if not any(item.start < k.end and k.start < item.end for k in kept):
-            kept.append(item)
-    return kept

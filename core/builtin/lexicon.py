@@ -14,6 +14,8 @@ from pathlib import Path
 from core.evidence.terms import FUNCTION_WORDS, fold, stem
 
 FOLDER = Path(__file__).parent / "lexicon"
+DENYING = ("un", "in", "im", "ir", "il", "non")
+SHORTEST_BASE = 6
 QUANTITY_ORDER = ("none", "few", "some", "most", "all")
 
 
@@ -36,11 +38,21 @@ class Lexicon:
     no: frozenset[str]
     total: frozenset[str]
     polar_openers: frozenset[str]
+    coordinators: frozenset[str]
+    articles: frozenset[str]
+    prepositions: frozenset[str]
+    negating_verbs: frozenset[str]
+    exceptions: frozenset[str]
+    conditions: frozenset[str]
+    abstentions: tuple[str, ...]
+    places: frozenset[frozenset[str]]
     opposed: Mapping[str, frozenset[str]]
     families: Mapping[str, frozenset[str]]
 
     def are_opposites(self, one: str, other: str) -> bool:
-        """True for words of which only one can hold (left/right, rose/fell)."""
+        """True for words of which only one can hold (left/right, rose/fell, stable/unstable)."""
+        if self.language == "en" and (_denies(one, other) or _denies(other, one)):
+            return True
         return any(
             form in self.opposed and not self.opposed[form].isdisjoint(self._forms(other))
             for form in self._forms(one)
@@ -52,6 +64,12 @@ class Lexicon:
             return ""
         shared = self._families(one) & self._families(other)
         return min(shared, default="")
+
+    def is_preposition(self, word: str) -> bool:
+        """True for a folded word of the list; without a list for any function word but "and"."""
+        if self.prepositions:
+            return word in self.prepositions
+        return word in self.functions and word not in self.coordinators
 
     def quantifier(self, word: str) -> int | None:
         """0 (none) to 4 (all) for a quantifier, or None."""
@@ -95,9 +113,23 @@ def lexicon(language: str) -> Lexicon:
         no=_folded(data["no"]),
         total=_folded(data["total"]),
         polar_openers=_folded(data.get("polar_openers", ())),
+        coordinators=_folded(data.get("coordinators", ())),
+        articles=_folded(data.get("articles", ())),
+        prepositions=_folded(data.get("prepositions", ())),
+        negating_verbs=_folded(data.get("negating_verbs", ())),
+        exceptions=_folded(data.get("exceptions", ())),
+        conditions=_folded(data.get("conditions", ())),
+        abstentions=tuple(data.get("abstentions", ())),
+        places=frozenset(frozenset(map(fold, pair)) for pair in data.get("places", ())),
         opposed=_opposed(data["opposites"], known),
         families=_families(data.get("exclusive", {}), known),
     )
+
+
+def _denies(one: str, other: str) -> bool:
+    """True for "unstable" of "stable"; short words meet by chance ("inform", "form")."""
+    base = fold(other)
+    return len(base) >= SHORTEST_BASE and fold(one) in {prefix + base for prefix in DENYING}
 
 
 def _folded(words: object) -> frozenset[str]:

@@ -91,10 +91,6 @@ class Reading:
         """All folded words of the text."""
         return frozenset(token.norm for token in self.tokens)
 
-    def negations(self) -> tuple[Token, ...]:
-        """The tokens that negate."""
-        return tuple(token for token in self.tokens if token.norm in self.words.negation)
-
 
 @lru_cache(maxsize=20_000)
 def read(text: str, language: str) -> Reading:
@@ -102,8 +98,12 @@ def read(text: str, language: str) -> Reading:
     words = lexicon(language)
     tokens = tuple(_tokens(text, language, words))
     dates = find_dates(text, language)
+    # dates are blanked out, or "in 1950 to 5,000 in 2000" would hold a range
+    undated = text
+    for date in dates:
+        undated = undated[: date.start] + " " * (date.end - date.start) + undated[date.end :]
     quantities = [
-        q for q in find_quantities(text, language) if not _overlaps(q.start, q.end, dates)
+        replace(q, text=text[q.start : q.end]) for q in find_quantities(undated, language)
     ]
     taken: list[Unit] = [
         Unit("date", d.start, d.end, d.text, (), WEIGHTS["date"], date=d) for d in dates

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from core.builtin.alignment import Alignment, same
-from core.builtin.contrast import Contrast, Kind, Pair, contrast, says
+from core.builtin.contrast import Contrast, Kind, Pair, contrast, says, value_words
 from core.builtin.reading import Unit
-from core.builtin.values.dates import compare_dates, describe_date
-from core.builtin.values.quantities import Quantity, compare, describe
+from core.builtin.values.dates import compare_dates
+from core.builtin.values.quantities import Quantity, compare
 
 
 def value_contrasts(pair: Pair) -> Iterator[Contrast]:
@@ -23,7 +23,7 @@ def value_contrasts(pair: Pair) -> Iterator[Contrast]:
                 break
             if others:
                 other = min(others, key=lambda u: _distance(side, unit, u))
-                shown = _value_words(other)
+                shown = value_words(other)
                 yield from contrast(
                     kind, pair, unit.start, unit.end, shown, says(shown, unit.text), [unit]
                 )
@@ -43,12 +43,6 @@ def _comparable(one: Unit, other: Unit) -> bool:
 def _is_vague(quantity: Quantity) -> bool:
     """True for "thousands" and "dozens": no number that another could contradict."""
     return quantity.low < quantity.high and not any(c.isdigit() for c in quantity.text)
-
-
-def _value_words(unit: Unit) -> str:
-    if unit.quantity:
-        return describe(unit.quantity)
-    return describe_date(unit.date) if unit.date else unit.text
 
 
 def _distance(side: Alignment, unit: Unit, other: Unit) -> int:

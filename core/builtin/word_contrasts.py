@@ -1,12 +1,14 @@
-"""Contrasts of words: opposites, negation, quantifiers, ranks, "only", swapped roles."""
+"""Contrasts of words: opposites, negation, quantifiers, ranks, "only"."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 from core.builtin.contrast import Contrast, Kind, Pair, contrast, says
+from core.builtin.polarity import denials, denials_of
 from core.builtin.reading import Reading, Token, Unit
+
+QUANTIFIER_ALL = 4
 
 
 def opposite_contrasts(pair: Pair) -> Iterator[Contrast]:
@@ -50,38 +52,31 @@ def _holds(units: Sequence[Unit], token: Token) -> bool:
 
 def negation_contrasts(pair: Pair) -> Iterator[Contrast]:
     """One side denies what the other says, all else being the same."""
-    ours, theirs = pair.claim.negations(), pair.clause.evidence.negations()
+    ours, theirs = denials(pair.claim), denials_of(pair)
     if len(ours) % 2 == len(theirs) % 2:
         return
     if ours:
         token = ours[0]
-        yield from contrast(
-            "negation",
-            pair,
-            token.start,
-            token.end,
-            pair.clause.evidence.text.strip(),
-            "the evidence says this without the denial",
-            [],
-        )
+        shown, but = pair.clause.evidence.text.strip(), "the evidence says this without the denial"
+        yield from contrast("negation", pair, token.start, token.end, shown, but, [])
         return
     denied = _denied_unit(pair, theirs[0])
     if denied is not None:
-        yield from contrast(
-            "negation",
-            pair,
-            denied.start,
-            denied.end,
-            f"{theirs[0].text} {denied.text}",
-            "the evidence denies this",
-            [],
-        )
+        counted = [u for u in pair.claim.units if u.quantity and _is_none(pair, theirs[0])]
+        shown = f"{theirs[0].text} {denied.text}"
+        but = "the evidence denies this"
+        yield from contrast("negation", pair, denied.start, denied.end, shown, but, counted)
+
+
+def _is_none(pair: Pair, negation: Token) -> bool:
+    """True for "no" as a count: "no leave" stands against "25 days of leave"."""
+    return pair.claim.words.quantifier(negation.norm) == 0
 
 
 def _denied_unit(pair: Pair, negation: Token) -> Unit | None:
     """The claim's unit that the evidence's negation stands before."""
-    twins = {j: i for i, j in pair.clause.matched.items()}
-    for j, unit in enumerate(pair.clause.evidence.units):
+    twins = {j: i for i, j in pair.whole.matched.items()}
+    for j, unit in enumerate(pair.whole.evidence.units):
         if unit.start >= negation.start and j in twins:
             return pair.claim.units[twins[j]]
     return None
@@ -94,6 +89,8 @@ def quantifier_contrasts(pair: Pair) -> Iterator[Contrast]:
     theirs = [
         (t, q) for t in pair.clause.evidence.tokens if (q := words.quantifier(t.norm)) is not None
     ]
+    if ours and not theirs and ours[0][1] == QUANTIFIER_ALL:
+        yield from _of_some_only(pair, ours[0][0])
     if not ours or not theirs:
         return
     token, mine = ours[0]
@@ -109,6 +106,20 @@ def quantifier_contrasts(pair: Pair) -> Iterator[Contrast]:
             says(other.text, token.text),
             [],
         )
+
+
+def _of_some_only(pair: Pair, token: Token) -> Iterator[Contrast]:
+    """ "Everyone may enter" against "only members may enter"."""
+    evidence = pair.whole.evidence
+    only = next((t for t in evidence.tokens if t.norm in evidence.words.only), None)
+    after = next((u for u in evidence.units if only and u.start >= only.end), None)
+    if only is None or after is None:
+        return
+    if evidence.units.index(after) in pair.whole.matched.values():
+        return
+    shown = evidence.text[only.start : after.end]
+    but = says(shown, token.text)
+    yield from contrast("quantifier", pair, token.start, token.end, shown, but, [])
 
 
 def rank_contrasts(pair: Pair) -> Iterator[Contrast]:
@@ -165,47 +176,3 @@ def only_contrasts(pair: Pair) -> Iterator[Contrast]:
             f"the evidence also names “{shown}”",
             [],
         )
-
-
-# What holds both ways round: "Anna married Karl", "Oslo lies near Moss".
-SYMMETRIC = tuple(
-    "marri met meet wed friend sibl twin cousin neighb border equal same differ similar near next "
-    "togeth with between join merg collabor partner play share and".split()
-)
-
-
-def role_contrasts(pair: Pair) -> Iterator[Contrast]:
-    """Two names that change places around the same words; a passive turns them rightly."""
-    matched = pair.whole.matched
-    claim, evidence = pair.claim, pair.whole.evidence
-    if any(t.stem.startswith(SYMMETRIC) for t in claim.tokens):
-        return
-    kinds_of = {
-        i: "name" if evidence.units[j].kind == "name" else claim.units[i].kind
-        for i, j in matched.items()
-    }
-    names = [i for i in sorted(matched) if kinds_of[i] in ("name", "date", "quantity")]
-    for first, second in itertools.pairwise(names):
-        kinds = kinds_of[first], kinds_of[second]
-        between = [i for i in sorted(matched) if first < i < second]
-        swapped = matched[first] > matched[second]
-        if kinds != ("name", "name") or not between or not swapped:
-            continue
-        if _is_passive(claim) != _is_passive(evidence):
-            continue
-        inside = matched[second] < matched[between[0]] < matched[first]
-        if inside:
-            one, other = claim.units[first], claim.units[second]
-            yield from contrast(
-                "roles",
-                pair,
-                one.start,
-                other.end,
-                f"{other.text} … {one.text}",
-                f"in the evidence “{other.text}” and “{one.text}” have each other's part",
-                [],
-            )
-
-
-def _is_passive(reading: Reading) -> bool:
-    return any(token.norm == "by" for token in reading.tokens)

@@ -20,6 +20,7 @@ from core.store.readings import IndexedPassage
 
 RANK_CONSTANT = 60
 CANDIDATES = 50
+SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "؟", "।", "…")
 HEADING_CHARACTERS = 160
 
 
@@ -134,6 +135,10 @@ def _says(text: str, language: str) -> tuple[str, ...]:
 
 
 def heading_of(source: Source) -> str:
-    """The source's first line as far as it may be a title, which names what the rest is about."""
+    """The source's first line where it may be a title, which names what the rest is about.
+
+    A line that ends as sentences do is no title: its words belong to it alone.
+    """
     first = source.text.lstrip()[: 2 * HEADING_CHARACTERS].splitlines()
-    return first[0][:HEADING_CHARACTERS].strip("# ") if first else ""
+    line = first[0][:HEADING_CHARACTERS].strip("# ") if first else ""
+    return "" if line.rstrip("”\"')»」 ").endswith(SENTENCE_ENDS) else line

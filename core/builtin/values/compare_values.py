@@ -122,12 +122,18 @@ def _overlap(one: Quantity, other: Quantity) -> bool:
     first, second = _interval(one), _interval(other)
     slack = _slack(one, other)
     shared = min(first[1], second[1]) - max(first[0], second[0])
-    if shared < -slack:
+    if shared < -slack or _meet_in_a_point(one, other, shared):
         return False
     lengths = [high - low for low, high in (first, second)]
     if one.low < one.high and other.low < other.high and max(lengths) < math.inf:
         return shared >= OVERLAP * min(lengths)
     return True
+
+
+def _meet_in_a_point(one: Quantity, other: Quantity, shared: float) -> bool:
+    """True for "at least 300" and "at most 300", which say nearly the opposite."""
+    opposed = {one.bound, other.bound} == {"at_least", "at_most"}
+    return opposed and abs(shared) <= CLOSE * max(1.0, abs(one.low))
 
 
 def _slack(one: Quantity, other: Quantity) -> float:
