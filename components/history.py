@@ -10,11 +10,12 @@ import streamlit as st
 from components import state
 from components.show import rows_chosen
 from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, escaped, when
+from core.config import MEGABYTE
 from core.errors import InputError
 from core.evidence.terms import query_terms, terms
 from core.intake.language import language_of
 from core.store.runs import RunFilter, RunRow
-from core.store.traces import import_trace
+from core.store.traces import MOST_BYTES, import_trace
 
 PAGE_SIZE = 25
 CORRECTED = {"": None, "corrected": True, "not corrected": False}
@@ -119,7 +120,11 @@ def _cells(row: RunRow) -> dict[str, Any]:
 def draw_trace_import() -> None:
     """Open a trace file that was exported here or elsewhere."""
     with st.expander("Open a trace file", icon=":material/movie:"):
-        upload = st.file_uploader("A run that was exported as a trace", key="history.trace")
+        upload = st.file_uploader(
+            "A run that was exported as a trace",
+            key="history.trace",
+            max_upload_size=MOST_BYTES // MEGABYTE,
+        )
         if upload is None:
             return
         try:

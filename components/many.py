@@ -12,6 +12,7 @@ from components.new_check import library_choice
 from components.show import rows_chosen
 from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, escaped, when
 from core.claim_table import read_claims, results, results_csv, resume_batch, start_batch
+from core.config import Settings
 from core.errors import InputError, ReviewError
 from core.records import Plan, Run
 from core.store.batches import BatchRow
@@ -22,21 +23,16 @@ ALIVE = ("queued", "running")
 
 
 def draw_new_table() -> None:
-    """Upload or paste a table, see what was understood, start."""
+    """Upload or paste a table, say what it rests on, see what was understood, start."""
     with state.open_store() as store:
         settings = store.projects.settings()
-    upload = st.file_uploader("Table (CSV or TSV with a header)", key="many.table")
-    pasted = st.text_area(
-        "Or paste it",
-        key="many.pasted",
-        height=100,
-        placeholder="claim,document\nThe bridge is 512 m long.,halden-bridge.pdf",
-        persist_state="session",
-    )
-    if upload is None and not (pasted or "").strip():
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        name, data = _given_table(settings)
+    with right:
+        sources = _sources()
+    if not data.strip():
         return
-    name = upload.name if upload is not None else "pasted table"
-    data = upload.getvalue() if upload is not None else (pasted or "").encode()
     try:
         rows = read_claims(name, data, settings.table_claims)
     except InputError as error:
@@ -50,14 +46,47 @@ def draw_new_table() -> None:
         ],
         hide_index=True,
     )
-    added = draw_uploader("many.upload", "Sources for all rows, and files that rows name")
-    draw_sources(added)
-    common = library_choice("many.library")
-    all_rows = st.toggle("Use the uploaded files for every row", value=True, key="many.common")
+    if len(rows) > PREVIEWED:
+        st.caption(f"The first {PREVIEWED} of them.")
     plan = Plan(max_turns=settings.max_turns, passages=settings.passages)
-    chosen = [*common, *(added if all_rows else [])]
     if st.button("Check them", key="many.start", type="primary", icon=":material/gavel:"):
-        _start(name, rows, chosen, plan)
+        _start(name, rows, sources, plan)
+
+
+def _given_table(settings: Settings) -> tuple[str, bytes]:
+    """(name, content) of the table; empty content when none was given."""
+    upload = st.file_uploader(
+        f"Table (CSV or TSV with a header, at most {settings.table_claims:,} claims)",
+        key="many.table",
+        max_upload_size=settings.file_megabytes,
+    )
+    pasted = st.text_area(
+        "Or paste it",
+        key="many.pasted",
+        height=100,
+        placeholder="claim,document\nThe bridge is 512 m long.,halden-bridge.pdf",
+        persist_state="session",
+    )
+    if upload is not None:
+        return upload.name, upload.getvalue()
+    return "pasted table", (pasted or "").encode()
+
+
+def _sources() -> list[str]:
+    """Ids of what every row rests on, beside what it names itself."""
+    added = draw_uploader(
+        "many.upload", "What the claims should rest on: documents and images", choice="many.library"
+    )
+    chosen = library_choice("many.library")
+    draw_sources(added)
+    all_rows = st.toggle(
+        "Use these files for every row",
+        value=True,
+        key="many.common",
+        help="If not, each row rests on the library files that it names.",
+        persist_state="session",
+    )
+    return list(dict.fromkeys([*added, *chosen])) if all_rows else []
 
 
 def _start(name: str, rows: list[Any], common: list[str], plan: Plan) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from components import state
 from components.inputs import split_sources
-from components.words import LABEL_WORDS, clipped, escaped, seconds, when
+from components.words import LABEL_WORDS, clipped, escaped, roster_words, seconds, when
 from core.agents.rosters import ROSTER_WORDS
 from core.checking import Draft, store_case
 from core.errors import ReviewError
@@ -62,7 +62,7 @@ def draw_plan(key: str) -> tuple[Plan, str, str]:
             "Roster",
             names,
             index=names.index(project.roster) if project.roster in names else 0,
-            format_func=lambda name: ROSTER_WORDS[name],
+            format_func=roster_words,
             key=f"{key}.roster",
             persist_state="session",
         )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components import state
-from components.words import ROLE_WORDS, escaped, when
+from components.words import ROLE_WORDS, escaped, protocol_words, roster_words, when
 from core.agents.rosters import ROSTER_WORDS
 from core.checking import PROTOCOLS
 from core.errors import InputError, ReviewError
@@ -78,12 +78,14 @@ def draw_record() -> None:
             "Roster of new checks",
             rosters,
             index=rosters.index(project.roster) if project.roster in rosters else 0,
+            format_func=roster_words,
             key=f"{key}.roster",
         )
         protocol = right.selectbox(
             "Protocol of new checks",
             PROTOCOLS,
             index=PROTOCOLS.index(project.protocol) if project.protocol in PROTOCOLS else 0,
+            format_func=protocol_words,
             key=f"{key}.protocol",
         )
         st.caption(f"Begun {when(project.created_at)}.")

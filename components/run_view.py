@@ -15,7 +15,14 @@ from components.highlight import Mark, marked_text
 from components.show import paged, show
 from components.state_panel import state_html
 from components.verdict import draw_verdict
-from components.words import LABEL_WORDS, escaped, percent, when
+from components.words import (
+    LABEL_WORDS,
+    escaped,
+    percent,
+    protocol_words,
+    roster_words,
+    when,
+)
 from core.errors import ConfigError
 from core.progress import Progress
 from core.records import CATEGORY_WORDS, Case, Correction, Run, Span
@@ -158,7 +165,11 @@ def load_run(run_id: str) -> tuple[Run, Case, Progress, list[Correction]] | None
 
 def draw_header(run: Run, progress: Progress) -> None:
     """When and how the run was made, on one line."""
-    parts = [when(run.started_at), f"roster {run.plan.roster}", f"protocol {run.plan.protocol}"]
+    parts = [
+        when(run.started_at),
+        roster_words(run.plan.roster, short=True),
+        protocol_words(run.plan.protocol, short=True),
+    ]
     if run.finished_at:
         parts.append(f"{progress.seconds():.1f} s")
     if run.origin == "imported":

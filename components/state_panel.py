@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from components.markup import Html, element
-from components.words import LABEL_WORDS, percent
+from components.words import LABEL_WORDS, percent, protocol_words
 from core.builtin.speech import shortened
 from core.progress import Progress
 from core.records import Case, Run
@@ -44,7 +44,7 @@ def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
         ("Instruction", case.instruction or "none"),
         (
             "Plan",
-            f"{run.plan.protocol}, at most {run.plan.max_turns} turns, "
+            f"{protocol_words(run.plan.protocol, short=True)}, at most {run.plan.max_turns} turns, "
             f"{run.plan.passages} passages a statement",
         ),
     ]

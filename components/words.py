@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from core.agents.rosters import ROSTER_WORDS
 from core.records import Cause, Label, PersonRole, QuoteStatus, RunStatus
 
 LABEL_WORDS: dict[Label, str] = {
@@ -49,6 +50,21 @@ ROLE_WORDS: dict[PersonRole, str] = {
     "lead": "Lead: also retrains and activates",
     "admin": "Admin: also sets up the project",
 }
+PROTOCOL_WORDS = {
+    "ceda": "CEDA: two unlike debaters answer each other in turn, then a judge decides."
+}
+
+
+def roster_words(name: str, *, short: bool = False) -> str:
+    """A roster as people know it; its name where we know nothing better."""
+    words = ROSTER_WORDS.get(name, name)
+    return words.split(":")[0] if short else words
+
+
+def protocol_words(name: str, *, short: bool = False) -> str:
+    """A protocol as people know it; its name where we know nothing better."""
+    words = PROTOCOL_WORDS.get(name, name)
+    return words.split(":")[0] if short else words
 
 
 def when(at: float) -> str:

@@ -157,6 +157,7 @@ def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str
     for words in ("AGREE.", "DENY.", "INCORRECT"):
         assert words not in read, "machines' words face the reader"
     assert "Initial state" in markup
+    assert any("Built\\-in engine · CEDA" in item.value for item in at.caption)
     assert any("cats" in str(button.label) for button in at.button)
 
 
@@ -372,6 +373,28 @@ def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> 
     at.session_state["many.results.True"] = {"selection": {"rows": [1], "columns": [], "cells": []}}
     at.run()
     assert query(at, "run") == runs[1]
+
+
+def test_check_many_shows_its_sources_and_limits_from_the_start(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    with open_store(home) as store:
+        store.projects.save_setting("file_megabytes", 7)
+    at = app("pages/check/many.py")
+    assert at.file_uploader(key="many.table").proto.max_upload_size_mb == 7
+    assert at.file_uploader(key="many.upload").proto.max_upload_size_mb == 7
+    at.multiselect(key="many.library").set_value([at.multiselect(key="many.library").options[0]])
+    at.text_area(key="many.pasted").set_value(f"claim\n{WRONG}\n").run()
+    assert not at.exception
+    at.button(key="many.start").click().run()
+    with open_store(home) as store:
+        (row,) = store.batches.rows(query(at, "batch"))
+        assert row.case_id
+        case = store.cases.get(row.case_id)
+        assert case
+        assert [store.library.name_of(case.project_id, i) for i in case.documents] == ["cats.txt"]
+    history = app("pages/check/history.py")
+    assert history.file_uploader(key="history.trace").proto.max_upload_size_mb < 500
 
 
 def test_a_bad_table_is_refused_in_words(app: OpenApp) -> None:

@@ -80,6 +80,19 @@ def test_the_project_is_renamed_and_gets_people(app: OpenApp, project_id: str, h
         assert store.projects.role_of(project_id, "Karl") == "lead"
 
 
+def test_the_projects_choices_are_put_in_words(app: OpenApp, project_id: str, home: Path) -> None:
+    at = app("pages/setup/project.py")
+    key = f"project.{project_id}"
+    assert at.selectbox(key=f"{key}.roster").options[0].startswith("Built-in engine")
+    assert at.selectbox(key=f"{key}.protocol").options[0].startswith("CEDA: two unlike debaters")
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        project = store.projects.get(project_id)
+    assert project
+    assert (project.roster, project.protocol) == ("builtin", "ceda")
+
+
 def test_an_annotator_may_not_change_the_project(app: OpenApp, project_id: str, home: Path) -> None:
     with open_store(home) as store:
         store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
