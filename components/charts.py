@@ -9,9 +9,11 @@ import plotly.graph_objects as go
 from streamlit.elements.lib.streamlit_plotly_theme import configure_streamlit_plotly_theme
 
 configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's own start
-# The light theme's tokens in assets/app.css; plotly knows no CSS variables.
-HALLUCINATED = "#c2410c"
-SUPPORTED = "#0369a1"
+# Plotly knows no CSS variables: hues of assets/app.css at a lightness that stands out from the
+# light and from the dark page, so that a figure need not know which of them it is on.
+HALLUCINATED = "#d9540b"
+SUPPORTED = "#0284c7"
+QUIET = "#7d8793"
 CELLS = (
     ("true_hallucinated", "wrong claims found"),
     ("missed_hallucinated", "wrong claims missed"),
@@ -24,9 +26,15 @@ def confusion_figure(before: Mapping[str, Any], after: Mapping[str, Any]) -> go.
     """Counts of the four outcomes before and after, side by side."""
     words = [text for _, text in CELLS]
     figure = go.Figure()
-    for name, values, colour in (("before", before, "#9ca3af"), ("after", after, SUPPORTED)):
+    for name, values, colour, pattern in (
+        ("before", before, QUIET, "/"),
+        ("after", after, SUPPORTED, ""),
+    ):
         counts = [values.get(key, 0) for key, _ in CELLS]
-        figure.add_bar(name=name, x=words, y=counts, marker_color=colour, text=counts)
+        marker = {"color": colour, "pattern": {"shape": pattern}}
+        figure.add_bar(
+            name=name, x=words, y=counts, marker=marker, text=counts, textposition="outside"
+        )
     figure.update_layout(title="Outcomes on the held-out cases", barmode="group")
     return _plain(figure)
 
@@ -47,7 +55,7 @@ def shift_figure(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
             mode="markers",
             marker={"color": colour, "symbol": symbol, "size": 10},
         )
-    line = {"color": "#9ca3af", "dash": "dot", "width": 1}
+    line = {"color": QUIET, "dash": "dot", "width": 1}
     figure.add_shape(type="line", x0=0, y0=0, x1=1, y1=1, line=line)
     figure.add_hline(y=0.5, line=line)
     figure.add_vline(x=0.5, line=line)

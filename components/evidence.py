@@ -9,7 +9,7 @@ import streamlit as st
 
 from components import state
 from components.highlight import Mark, marked_text
-from components.markup import element, joined
+from components.markup import Html, element, joined
 from components.show import paged, show
 from components.words import LABEL_SIGNS, clipped, escaped
 from core.config import Settings
@@ -44,6 +44,12 @@ def draw_evidence(progress: Progress, key: str) -> None:
     """Each statement's passages, those quoted in the debate first; a click shows the source."""
     labels = progress.judgement.statement_labels if progress.judgement else ()
     several = len(progress.passages) > 1
+    has_neighbours = any(p.before or p.after for p in progress.evidence.values())
+    in_context = has_neighbours and st.toggle(
+        "Show the sentences before and after",
+        key="evidence.around",
+        persist_state="session",
+    )
 
     def gravest(item: tuple[int, tuple[Passage, ...]]) -> tuple[int, int]:
         label = labels[item[0]] if item[0] < len(labels) else "unclear"
@@ -70,15 +76,29 @@ def draw_evidence(progress: Progress, key: str) -> None:
                 st.caption("No passage was found for this.")
             for passage in sorted(passages, key=lambda p: (p.source_id, p.start) not in quoted):
                 is_quoted = (passage.source_id, passage.start) in quoted
-                _draw_passage(passage, f"{key}.{index}", is_quoted)
+                _draw_passage(passage, f"{key}.{index}", is_quoted, in_context)
 
 
-def _draw_passage(passage: Passage, key: str, is_quoted: bool) -> None:
+def passage_html(passage: Passage, in_context: bool) -> Html:
+    """The passage, between its neighbours if wanted; it is underlined there."""
+    if not in_context:
+        return element("div", passage.text, class_="cp-passage", dir="auto")
+    return element(
+        "div",
+        element("span", passage.before + " ", class_="cp-around"),
+        element("mark", passage.text, class_="cp-mark cp-mark-evidence"),
+        element("span", " " + passage.after, class_="cp-around"),
+        class_="cp-passage",
+        dir="auto",
+    )
+
+
+def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool) -> None:
     like = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
     with st.container(border=True, key=f"{key}.{passage.id}"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:
-            words = element("div", passage.text, class_="cp-passage", dir="auto")
+            words = passage_html(passage, in_context)
             found = "quoted in the debate" if is_quoted else "found"
             show(joined([words, element("div", f"{found}{like}", class_="cp-quiet")]))
         with right:

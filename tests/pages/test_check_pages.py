@@ -161,6 +161,21 @@ def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str
     assert any("cats" in str(button.label) for button in at.button)
 
 
+def test_a_passages_neighbours_are_shown_on_demand(app: OpenApp) -> None:
+    at = app()
+    text = "A queen is a female cat. Female cats tend to be right pawed. They sleep by day."
+    at.text_area(key="new.response").set_value(WRONG)
+    at.file_uploader(key="new.upload").set_value([("cats.txt", text.encode(), "text/plain")])
+    at.run()
+    at.button(key="new.check").click().run()
+    finish(at)
+    around = '<span class="cp-around">A queen is a female cat. </span>'
+    assert around not in drawn(at)
+    at.toggle(key="evidence.around").set_value(True).run()
+    assert around in drawn(at)
+    assert '<span class="cp-around"> They sleep by day.</span>' in drawn(at)
+
+
 def test_an_unknown_run_is_no_error_page(app: OpenApp) -> None:
     at = app("pages/check/run.py", run="0" * 32)
     assert "no run at this link" in at.info[0].value
