@@ -7,7 +7,7 @@ import time
 import streamlit as st
 
 from components import state
-from components.inputs import draw_sources, draw_uploader, split_sources
+from components.inputs import draw_refused, draw_sources, draw_uploader, split_sources
 from components.words import escaped, when
 from core.checking import Draft, store_case
 from core.errors import ReviewError
@@ -38,7 +38,12 @@ def draw_again(run: Run, case: Case) -> None:
             icon=":material/compare_arrows:",
             query_params={"before": first, "after": second},
         )
-    key = f"run.{run.id}.again"
+    chosen, added = _draw_choice(names, kept, f"run.{run.id}.again")
+    _draw_start(run, case, (*chosen, *added))
+
+
+def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> tuple[list[str], list[str]]:
+    """(sources of the case that stay, new ones); those that cannot be read are named."""
     with st.expander("Add evidence or leave some out", icon=":material/post_add:"):
         chosen = st.multiselect(
             "Sources of this case",
@@ -49,12 +54,24 @@ def draw_again(run: Run, case: Case) -> None:
         )
         added = draw_uploader(f"{key}.upload", "More documents or images")
         draw_sources(added)
+    gone = [name for i, name in names.items() if i not in kept]
+    if gone:
+        st.warning(
+            f"No longer in the library, so left out: {escaped(', '.join(gone))}.",
+            icon=":material/folder_off:",
+        )
+    draw_refused(chosen)
+    return chosen, added
+
+
+def _draw_start(run: Run, case: Case, sources: tuple[str, ...]) -> None:
+    key = f"run.{run.id}.again"
     st.button(
         "Check again",
         key=f"{key}.go",
         icon=":material/refresh:",
         on_click=_check_again,
-        args=(run, case, tuple(chosen), tuple(added), key),
+        args=(run, case, sources, key),
         shortcut="Ctrl+Shift+Enter",
     )
     target = st.session_state.pop(f"{key}.started", None)
@@ -65,12 +82,13 @@ def draw_again(run: Run, case: Case) -> None:
         st.switch_page("pages/check/run.py", query_params={"run": target})
 
 
-def _check_again(
-    run: Run, case: Case, chosen: tuple[str, ...], added: tuple[str, ...], key: str
-) -> None:
-    """The same case again, or a new one when its sources changed; with today's classifier."""
+def _check_again(run: Run, case: Case, sources: tuple[str, ...], key: str) -> None:
+    """The same case again, or a new one when its sources changed; with today's classifier.
+
+    A file that could not be read stays in the case: the run tries it again, and says so again.
+    """
     try:
-        documents, images = split_sources([*chosen, *added])
+        documents, images = split_sources(sources, with_refused=True)
         with state.open_store() as store:
             again = case
             if set(documents) != set(case.documents) or set(images) != set(case.images):

@@ -89,20 +89,28 @@ def draw_sources(ids: Sequence[str]) -> None:
     """What came of each chosen source; redraws itself while any is being read."""
     if not ids:
         return
-    with state.open_store() as store:
-        project = state.project(store)
-        entries = [e for e in (store.library.get(project.id, i) for i in ids) if e]
+    entries = _entries(ids)
     if read_on(entries):
         _poll_sources(tuple(ids))
     else:
         _draw_entries(entries)
 
 
-@st.fragment(run_every=POLL_SECONDS)
-def _poll_sources(ids: tuple[str, ...]) -> None:
+def draw_refused(ids: Sequence[str]) -> None:
+    """What is wrong with those of the sources that cannot be read."""
+    _draw_entries([entry for entry in _entries(ids) if entry.status == "refused"])
+
+
+def _entries(ids: Sequence[str]) -> list[LibraryEntry]:
+    """The sources as the library has them; those that it has not are left out."""
     with state.open_store() as store:
         project = state.project(store)
-        entries = [e for e in (store.library.get(project.id, i) for i in ids) if e]
+        return [e for e in (store.library.get(project.id, i) for i in ids) if e]
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def _poll_sources(ids: tuple[str, ...]) -> None:
+    entries = _entries(ids)
     _draw_entries(entries)
     if not read_on(entries):
         st.rerun()
@@ -150,11 +158,11 @@ def entry_facts(entry: LibraryEntry) -> str:
     return " · ".join(parts)
 
 
-def split_sources(ids: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(documents, images) of the chosen sources that were not refused."""
-    with state.open_store() as store:
-        project = state.project(store)
-        entries = [e for e in (store.library.get(project.id, i) for i in ids) if e]
-    usable = [entry for entry in entries if entry.status != "refused"]
+def split_sources(
+    ids: Sequence[str], *, with_refused: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(documents, images) of the chosen sources, by default without those that were refused."""
+    entries = _entries(ids)
+    usable = [entry for entry in entries if with_refused or entry.status != "refused"]
     documents = tuple(e.id for e in usable if e.kind != "image")
     return documents, tuple(e.id for e in usable if e.kind == "image")

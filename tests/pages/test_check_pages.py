@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from components import state
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
-from core.intake.library import store_file
+from core.intake.library import remove_file, store_file
 from core.records import Plan
 from core.store import open_store
 
@@ -301,6 +301,40 @@ def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: st
     compare = app("pages/check/compare.py", before=run_id, after=second)
     assert drawn(compare).count('class="cp-verdict ') == 2
     assert any("The verdict is the same" in item.value for item in compare.markdown)
+
+
+def test_a_broken_file_is_named_again_when_it_is_checked_again(app: OpenApp, home: Path) -> None:
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        given = [("cats.txt", CATS.encode()), ("broken.pdf", b"%PDF-1.4 broken")]
+        ids = [
+            store_file(store, home, project.id, name, data, "Mira", 1.0, Settings()).id
+            for name, data in given
+        ]
+        case = store_case(store, project, Draft(WRONG, documents=tuple(ids)), "Mira", time.time())
+    first = state.jobs().start(case, Plan())
+    assert state.jobs().wait(first, 60)
+    at = app("pages/check/run.py", run=first)
+    assert any("broken" in item.value for item in at.warning)
+    assert any("broken" in item.value for item in at.error), "said before it is checked again"
+    at.button(key=f"run.{first}.again.go").click().run()
+    second = finish(at)
+    assert second != first
+    assert any("broken" in item.value for item in at.warning), "and after"
+    with open_store(home) as store:
+        runs = store.runs.of_case(case.id, time.time(), 6)
+    assert {run.id for run in runs} == {first, second}, "the case is the same"
+
+
+def test_a_deleted_source_is_named_before_it_is_checked_again(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        (entry,) = store.library.all(project.id)
+        remove_file(store, home, project.id, entry.id, 2.0)
+    at = app("pages/check/run.py", run=run_id)
+    assert any("cats\\.txt" in item.value for item in at.warning)
 
 
 def test_checking_again_with_another_source_makes_a_new_case(
