@@ -92,7 +92,8 @@ def expected_words(sources: Sequence[str]) -> str:
     with state.open_store() as store:
         project = state.project(store)
         entries = [e for e in (store.library.get(project.id, i) for i in sources) if e]
-        expected = expected_seconds(store, entries)
+        typed = str(st.session_state.get("new.response") or "")
+        expected = expected_seconds(store, entries, len(typed))
     count = f"{len(entries)} source{'' if len(entries) == 1 else 's'}"
     return f"{count} · expected time: {seconds(expected)} · no cost"
 

@@ -210,16 +210,23 @@ class Runs:
         )
         return [_run_row(row, now, lease) for row in rows], total
 
-    def seconds_of_recent(self, roster: str, limit: int = 20) -> list[float]:
-        """How long the newest finished runs of a roster took, without waiting for their turn."""
+    def seconds_of_recent(self, roster: str, limit: int = 20) -> list[tuple[float, int]]:
+        """(seconds, characters of the response) of the newest whole checks by a roster.
+
+        Seconds are those after the sources were read. Runs that were resumed or took steps over
+        from another say nothing about a new one.
+        """
         rows = self._db.query(
-            "SELECT json_extract(e.payload, '$.seconds') AS seconds FROM runs r "
-            "JOIN events e ON e.run_id = r.id AND e.kind = 'run_finished' "
-            "WHERE r.status = 'finished' AND r.origin = 'here' "
-            "AND json_extract(r.plan, '$.roster') = ? ORDER BY r.started_at DESC LIMIT ?",
+            "SELECT r.finished_at - max(e.at) AS seconds, length(c.response) AS characters FROM "
+            "(SELECT * FROM runs WHERE status = 'finished' AND origin = 'here' "
+            " AND json_extract(plan, '$.roster') = ? ORDER BY started_at DESC LIMIT ?) r "
+            "JOIN cases c ON c.id = r.case_id JOIN events e ON e.run_id = r.id "
+            "WHERE e.kind IN ('run_started', 'document_read', 'image_described') "
+            "AND NOT EXISTS (SELECT 1 FROM events x WHERE x.run_id = r.id "
+            " AND x.kind IN ('run_resumed', 'steps_reused')) GROUP BY r.id",
             [roster, limit],
         )
-        return [row["seconds"] for row in rows]
+        return [(max(0.0, row["seconds"]), row["characters"]) for row in rows]
 
     def _row(self, run_id: str) -> dict[str, Any] | None:
         return next(self._db.query("SELECT * FROM runs WHERE id = ?", [run_id]), None)
