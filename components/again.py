@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import streamlit as st
 
@@ -11,7 +12,7 @@ from components.inputs import draw_refused, draw_sources, draw_uploader, split_s
 from components.words import escaped, when
 from core.checking import Draft, store_case
 from core.errors import ReviewError
-from core.records import Case, Plan, Run
+from core.records import Case, Run
 from core.store import Store
 
 
@@ -93,13 +94,7 @@ def _check_again(run: Run, case: Case, sources: tuple[str, ...], key: str) -> No
             again = case
             if set(documents) != set(case.documents) or set(images) != set(case.images):
                 again = _with_sources(store, case, documents, images)
-            plan = Plan(
-                run.plan.protocol,
-                run.plan.roster,
-                run.plan.max_turns,
-                run.plan.passages,
-                run.plan.seed,
-            )
+            plan = replace(run.plan, classifier="")
         started = state.jobs().start(again, plan, parent_id=run.id)
     except ReviewError as error:
         st.session_state[f"{key}.problem"] = str(error)

@@ -288,7 +288,6 @@ class Plan:
     roster: str = "builtin"
     max_turns: int = 5
     passages: int = 5
-    seed: int = 0
     classifier: str = ""
 
 

@@ -53,10 +53,6 @@ class Library:
         """The entry, or None when it is not (or no longer) in this library."""
         return next(iter(self._select("l.source_id = ?", [project_id, source_id])), None)
 
-    def find(self, project_id: str, name: str) -> LibraryEntry | None:
-        """The newest entry of that file name, or None."""
-        return next(iter(self._select("l.name = ?", [project_id, name])), None)
-
     def all(self, project_id: str) -> list[LibraryEntry]:
         """All entries, newest first."""
         return self._select("1 = 1", [project_id])
