@@ -8,9 +8,16 @@ from components.highlight import Mark, marked_text
 from components.run_view import classifier_card
 from components.show import show
 from components.verdict import draw_verdict
-from components.words import LABEL_WORDS, escaped, when
+from components.words import (
+    LABEL_WORDS,
+    clipped,
+    escaped,
+    protocol_words,
+    roster_words,
+    when,
+)
 from core.progress import Progress
-from core.records import Case, Correction, Run
+from core.records import Case, Correction, Plan, Run
 
 Loaded = tuple[Run, Case, Progress, list[Correction]]
 
@@ -59,11 +66,39 @@ def differences(before: Loaded, after: Loaded) -> list[str]:
         lines.append(f"Sources added: {_names(after, sources_b - sources_a)}.")
     if sources_a - sources_b:
         lines.append(f"Sources left out: {_names(before, sources_a - sources_b)}.")
-    if run_a.plan.classifier != run_b.plan.classifier:
-        lines.append(f"Classifier: {run_a.plan.classifier} before, {run_b.plan.classifier} after.")
+    lines += _plan_differences(run_a.plan, run_b.plan)
+    lines += _mark_differences(before, after)
     if case_a.response != case_b.response:
         lines.append("The two runs check different texts.")
     return lines or ["Nothing differs."]
+
+
+def _plan_differences(a: Plan, b: Plan) -> list[str]:
+    pairs = [
+        ("Classifier", a.classifier, b.classifier),
+        ("Roster", roster_words(a.roster, short=True), roster_words(b.roster, short=True)),
+        (
+            "Protocol",
+            protocol_words(a.protocol, short=True),
+            protocol_words(b.protocol, short=True),
+        ),
+        ("Debate turns at most", a.max_turns, b.max_turns),
+        ("Passages per statement", a.passages, b.passages),
+    ]
+    return [f"{what}: {one} before, {two} after." for what, one, two in pairs if one != two]
+
+
+def _mark_differences(before: Loaded, after: Loaded) -> list[str]:
+    """Words that only one of the runs marks, where both check the same text."""
+    if before[1].response != after[1].response:
+        return []
+    old, new = ({(s.start, s.end, s.text) for s in run[2].spans} for run in (before, after))
+    pairs = (("Only marked before", old - new), ("Only marked after", new - old))
+    return [
+        f"{what}: " + ", ".join(f"“{clipped(text, 60)}”" for _, _, text in sorted(marks)) + "."
+        for what, marks in pairs
+        if marks
+    ]
 
 
 def _names(loaded: Loaded, ids: set[str]) -> str:

@@ -7,7 +7,8 @@ import streamlit as st
 HTML = '<button class="cp-full" type="button">Full screen</button>'
 CSS = """
 .cp-full {
-  font: inherit; color: var(--st-text-color); background: var(--st-background-color);
+  font: inherit; font-size: 0.875rem;
+  color: var(--st-text-color); background: var(--st-background-color);
   border: 1px solid var(--st-border-color); border-radius: var(--st-button-radius);
   padding: 0.3rem 0.75rem; min-height: 2.5rem; cursor: pointer;
 }

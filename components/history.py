@@ -108,9 +108,9 @@ def _cells(row: RunRow) -> dict[str, Any]:
     run = row.run
     label = f"{LABEL_SIGNS[run.label]} {LABEL_WORDS[run.label]}" if run.label else "–"
     return {
-        "When": when(run.started_at),
-        "Claim": clipped(row.response, 200),
         "Verdict": label,
+        "Claim": clipped(row.response, 200),
+        "When": when(run.started_at),
         "p": "" if run.p_hallucinated is None else f"{run.p_hallucinated:.2f}",
         "People say": LABEL_WORDS[row.corrected_label] if row.corrected_label else "",
         "Status": STATUS_WORDS[run.status] + (" (imported)" if run.origin == "imported" else ""),

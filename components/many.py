@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import streamlit as st
@@ -19,6 +20,7 @@ from core.store.batches import BatchRow
 
 POLL_SECONDS = 1.0
 PREVIEWED = 10
+MOST_PROBLEMS = 3
 ALIVE = ("queued", "running")
 
 
@@ -74,9 +76,7 @@ def _given_table(settings: Settings) -> tuple[str, bytes]:
 
 def _sources() -> list[str]:
     """Ids of what every row rests on, beside what it names itself."""
-    added = draw_uploader(
-        "many.upload", "What the claims should rest on: documents and images", choice="many.library"
-    )
+    added = draw_uploader("many.upload", "What they should rest on", choice="many.library")
     chosen = library_choice("many.library")
     draw_sources(added)
     all_rows = st.toggle(
@@ -174,13 +174,7 @@ def _draw_results(
         for row, run in rows
         if row.case_id and (run is None or run.status in ("interrupted", "stopped", "failed"))
     ]
-    counts = {
-        label: sum(run is not None and run.label == label for _, run in rows)
-        for label in LABEL_WORDS
-    }
-    st.caption(
-        " · ".join(f"{LABEL_SIGNS[label]} {count} {label}" for label, count in counts.items())
-    )
+    _draw_counts(rows)
     picked = st.dataframe(
         [_cells(row, run) for row, run in rows],
         key=f"many.results.{finished}",
@@ -219,6 +213,23 @@ def _draw_results(
             st.info(escaped(rows[chosen[0]][0].problem) or "This row was not checked.")
 
 
+def _draw_counts(rows: list[tuple[BatchRow, Run | None]]) -> None:
+    """How many rows came to which label, and in whole sentences why others were not checked."""
+    counts = {
+        label: sum(run is not None and run.label == label for _, run in rows)
+        for label in LABEL_WORDS
+    }
+    without = len(rows) - sum(counts.values())
+    words = [f"{LABEL_SIGNS[label]} {count} {label}" for label, count in counts.items()]
+    st.caption(" · ".join([*words, *([f"{without} without a verdict"] if without else [])]))
+    problems = Counter(row.problem for row, _ in rows if row.problem)
+    for problem, count in problems.most_common(MOST_PROBLEMS):
+        which = "1 row was" if count == 1 else f"{count} rows were"
+        st.warning(f"{which} not checked: {escaped(problem)}", icon=":material/warning:")
+    if len(problems) > MOST_PROBLEMS:
+        st.caption("Further problems stand in the column Status.")
+
+
 def _resume(batch_id: str) -> None:
     try:
         with state.open_store() as store:
@@ -231,9 +242,9 @@ def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:
     label = f"{LABEL_SIGNS[run.label]} {LABEL_WORDS[run.label]}" if run and run.label else "–"
     return {
         "Row": row.row,
-        "Claim": clipped(row.claim, 200),
-        "Sources": "; ".join(row.sources),
         "Verdict": label,
+        "Claim": clipped(row.claim, 200),
         "p": f"{run.p_hallucinated:.2f}" if run and run.p_hallucinated is not None else "",
         "Status": row.problem or (STATUS_WORDS[run.status] if run else "not checked"),
+        "Sources": "; ".join(row.sources),
     }

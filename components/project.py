@@ -78,15 +78,17 @@ def draw_record() -> None:
             "Roster of new checks",
             rosters,
             index=rosters.index(project.roster) if project.roster in rosters else 0,
-            format_func=roster_words,
+            format_func=lambda name: roster_words(name, short=True),
             key=f"{key}.roster",
+            help="  \n".join(map(roster_words, rosters)),
         )
         protocol = right.selectbox(
             "Protocol of new checks",
             PROTOCOLS,
             index=PROTOCOLS.index(project.protocol) if project.protocol in PROTOCOLS else 0,
-            format_func=protocol_words,
+            format_func=lambda name: protocol_words(name, short=True),
             key=f"{key}.protocol",
+            help="  \n".join(map(protocol_words, PROTOCOLS)),
         )
         st.caption(f"Begun {when(project.created_at)}.")
         if st.form_submit_button("Save", key=f"{key}.save"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components import state
 from components.charts import confusion_figure, shift_figure
@@ -81,10 +82,7 @@ def _draw_figures(held: dict[str, Any], compared_with: str, version_id: str) -> 
     )
     columns = st.columns(len(RATES))
     for column, (name, words) in zip(columns, RATES.items(), strict=True):
-        old, new = before.get(name), after.get(name)
-        shown = "–" if new is None else f"{new:.2f}"
-        change = None if old is None or new is None else f"{new - old:+.2f}"
-        column.metric(words, shown, change, delta_color="inverse" if name == "brier" else "normal")
+        _draw_rate(column, words, before.get(name), after.get(name), name == "brier")
     with st.expander("Which cases changed"):
         left, right = st.columns(2)
         left.plotly_chart(
@@ -94,6 +92,18 @@ def _draw_figures(held: dict[str, Any], compared_with: str, version_id: str) -> 
             shift_figure(held.get("rows", [])), key=f"retrain.shift.{version_id}", width="stretch"
         )
         _draw_rows(held.get("rows", []))
+
+
+def _draw_rate(
+    column: DeltaGenerator, words: str, old: float | None, new: float | None, is_loss: bool
+) -> None:
+    """One figure with its change; what has not changed is neither praised nor blamed."""
+    shown = "–" if new is None else f"{new:.2f}"
+    change = None if old is None or new is None else f"{new - old:+.2f}"
+    if change in ("+0.00", "-0.00"):
+        column.metric(words, shown, "no change", delta_color="off", delta_arrow="off")
+    else:
+        column.metric(words, shown, change, delta_color="inverse" if is_loss else "normal")
 
 
 def _draw_rows(rows: list[dict[str, Any]]) -> None:

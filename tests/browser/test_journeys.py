@@ -201,6 +201,10 @@ def test_narrow_and_dark_pages_do_not_overflow(
         "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
     )
     assert background == "rgb(18, 23, 29)", "the dark theme follows the system"
+    for button in page.get_by_test_id("stBaseButton-primary").all():
+        if button.is_enabled():
+            ink = button.locator("p").first.evaluate("p => getComputedStyle(p).color")
+            assert ink == "rgb(14, 20, 27)", "dark words on the dark theme's light button"
 
 
 def test_a_run_reads_well_narrow_and_dark(make_server: MakeServer, open_page: OpenPage) -> None:

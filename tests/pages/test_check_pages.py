@@ -424,6 +424,21 @@ def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> 
     assert query(at, "run") == runs[1]
 
 
+def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/many.py")
+    table = f"claim,document\n{WRONG},cats.txt\na,nowhere.pdf\nb,nowhere.pdf\n"
+    at.text_area(key="many.pasted").set_value(table).run()
+    at.button(key="many.start").click().run()
+    with open_store(state.home()) as store:
+        rows = store.batches.rows(query(at, "batch"))
+    assert all(state.jobs().wait(row.run_id, 60) for row in rows if row.run_id)
+    at.run()
+    assert any("2 without a verdict" in item.value for item in at.caption)
+    (warning,) = at.warning
+    assert warning.value.startswith("2 rows were not checked")
+    assert "nowhere" in warning.value
+
+
 def test_check_many_shows_its_sources_and_limits_from_the_start(
     app: OpenApp, run_id: str, home: Path
 ) -> None:

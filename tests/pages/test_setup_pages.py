@@ -83,8 +83,11 @@ def test_the_project_is_renamed_and_gets_people(app: OpenApp, project_id: str, h
 def test_the_projects_choices_are_put_in_words(app: OpenApp, project_id: str, home: Path) -> None:
     at = app("pages/setup/project.py")
     key = f"project.{project_id}"
-    assert at.selectbox(key=f"{key}.roster").options[0].startswith("Built-in engine")
-    assert at.selectbox(key=f"{key}.protocol").options[0].startswith("CEDA: two unlike debaters")
+    roster, protocol = at.selectbox(key=f"{key}.roster"), at.selectbox(key=f"{key}.protocol")
+    assert roster.options[0] == "Built-in engine"
+    assert "no language model" in roster.help
+    assert protocol.options[0] == "CEDA"
+    assert "two unlike debaters" in protocol.help
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
     with open_store(home) as store:
@@ -154,7 +157,8 @@ def test_retrain_shows_a_version_beside_the_one_before(
         "true_hallucinated": 2, "missed_hallucinated": 0, "false_alarms": 1, "true_supported": 1,
         "always_hallucinated": 0.5,
     }  # fmt: skip
-    better = figures | {"accuracy": 1.0, "balanced_accuracy": 1.0, "f1": 1.0, "brier": 0.1}
+    figures["f1"] = 1.0
+    better = figures | {"accuracy": 1.0, "balanced_accuracy": 1.0, "brier": 0.1}
     row = {"run_id": "r", "claim": "<b>x</b>", "label": "supported", "before": 0.6, "after": 0.2}
     card = {
         "author": "Mira",
@@ -172,6 +176,7 @@ def test_retrain_shows_a_version_beside_the_one_before(
     at = app("pages/learn/retrain.py")
     assert any("The disk is full" in error.value for error in at.error)
     assert [m.value for m in at.metric][4:8] == ["1.00", "1.00", "1.00", "0.10"]
+    assert [m.delta for m in at.metric][4:8] == ["+0.25", "+0.25", "no change", "-0.10"]
     assert len(at.get("plotly_chart")) == 2
     at.button(key="retrain.activate.v1").click().run()
     assert any("none that can be read" in error.value for error in at.error)
