@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from bisect import insort
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from components.markup import Html, element, joined
+
+MOST_TITLES = 20
 
 
 @dataclass(frozen=True)
@@ -27,17 +31,50 @@ def marked_text(text: str, marks: Sequence[Mark]) -> Html:
     """
     cuts = sorted({0, len(text), *(m.start for m in marks), *(m.end for m in marks)})
     cuts = [cut for cut in cuts if 0 <= cut <= len(text)]
+    opening, closing = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for place, mark in enumerate(marks):
+        if max(mark.start, 0) < mark.end:
+            opening[max(mark.start, 0)].append(place)
+        closing[mark.end].append(place)
+    cover = _Cover(marks)
     pieces: list[str | Html] = []
     for start, end in itertools.pairwise(cuts):
-        here = [m for m in marks if m.start <= start and end <= m.end]
-        pieces.append(_marked(text[start:end], here) if here else text[start:end])
-        ending = [m.number for m in marks if m.end == end and m.number]
+        cover.move(opening[start], closing[start])
+        pieces.append(cover.drawn(text[start:end]))
+        ending = [marks[place].number for place in closing[end] if marks[place].number]
         pieces += [element("sup", class_="cp-number", data_n=number) for number in ending]
     return element("div", joined(pieces), class_="cp-text", dir="auto")
 
 
-def _marked(words: str, marks: Sequence[Mark]) -> Html:
-    kinds = {mark.kind for mark in marks if mark.kind}
-    classes = " ".join(["cp-mark", *(f"cp-mark-{kind}" for kind in sorted(kinds))])
-    title = "\n".join(mark.title for mark in marks if mark.title)
-    return element("mark", words, class_=classes, title=title or None)
+@dataclass
+class _Cover:
+    """The marks over one stretch, as the stretches are gone through from left to right."""
+
+    marks: Sequence[Mark]
+    places: set[int] = field(default_factory=set)
+    kinds: Counter[str] = field(default_factory=Counter)
+    titled: list[int] = field(default_factory=list)
+
+    def move(self, opened: Sequence[int], closed: Sequence[int]) -> None:
+        """Go on to the next stretch: some marks begin here, others ended."""
+        for place in opened:
+            self.places.add(place)
+            self.kinds[self.marks[place].kind] += 1
+            if self.marks[place].title:
+                insort(self.titled, place)
+        for place in self.places.intersection(closed):
+            self.places.remove(place)
+            self.kinds[self.marks[place].kind] -= 1
+            if self.marks[place].title:
+                self.titled.remove(place)
+
+    def drawn(self, words: str) -> str | Html:
+        """The stretch's words, marked if any mark lies over them."""
+        if not self.places:
+            return words
+        kinds = sorted(kind for kind, count in self.kinds.items() if kind and count)
+        classes = " ".join(["cp-mark", *(f"cp-mark-{kind}" for kind in kinds)])
+        titles = [self.marks[place].title for place in self.titled[:MOST_TITLES]]
+        if len(self.titled) > MOST_TITLES:
+            titles.append("…")
+        return element("mark", words, class_=classes, title="\n".join(titles) or None)

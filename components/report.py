@@ -12,10 +12,13 @@ from components.state_panel import state_html
 from components.trace import debate_html
 from components.verdict import verdict_html, worth_of
 from components.words import LABEL_WORDS, QUOTE_WORDS, percent, when
+from core.builtin.speech import shortened
 from core.progress import Progress
 from core.records import CATEGORY_WORDS, Case, Correction, Passage, Run, Span
 
 STYLES = Path(__file__).parent / "assets" / "app.css"
+# A longer span is read in the response; thousands of them would each repeat half of it.
+LONGEST_SPAN = 600
 PAGE_STYLES = """
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
   color-scheme: light dark; background: light-dark(#fff, #12171d);
@@ -85,7 +88,7 @@ def _span_table(spans: Sequence[Span]) -> Html:
         element(
             "tr",
             element("td", str(number)),
-            element("td", span.text, dir="auto"),
+            element("td", _words_of(span), dir="auto"),
             element("td", CATEGORY_WORDS[span.category]),
             element("td", span.instead or "–", dir="auto"),
             element("td", percent(span.p)),
@@ -95,6 +98,11 @@ def _span_table(spans: Sequence[Span]) -> Html:
     names = ("", "Words", "What is wrong", "The evidence says", "p")
     head = element("tr", *(element("th", name) for name in names))
     return element("table", element("thead", head), element("tbody", *rows))
+
+
+def _words_of(span: Span) -> str:
+    """The span's words; of a very long one the beginning."""
+    return span.text if len(span.text) <= LONGEST_SPAN else shortened(span.text, LONGEST_SPAN)
 
 
 def _said(correction: Correction) -> str:
@@ -140,7 +148,7 @@ def markdown_report(
     lines += ["", "## Sources", "", *_fenced("\n".join(given) or "none")]
     for number, span in enumerate(progress.spans, start=1):
         lines += ["", f"{number}. {CATEGORY_WORDS[span.category]}, {percent(span.p)}", ""]
-        lines += _fenced(span.text + (f"\nevidence: {span.instead}" if span.instead else ""))
+        lines += _fenced(_words_of(span) + (f"\nevidence: {span.instead}" if span.instead else ""))
     if corrections:
         lines += ["", "## What people said", "", *_fenced("\n".join(map(_said, corrections)))]
     lines += ["", "## Evidence"]

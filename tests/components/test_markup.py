@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import unescape
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.highlight import Mark, marked_text
+from components.highlight import MOST_TITLES, Mark, marked_text
 from components.markup import Html, element, joined, text
 from components.show import show
 
@@ -80,3 +81,27 @@ def test_marking_never_changes_the_text(words: str, places: list[tuple[int, int]
 @given(st.text(max_size=80))
 def test_any_text_survives_escaping(words: str) -> None:
     assert bare(element("p", words)) == words
+
+
+class Walked(list[Mark]):
+    """Marks that count how often they are gone through."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[Mark]:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_marks_are_gone_through_a_few_times_however_many_they_are() -> None:
+    marks = Walked(Mark(n, 10_000 - n, str(n)) for n in range(2000))
+    assert marked_text("word " * 2000, marks).count("<sup") == 2000
+    assert marks.walks < 10
+
+
+def test_a_stretch_under_very_many_marks_names_some_of_them() -> None:
+    marks = [Mark(n, 10_000 - n, title=f"mark {n}") for n in range(2000)]
+    made = marked_text("word " * 2000, marks)
+    assert len(made) < 3_000_000
+    assert f"mark {MOST_TITLES - 1}\n…" in made
+    assert f'mark {MOST_TITLES - 2}\nmark {MOST_TITLES - 1}">' in made

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from components.cues import at_moment, cues
-from components.report import html_report, markdown_report
+from components.report import LONGEST_SPAN, html_report, markdown_report
 from components.verdict import worth_of
 from components.words import escaped, percent
 from core.events import (
@@ -133,3 +134,13 @@ def test_a_replay_at_reading_pace_gives_time_to_read() -> None:
 def test_an_empty_run_replays_to_nothing() -> None:
     assert cues([], "recorded") == []
     assert at_moment([], 5.0)[0].turns == []
+
+
+def test_spans_that_all_lie_in_each_other_do_not_fill_the_report() -> None:
+    made = progress()
+    case = replace(CASE, response="word " * 10_000)
+    for n in range(1000):
+        span = replace(SPAN, start=n, end=50_000 - n, text=case.response[n : 50_000 - n])
+        made.add(SpanAdjudicated(109.6, span, True, "kept"))
+    for report in (html_report, markdown_report):
+        assert len(report(RUN, case, made, SAID, CARD)) < 1000 * (LONGEST_SPAN + 1000)
