@@ -16,6 +16,8 @@ import sentencex
 from core.records import Page
 
 LONGEST = 600
+# sentencex takes time with the square of a paragraph's length where blanks do not part sentences.
+WINDOW = 6000
 PROSE_SHARE = 0.35
 FEW_LINES = 4
 FULL_LINE = 0.6
@@ -98,6 +100,20 @@ def _may_be_prose(text: str, lines: Sequence[tuple[int, int]]) -> bool:
 
 
 def _sentences_of_unit(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
+    """The unit's sentences, window by window: what ends near a window's end is looked at again."""
+    while end - start > WINDOW:
+        edge = start + WINDOW - LONGEST
+        for sentence in _sentences_in(text, start, start + WINDOW, language):
+            if sentence[1] > edge:
+                start = sentence[0]
+                break
+            yield sentence
+        else:
+            start = edge
+    yield from _sentences_in(text, start, end, language)
+
+
+def _sentences_in(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
     position = start
     for piece in sentencex.segment("en" if language == "und" else language, text[start:end]):
         yield from _trimmed(text, position, position + len(piece))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.evidence import segment
 from core.evidence.segment import LONGEST, sentences
 from core.records import Page
 
@@ -85,3 +86,36 @@ def test_offsets_hold_for_any_text(text: str, language: str) -> None:
         piece = text[item.start : item.end]
         assert piece == piece.strip()
         end = item.end
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("zh", "北京是首都。“好。”他说。"),
+        ("en", "Dr. Smith paid $3.50 on Jan. 5. (One. Two.) "),
+        ("de", "Gegründet am 3. Mai 1999. "),
+    ],
+)
+def test_sentences_are_the_same_whatever_the_window(
+    language: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = text * 200
+    monkeypatch.setattr(segment, "WINDOW", len(long))
+    whole = cut(long, language)
+    for window in (1000, 1237, 2001):
+        monkeypatch.setattr(segment, "WINDOW", window)
+        assert cut(long, language) == whole
+
+
+def test_no_window_is_longer_than_sentencex_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+
+    def segmented(_language: str, text: str) -> list[str]:
+        lengths.append(len(text))
+        return [text[at : at + 6] for at in range(0, len(text), 6)]
+
+    monkeypatch.setattr("core.evidence.segment.sentencex.segment", segmented)
+    text = "北京是首都。" * 50_000
+    assert len(cut(text, "zh")) == 50_000
+    assert max(lengths) <= segment.WINDOW
+    assert sum(lengths) < 2 * len(text)
