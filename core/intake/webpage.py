@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from core.intake.draft import Draft
+from core.intake.nesting import flattened
 from core.intake.request import ReadRequest
 from core.intake.rows import table_lines
 from core.records import Source
@@ -54,6 +56,8 @@ KEPT = str.maketrans({" ": "\x1d", "\t": "\x1c", "\n": "\x1f"})
 SHOWN = str.maketrans({"\x1d": " ", "\x1c": "\t", "\x1f": "\n"})
 SPAN = re.compile(r"\s*([0-9]{1,9})\s*")
 WIDEST = 200
+# Places that cells fill beside their own, in all tables of a page.
+MOST_REPEATS = 500_000
 LONGEST_CELL = 400
 BETWEEN = "\n\n"
 
@@ -64,7 +68,7 @@ def read_html(request: ReadRequest) -> Source:
     text, remark = decoded_page(request.data)
     if remark:
         draft.note(remark)
-    root = LexborHTMLParser(text).root
+    root = LexborHTMLParser(flattened(text)).root
     blocks = _blocks(root, menus=False) if root else []
     if root and not blocks:
         blocks = _blocks(root, menus=True)
@@ -123,6 +127,8 @@ class _Walk:
     menus: bool
     blocks: list[str] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
+    within: list[str] = field(default_factory=list)  # the blocks that are open, outermost first
+    repeats: int = MOST_REPEATS
 
     def close(self) -> None:
         """End the line: several blanks are one, as the browser shows them."""
@@ -147,6 +153,8 @@ def _descend(root: LexborNode, walk: _Walk) -> None:
     while node is not None:
         goes_in = _enter(node, walk)
         if goes_in and node.child is not None:
+            if node.tag in BLOCKS:
+                walk.within.append(node.tag)
             node = node.child
             continue
         while node is not None:
@@ -158,13 +166,15 @@ def _descend(root: LexborNode, walk: _Walk) -> None:
                 node = node.next
                 break
             node = node.parent
+            if node is not None and node.tag in BLOCKS:
+                walk.within.pop()
 
 
 def _enter(node: LexborNode, walk: _Walk) -> bool:
     """Take in one node; False when its children are not to be visited."""
     tag = node.tag or ""
     if tag == "-text":
-        walk.line.append(_text_of(node))
+        walk.line.append(_text_of(node, walk.within))
         return False
     if tag.startswith(("-", "_", "!")):
         return tag == "-document"
@@ -176,20 +186,17 @@ def _enter(node: LexborNode, walk: _Walk) -> bool:
     if tag in BLOCKS:
         walk.close()
     if tag == "table":
-        lines = _table(node, walk.menus)
+        lines = _table(node, walk)
         if lines is not None:
             walk.blocks.extend(lines)
             return False
     return True
 
 
-def _text_of(node: LexborNode) -> str:
-    """A text node's characters; blanks inside <pre> are kept from being made one."""
+def _text_of(node: LexborNode, within: Sequence[str]) -> str:
+    """A text node's characters; blanks right inside a <pre> are kept from being made one."""
     text = STAND_INS.sub(" ", node.text_content or "")
-    parent = node.parent
-    while parent is not None and parent.tag not in BLOCKS:
-        parent = parent.parent
-    if parent is not None and parent.tag == "pre":
+    if within and within[-1] == "pre":
         return text.replace("\r\n", "\n").translate(KEPT)
     return text
 
@@ -207,15 +214,26 @@ def _is_menu(node: LexborNode) -> bool:
     return node.tag == "footer" and parent is not None and parent.tag == "body"
 
 
-def _table(table: LexborNode, menus: bool) -> list[str] | None:
+def _holds_tables(table: LexborNode) -> bool:
+    """True when there is a table within the table; the search ends at the first."""
+    child = table.child
+    while child is not None:
+        if (child.tag or "-").isalnum() and child.css_first("table") is not None:
+            return True
+        child = child.next
+    return False
+
+
+def _table(table: LexborNode, walk: _Walk) -> list[str] | None:
     """A table's rows as lines; None for a table that only lays out the page."""
-    nested = any(inner.mem_id != table.mem_id for inner in table.css("table"))
-    if nested or (table.attributes.get("role") or "") in ("presentation", "none"):
+    role = table.attributes.get("role") or ""
+    if role in ("presentation", "none") or _holds_tables(table):
         return None
+    menus = walk.menus
     captions = [" ".join(_blocks(node, menus=menus)) for node in table.css("caption")]
     grid: list[list[str]] = []
     names: list[bool] = []
-    spans: dict[tuple[int, int], str] = {}
+    spans = _Spans(walk.repeats)
     for row in table.css("tr"):
         if _is_hidden(row):
             continue
@@ -225,6 +243,7 @@ def _table(table: LexborNode, menus: bool) -> list[str] | None:
             return None
         names.append(bool(cells) and all(cell.tag == "th" for cell in cells))
         grid.append(_row(cells, texts, len(grid), spans, names[-1]))
+    walk.repeats = spans.left
     if max((len(row) for row in grid), default=0) < 2:
         return None
     headers = 0
@@ -233,26 +252,43 @@ def _table(table: LexborNode, menus: bool) -> list[str] | None:
     return [text for text in captions if text] + table_lines(grid, headers or None)
 
 
+@dataclass
+class _Spans:
+    """What cells above span into the rows below, by column: (text, the last row it reaches).
+
+    `left` is how many more places spans may fill; when none are left, each cell fills its own.
+    """
+
+    left: int
+    below: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+    def fill(self, row: list[str], number: int) -> None:
+        """Append what reaches into the row from above, up to the first free column."""
+        while self.left > 0 and self.below.get(len(row), ("", -1))[1] >= number:
+            row.append(self.below[len(row)][0])
+            self.left -= 1
+
+
 def _row(
     cells: list[LexborNode],
     texts: list[str],
     number: int,
-    spans: dict[tuple[int, int], str],
+    spans: _Spans,
     is_header: bool,
 ) -> list[str]:
     """One row of the grid, with what spans into it from above and across it."""
     row: list[str] = []
     for cell, text in zip(cells, texts, strict=True):
-        while (number, len(row)) in spans:
-            row.append(spans.pop((number, len(row))))
-        across, down = _span(cell, "colspan"), _span(cell, "rowspan")
+        spans.fill(row, number)
+        across = min(_span(cell, "colspan"), 1 + max(0, spans.left))
+        down = _span(cell, "rowspan")
         for offset in range(across):
             shown = text if offset == 0 or is_header else ""
-            for below in range(1, down):
-                spans[number + below, len(row)] = shown
+            if down > 1:
+                spans.below[len(row)] = shown, number + down - 1
             row.append(shown)
-    while (number, len(row)) in spans:
-        row.append(spans.pop((number, len(row))))
+        spans.left -= across - 1
+    spans.fill(row, number)
     return row
 
 

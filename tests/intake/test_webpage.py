@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.intake.webpage import decoded_page, read_html
+from core.intake.nesting import DEEPEST, MOST_FORMATS, flattened
+from core.intake.webpage import MOST_REPEATS, decoded_page, read_html
 from core.records import Source
 from tests.intake.builders import request
 
@@ -140,3 +143,53 @@ def test_bytes_that_fit_no_encoding_are_shown_and_said() -> None:
 def test_escaped_words_come_back(words: list[str]) -> None:
     page = "".join(f"<p>{word.replace('&', '&amp;').replace('<', '&lt;')}</p>" for word in words)
     assert read(f"<body>{page}").text == "\n\n".join(words)
+
+
+def test_elements_nest_no_deeper_than_a_browser_lets_them() -> None:
+    page = "<div>" * 100_000 + "deep"
+    assert flattened(page).count("<div>") == DEEPEST
+    assert read(page).text == "deep"
+    formats = "".join(f"<p><font color={number}>{number}</p>" for number in range(5000))
+    assert flattened(formats).count("<font") == MOST_FORMATS
+    assert read(formats).text.count("\n\n") == 4999
+
+
+def test_what_nests_too_deep_is_still_read_block_by_block() -> None:
+    deep = "<div>" * (DEEPEST + 5)
+    page = f"{deep}one<p>two<b>!</b></p><table><tr><td>three<td>four</table></div>five"
+    assert read(page).text == "one\n\ntwo!\n\nthree\n\nfour\n\nfive"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<ul>" + "<li><p>item" * 5000 + "</ul>",
+        "<div><span>text</div>" * 5000,
+        "<table>" + "<tr><td><div><b>cell</b><td>b" * 5000 + "</table>",
+        "<script>x = '" + "<div>" * 5000 + "'</script><table><tr><td>a<td>b</table>",
+        "<!-- " + "<div>" * 5000 + " --><table><tr><td>a<td>b</table>",
+        "<p title='" + "<div>" * 5000 + "'>text",
+        "<b>" * 60 + "text" + "</b>" * 60 + "<i>more</i>" * 5000,
+        "a < b, don't <p don't>x</p>",
+    ],
+)
+def test_pages_that_do_not_nest_deep_are_not_touched(page: str) -> None:
+    assert flattened(page) == page
+
+
+@pytest.mark.parametrize("part", ["<a '", '<a b="', "<!--", "<script>", "<", "<a =  ", "</div"])
+def test_unclosed_tags_and_quotes_are_gone_through_once(part: str) -> None:
+    began = time.perf_counter()
+    flattened(part * 200_000)
+    assert time.perf_counter() - began < 20.0
+
+
+def test_spans_repeat_a_bounded_number_of_cells() -> None:
+    row = "<tr>" + "<td colspan=200 rowspan=200>a" * 5
+    assert len(read("<table>" + row * 400 + "</table>").text) < 2 * MOST_REPEATS
+
+
+def test_text_in_many_inline_elements_asks_no_ancestor() -> None:
+    began = time.perf_counter()
+    assert read("<pre>" + "<span>x  " * 50_000).text == ("x  " * 50_000)
+    assert time.perf_counter() - began < 30.0
