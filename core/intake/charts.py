@@ -91,9 +91,10 @@ def _vertical_axes(items: Sequence[Seen]) -> list[list[Seen]]:
         axis = _straight(column, lambda item: -item.y)
         if not axis:
             continue
+        ticks = set(axis)
+        others = [item for item in items if item not in ticks]
         partners = sum(
-            any(abs(other.y - tick.y) < 0.5 * tick.height for other in items if other not in axis)
-            for tick in axis
+            any(abs(other.y - tick.y) < 0.5 * tick.height for other in others) for tick in axis
         )
         if 2 * partners < len(axis):
             axes.append(axis)
@@ -103,11 +104,13 @@ def _vertical_axes(items: Sequence[Seen]) -> list[list[Seen]]:
 def _horizontal_axes(items: Sequence[Seen]) -> list[list[Seen]]:
     """Rows of numbers that grow to the right and head or close no columns of their own."""
     axes = []
+    numbers = [item for item in items if is_number(item.text)]
     for row in rows_of(items):
-        numbers = [item for item in row if is_number(item.text)]
-        axis = _straight(numbers, lambda item: item.x)
-        others = [item for item in items if item not in row and is_number(item.text)]
-        if axis and len(axis) >= len(row) - 1 and not _in_columns(axis, others):
+        axis = _straight([item for item in row if is_number(item.text)], lambda item: item.x)
+        if not axis or len(axis) < len(row) - 1:
+            continue
+        beside = set(row)
+        if not _in_columns(axis, [item for item in numbers if item not in beside]):
             axes.append(axis)
     return axes
 
@@ -154,19 +157,19 @@ def _aligned(items: Sequence[Seen], *edges: Callable[[Seen], float]) -> list[lis
 
 def _straight(column: Sequence[Seen], place: Callable[[Seen], float]) -> list[Seen]:
     """The numbers, lowest first, if value grows evenly with place (for all but one at most)."""
-    for left_out in (None, *column):
-        if axis := _line([item for item in column if item is not left_out], place):
-            return axis
-    return []
-
-
-def _line(column: Sequence[Seen], place: Callable[[Seen], float]) -> list[Seen]:
-    """The numbers, lowest first, if value grows evenly with place; else nothing."""
     values = ((value_of(item.text), place(item), item) for item in column)
     points = sorted(
         ((value, where, item) for value, where, item in values if value is not None),
         key=lambda point: point[:2],
     )
+    for left_out in (None, *column):
+        if axis := _line([point for point in points if point[2] is not left_out]):
+            return axis
+    return []
+
+
+def _line(points: Sequence[tuple[float, float, Seen]]) -> list[Seen]:
+    """The numbers of (value, place, number), lowest first, if they lie on a line; else nothing."""
     if len(points) < FEWEST_TICKS:
         return []
     (low, first, _), (high, last, _) = points[0], points[-1]

@@ -35,22 +35,27 @@ def mended(text: str, known: frozenset[str]) -> str:
     """The text with cut words whole and with unspaced scripts running on over line ends."""
     lines = text.split("\n")
     longest = max((len(line) for line in lines if UNSPACED.search(line)), default=0)
-    done: list[str] = []
+    done: list[str] = []  # The last piece is all of the line above that decides what comes next.
     width = 0
     for line in lines:
         above = done[-1] if done else ""
         word = _cut_word(above, line, known)
         if word:
             kept, taken = word
-            done[-1] = kept + line[:taken]
+            done[-1:] = _in_two(kept + line[:taken])
             if rest := line[taken:].lstrip(" "):
-                done.append(rest)
+                done += ["\n", rest]
         elif width >= max(SHORTEST_FULL, FULL * longest) and not between(above, line):
-            done[-1] = above + line
+            done[-1:] = _in_two(above + line)
         else:
-            done.append(line)
+            done += ["\n", line] if done else [line]
         width = len(line)
-    return "\n".join(done)
+    return "".join(done)
+
+
+def _in_two(line: str) -> tuple[str, str]:
+    """The line and its end, so that a line that grows and grows is not copied each time."""
+    return line[:-LONGEST_WORD], line[-LONGEST_WORD:]
 
 
 def _cut_word(above: str, below: str, known: frozenset[str]) -> tuple[str, int] | None:

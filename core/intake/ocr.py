@@ -28,6 +28,8 @@ FIND_PIXELS = 1_200_000
 ENLARGE_MOST = 4.0
 TALLEST_STRIP = 1.7  # times its width
 MOST_STRIPS = 16
+THINNEST = 6  # pixels; no letter can be told from another below that
+LONGEST_PLACE = 200.0  # times its height; a line of text is shorter, a ruled line may be longer
 OVERLAP = 0.12
 CLOSE = 0.6
 MARGIN = 24
@@ -71,14 +73,26 @@ def look(picture: Image.Image) -> Look:
     Where most of what was found in a large picture cannot be read, its letters were too small
     to be told apart, and it is looked at again strip by strip.
     """
+    if min(picture.size) < THINNEST:
+        return Look((), picture.width, picture.height)
     with _lock:
-        strips = max(1, round(picture.height / (TALLEST_STRIP * picture.width)))
+        strips = _strips(picture)
         first = _look(picture, strips)
         more = math.ceil(picture.width * picture.height * CLOSE**2 / FIND_PIXELS)
         if more <= strips or first.unread <= len(first.seen):
             return first
         second = _look(picture, min(more, MOST_STRIPS))
         return max(first, second, key=lambda found: sum(len(item.text) for item in found.seen))
+
+
+def _strips(picture: Image.Image) -> int:
+    """How many strips a tall picture is first sought in.
+
+    Small strips are enlarged, so a narrow picture has no more of them than its pixels call for.
+    """
+    wanted = round(picture.height / (TALLEST_STRIP * picture.width))
+    most = max(MOST_STRIPS, math.ceil(picture.width * picture.height / FIND_PIXELS))
+    return max(1, min(wanted, most))
 
 
 def _look(picture: Image.Image, strips: int) -> Look:
@@ -145,6 +159,11 @@ def _size(quad: Quad) -> tuple[float, float]:
     return width, height
 
 
+def _is_line(quad: Quad) -> bool:
+    """False for a place far too long for its height to be text."""
+    return max(_size(quad)) <= LONGEST_PLACE * min(_size(quad))
+
+
 def _is_tall(quad: Quad) -> bool:
     width, height = _size(quad)
     return height > TALL * width
@@ -155,7 +174,8 @@ def _turn(picture: Image.Image, quads: Sequence[Quad]) -> int:
 
     A few large pieces are tried; a picture is turned only when that reads surely and better.
     """
-    largest = sorted(quads, key=lambda quad: -math.prod(_size(quad)))
+    lines = [quad for quad in quads if _is_line(quad)]
+    largest = sorted(lines, key=lambda quad: -math.prod(_size(quad)))
     tall = [quad for quad in largest if _is_tall(quad)]
     lies = 2 * sum(math.prod(_size(quad)) for quad in tall) > sum(
         math.prod(_size(quad)) for quad in largest
@@ -208,6 +228,8 @@ def _recognise(line: Image.Image) -> tuple[str, float]:
 
 def _read_place(picture: Image.Image, quad: Quad) -> tuple[str, float]:
     """The text at a place; where the reader is unsure it looks again, more widely."""
+    if not _is_line(quad):
+        return "", 0.0
     crop = _crop(picture, quad)
     if _is_tall(quad):
         sideways = [_recognise(crop.rotate(degrees, expand=True)) for degrees in (90, 270)]

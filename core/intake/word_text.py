@@ -19,7 +19,7 @@ SKIPPED = frozenset(
 MARKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011", "ptab": "\t"}
 OFF = frozenset({"0", "false", "off"})
 LONGEST_CELL = 400
-WIDEST = 200
+WIDEST = 200  # columns that cells may span; Word's own tables have at most 63
 
 
 def local(element: Element) -> str:
@@ -129,7 +129,7 @@ def _row(row: Element, above: list[str], nested: list[Element]) -> list[str]:
         cells.append(text)
         span = value(child(about, "gridSpan"), "val") or "1"
         across = min(int(span), WIDEST) if span.isascii() and span.isdigit() else 1
-        cells.extend([""] * (across - 1))
+        cells.extend([""] * min(across - 1, WIDEST - len(cells)))
     return cells
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import zipfile
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
 from core.errors import InputError
+from core.intake import word_text
 from core.intake.docx import read_docx
 from core.intake.readers import read
 from core.records import Source
@@ -173,3 +175,11 @@ def test_endless_nesting_is_refused() -> None:
     nested = b"<a><body>" + b"<x>" * 3000 + b"</x>" * 3000 + b"</body></a>"
     with pytest.raises(InputError, match="could not be read as a Word document"):
         read(request("a.docx", _with_body(nested), "docx"))
+
+
+def test_spans_do_not_make_a_table_wider_than_any_is() -> None:
+    cell = (
+        "<w:tc><w:tcPr><w:gridSpan w:val='200'/></w:tcPr><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc>"
+    )
+    row = fromstring(f"<w:tr xmlns:w='w'>{cell * 100}</w:tr>")
+    assert len(word_text._row(row, [], [])) < 400

@@ -8,7 +8,9 @@ import pytest
 from PIL import Image, ImageDraw
 
 from core.errors import InputError
+from core.intake import ocr
 from core.intake.images import open_picture, read_image, remark_on
+from core.intake.ocr import MOST_STRIPS
 from core.intake.readers import read
 from core.intake.seen import Look, Seen
 from core.records import Source
@@ -230,3 +232,37 @@ def test_whatever_goes_wrong_in_a_reader_is_one_sentence() -> None:
     with pytest.raises(InputError, match=r"“a\.png”") as caught:
         read(request("a.png", b"\x89PNG\r\n\x1a\n", "image"))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "strips"),
+    [
+        (1, 30_000, 0),
+        (30_000, 3, 0),
+        (20, 20_000, MOST_STRIPS),
+        (100, 100_000, MOST_STRIPS),
+        (900, 600, 1),
+        (800, 3000, 2),
+        (1000, 40_000, 24),
+    ],
+)
+def test_text_is_sought_in_few_strips(
+    width: int, height: int, strips: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sought: list[Image.Image] = []
+
+    def find_in(strip: Image.Image) -> list[ocr.Quad]:
+        sought.append(strip)
+        return []
+
+    monkeypatch.setattr(ocr, "_find_in", find_in)
+    assert ocr.look(Image.new("RGB", (width, height), "white")).seen == ()
+    assert len(sought) == strips
+
+
+def test_a_ruled_line_is_not_read_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = ((0.0, 100.0), (9000.0, 100.0), (9000.0, 103.0), (0.0, 103.0))
+    monkeypatch.setattr(ocr, "_find_in", lambda _strip: [rule])
+    monkeypatch.setattr(ocr, "_recognise", lambda _line: pytest.fail("it was read"))
+    found = ocr.look(Image.new("RGB", (9000, 200), "white"))
+    assert (found.seen, found.unread) == ((), 1)

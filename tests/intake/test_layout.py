@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.intake import charts
 from core.intake.arranged import text_of
 from core.intake.charts import single_numbers, value_of
 from core.intake.draft import Draft
@@ -232,3 +233,27 @@ def test_whatever_is_seen_is_said_and_every_place_is_exact(items: list[Seen]) ->
     assert len(said.replace(" ", "")) >= sum(
         len(item.text.replace(" ", "")) for item in items
     ) - 2 * len(items)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_long_columns_of_numbers_take_no_time_with_their_square(
+    step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    compared: list[object] = []
+
+    def value(text: str) -> float | None:
+        asked.append(text)
+        return value_of(text)
+
+    def equal(one: Seen, other: object) -> bool:
+        compared.append(other)
+        return isinstance(other, Seen) and vars(one) == vars(other)
+
+    monkeypatch.setattr(charts, "value_of", value)
+    monkeypatch.setattr(Seen, "__eq__", equal)
+    rows = range(1000, 1300) if step > 0 else range(1300, 1000, -1)
+    items = [at(str(number), 100, 30 * place) for place, number in enumerate(rows)]
+    assert sum(len(text_of(line)) for line in arrange(items)) >= 4 * len(items)
+    assert len(asked) < 20 * len(items)
+    assert len(compared) < 20 * len(items)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.intake import lines
 from core.intake.lines import mended, uncut, words_in
 
 
@@ -63,3 +64,18 @@ def test_nothing_but_hyphens_and_line_ends_is_ever_lost(text: str) -> None:
         return "".join(c for c in some if c not in "-\u2010\u00ad\n ")
 
     assert kept(mended(text, words_in([text]))) == kept(text)
+
+
+def test_a_line_that_goes_on_and_on_is_not_copied_for_each_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    handled: list[int] = []
+
+    def between(above: str, _below: str) -> str:
+        handled.append(len(above))
+        return ""
+
+    monkeypatch.setattr(lines, "between", between)
+    line = "北京是首都人口很多"
+    assert mended("\n".join([line] * 500), frozenset()) == line * 500
+    assert max(handled) <= lines.LONGEST_WORD
