@@ -15,10 +15,10 @@ HALLUCINATED = "#d9540b"
 SUPPORTED = "#0284c7"
 QUIET = "#7d8793"
 CELLS = (
-    ("true_hallucinated", "wrong claims found"),
-    ("missed_hallucinated", "wrong claims missed"),
-    ("false_alarms", "false alarms"),
-    ("true_supported", "right claims passed"),
+    ("true_hallucinated", "wrong<br>claims<br>found"),
+    ("missed_hallucinated", "wrong<br>claims<br>missed"),
+    ("false_alarms", "false<br>alarms"),
+    ("true_supported", "right<br>claims<br>passed"),
 )
 
 
@@ -36,6 +36,7 @@ def confusion_figure(before: Mapping[str, Any], after: Mapping[str, Any]) -> go.
             name=name, x=words, y=counts, marker=marker, text=counts, textposition="outside"
         )
     figure.update_layout(title="Outcomes on the held-out cases", barmode="group")
+    figure.update_xaxes(tickangle=0)  # turned labels would run into the legend
     return _plain(figure)
 
 
@@ -69,6 +70,6 @@ def _plain(figure: go.Figure) -> go.Figure:
     figure.update_layout(
         margin={"l": 40, "r": 10, "t": 40, "b": 40},
         height=320,
-        legend={"orientation": "h", "y": -0.25},
+        legend={"orientation": "h", "y": -0.3},
     )
     return figure

@@ -9,6 +9,7 @@ import streamlit as st
 
 from components import state
 from components.inputs import split_sources
+from components.new_draft import end_draft
 from components.words import LABEL_WORDS, clipped, escaped, roster_words, seconds, when
 from core.agents.rosters import ROSTER_WORDS
 from core.checking import Draft, store_case
@@ -147,5 +148,6 @@ def start_check(
         with state.open_store() as store:
             case = store_case(store, state.project(store), draft, state.person(store), time.time())
         st.session_state["new.started"] = state.jobs().start(case, plan)
+        end_draft()
     except ReviewError as error:
         st.session_state["new.problem"] = str(error)

@@ -11,6 +11,7 @@ from components.new_check import (
     library_choice,
     start_check,
 )
+from components.new_draft import keep_draft, restore_draft, watch_draft
 from components.prepared import draw_prepared
 from components.words import escaped
 from core.agents.rosters import ROSTER_WORDS
@@ -18,6 +19,7 @@ from core.agents.rosters import ROSTER_WORDS
 started = st.session_state.pop("new.started", "")
 if started:
     st.switch_page("pages/check/run.py", query_params={"run": started})
+restore_draft()
 page_title("New check", f":material/offline_bolt: {ROSTER_WORDS['builtin']}")
 
 left, right = st.columns([3, 2], gap="large")
@@ -40,6 +42,8 @@ with right:
     chosen = library_choice("new.library")
     sources = list(dict.fromkeys([*uploaded, *chosen]))
     draw_sources(sources)
+keep_draft(sources)
+watch_draft()
 with st.expander("Role, instruction and debate", icon=":material/tune:"):
     plan, role, instruction = draw_plan("new")
 with st.container(horizontal=True, vertical_alignment="center"):

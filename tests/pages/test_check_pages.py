@@ -133,6 +133,24 @@ def test_uploads_survive_a_visit_to_another_page(app: OpenApp, home: Path) -> No
         assert [store.library.name_of(case.project_id, i) for i in case.documents] == ["cats.txt"]
 
 
+def test_a_new_check_waits_in_another_session_until_it_is_checked(app: OpenApp) -> None:
+    at = app()
+    at.text_area(key="new.response").set_value(WRONG)
+    at.text_input(key="new.question").set_value("Which paw?")
+    at.file_uploader(key="new.upload").set_value([("cats.txt", CATS.encode(), "text/plain")])
+    at.run()
+    again = app()
+    assert again.text_area(key="new.response").value == WRONG
+    assert again.text_input(key="new.question").value == "Which paw?"
+    assert len(again.multiselect(key="new.library").value) == 1
+    again.button(key="new.check").click().run()
+    assert not again.exception
+    assert state.jobs().wait(query(again, "run"), 60)
+    again.switch_page("pages/check/new.py").run()
+    assert again.text_area(key="new.response").value == WRONG, "the same session may change it"
+    assert app().text_area(key="new.response").value == ""
+
+
 @pytest.mark.parametrize("name", ["bridge", "museum", "tea", "plants"])
 def test_prepared_cases_open_in_one_click(app: OpenApp, name: str) -> None:
     at = app()
