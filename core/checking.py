@@ -131,6 +131,7 @@ def add_files(
     home: Path,
     project: Project,
     paths: Sequence[Path],
+    *,
     by: str,
     clock: Callable[[], float],
 ) -> tuple[list[LibraryEntry], list[str]]:
@@ -193,7 +194,7 @@ def check_once(
         person = person_here(store)
         project = first_project(store, person, clock())
         paths = [*request.documents, *request.images]
-        entries, complaints = add_files(store, home, project, paths, person, clock)
+        entries, complaints = add_files(store, home, project, paths, by=person, clock=clock)
         if complaints and not entries:
             raise InputError(" ".join(complaints))
         draft = Draft(

@@ -40,33 +40,36 @@ def run_debate(
     """Yield the debate's events; `past` are turns of an interrupted run, which are not redone.
 
     `is_consensus_told` says that the interrupted run came to tell of its consensus.
-
     A debater who fails ends the debate with what was said; the judge decides on that.
     """
     names = list(debaters)
     turns = list(past)
-    shares = {share.debater: frozenset(share.passages) for share in context.shares}
     while len(turns) < max_turns and not reached_consensus(turns):
         stop.check()
         number = len(turns) + 1
         name = names[(number - 1) % len(names)]
-        debater = debaters[name]
         seen = DebateView(
             view=view,
             debater=name,
-            share=shares.get(name, frozenset(context.whole)),
+            share=_share_of(name, context),
             turns=tuple(turns),
             number=number,
             round=(number - 1) // len(names) + 1,
             last_message=turns[-1].text if turns else view.case.response,
         )
         try:
-            turns.append((yield from _one_turn(debater, seen, stop, now)))
+            turns.append((yield from _one_turn(debaters[name], seen, stop, now)))
         except (ModelError, ReplyError) as error:
             yield ProblemMet(now(), "debating", f"{name} could not speak: {error}", name)
             return
     if reached_consensus(turns) and not is_consensus_told:
         yield ConsensusReached(now(), turns[-1].stance, len(turns))
+
+
+def _share_of(name: str, context: Context) -> frozenset[str]:
+    """The passages that a debater was given; all of them where nothing was shared out."""
+    shares = {share.debater: frozenset(share.passages) for share in context.shares}
+    return shares.get(name, frozenset(context.whole))
 
 
 def reached_consensus(turns: Sequence[Turn]) -> bool:

@@ -19,8 +19,9 @@ from typing import Any
 from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load
+from core.learning.fine_tune import Recipe
 from core.learning.scores import reliability, scores
-from core.learning.train import Recipe, fit_head
+from core.learning.train import fit_head
 from core.learning.verdict_texts import JudgedClaim, LabelledClaim, judged
 from core.models.encoder import Embedder, load_encoder
 from core.records import Label

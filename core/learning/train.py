@@ -1,8 +1,7 @@
-"""The training process: contrastive fine-tuning (SetFit), ONNX export, logistic head, hold-out.
+"""The training process: a fine-tuned encoder, a logistic head, the comparison on the hold-out.
 
 Runs as `python -m core.learning.train --home DIR ID`, reports its progress to the store, and sees
-there that it was cancelled. setfit's own `save_pretrained` writes a pickled head: it is not used.
-Source: CEDA 3.4; SetFit's default recipe makes far too many pairs, so steps are capped.
+there that it was cancelled. Source: CEDA 3.4.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,31 +25,18 @@ import numpy as np
 
 from core.config import ENCODER_DIR
 from core.errors import ReviewError, Stopped
+from core.learning.fine_tune import Recipe, Report, fine_tuned
 from core.learning.scores import reliability, scores
 from core.learning.seed import seed_rows
 from core.learning.training_set import Row, TrainingSet, digest_of, training_set
 from core.models.encoder import Embedder, OnnxEncoder, load_encoder
-from core.models.export import export_encoder, wheel_folder
 from core.records import Label
 from core.store import Store, open_store
 from core.store.versions import Version
-from core.verdict.classifier import Head, load_classifier, save_head
+from core.verdict.classifier import Classifier, Head, load_classifier, save_head
 
 LOGGER = logging.getLogger(__name__)
 BEAT_SECONDS = 5.0
-Report = Callable[..., None]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Every training choice. `iterations` is SetFit's pairs per text; `most_steps` caps them."""
-
-    iterations: int = 4
-    most_steps: int = 40
-    batch_size: int = 16
-    learning_rate: float = 2e-5
-    regularisation: float = 1.0
-    seed: int = 7
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,11 +94,18 @@ def train(store: Store, home: Path, training_id: str, recipe: Recipe) -> str:
     version = f"v{time.strftime('%Y%m%d-%H%M%S', time.gmtime(began))}-{training_id[:6]}"
     folder = home / "models" / f"{version}.part"
     try:
-        _fine_tuned(rows, recipe, folder / "encoder", version, report)
+        fine_tuned(rows, recipe, folder / "encoder", version, report)
         report("Fitting the head")
         encoder = OnnxEncoder(folder / "encoder")
         head = fit_head(rows, encoder, recipe)
-        card = _card(store, home, training_id, data, seeds, head, encoder, recipe, began)
+        active = load_classifier(home, store.versions.active())
+        card = {
+            "author": _author(store, training_id),
+            **_card(data, len(seeds), recipe),
+            **_comparison(data.held, active, head, encoder),
+            "encoder": encoder.id,
+            "seconds": round(time.time() - began, 1),
+        }
         save_head(folder, head, card)
         report("Storing the version")
         folder.rename(home / "models" / version)
@@ -157,61 +150,6 @@ def _reporter(store: Store, training_id: str, began: float) -> Report:
     return report
 
 
-def _fine_tuned(
-    rows: Sequence[tuple[str, Label]], recipe: Recipe, out: Path, name: str, report: Report
-) -> None:
-    """Contrastive fine-tuning of MiniLM on pairs of texts, then export."""
-    report("Loading SetFit")
-    from datasets import Dataset
-    from sentence_transformers import SentenceTransformer
-    from setfit import SetFitModel, Trainer, TrainingArguments
-    from sklearn.linear_model import LogisticRegression
-    from transformers import TrainerCallback
-
-    class Progress(TrainerCallback):  # type: ignore[misc]
-        """Passes each step on."""
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-            losses = [e["embedding_loss"] for e in state.log_history if "embedding_loss" in e]
-            report(
-                "Fine-tuning",
-                int(state.global_step),
-                int(state.max_steps),
-                float(losses[-1]) if losses else None,
-            )
-
-    source = wheel_folder()
-    body = SentenceTransformer(str(source), device="cpu")
-    model = SetFitModel(model_body=body, model_head=LogisticRegression())
-    pairs = 2 * recipe.iterations * len(rows)
-    steps = min(recipe.most_steps, -(-pairs // recipe.batch_size))
-    arguments = TrainingArguments(
-        output_dir=str(out.parent / "scratch"),
-        batch_size=recipe.batch_size,
-        num_iterations=recipe.iterations,
-        max_steps=steps,
-        body_learning_rate=recipe.learning_rate,
-        seed=recipe.seed,
-        logging_steps=5,
-        save_strategy="no",
-        report_to="none",
-        show_progress_bar=False,
-    )
-    texts = {"text": [t for t, _ in rows], "label": [int(y == "hallucinated") for _, y in rows]}
-    trainer = Trainer(
-        model=model,
-        args=arguments,
-        train_dataset=Dataset.from_dict(texts),
-        callbacks=[Progress()],
-    )
-    trainer.train_embeddings(texts["text"], texts["label"], args=arguments)
-    report("Exporting the encoder")
-    shutil.rmtree(out.parent / "scratch", ignore_errors=True)
-    tuned = body[0].auto_model.eval()
-    tuned.config._attn_implementation = "eager"
-    export_encoder(tuned, source / "tokenizer.json", out, name=name)
-
-
 def fit_head(rows: Sequence[tuple[str, Label]], encoder: Embedder, recipe: Recipe) -> Head:
     """Logistic regression over the exported encoder's own embeddings, one text at a time."""
     from sklearn.linear_model import LogisticRegression
@@ -224,51 +162,44 @@ def fit_head(rows: Sequence[tuple[str, Label]], encoder: Embedder, recipe: Recip
     return Head(tuple(float(w) for w in fitted.coef_[0]), float(fitted.intercept_[0]))
 
 
-def _card(
-    store: Store,
-    home: Path,
-    training_id: str,
-    data: TrainingSet,
-    seeds: Sequence[tuple[str, Label]],
-    head: Head,
-    encoder: Embedder,
-    recipe: Recipe,
-    began: float,
-) -> dict[str, Any]:
-    """What the version learned from and how it compares on the frozen hold-out."""
-    active = store.versions.active()
-    now_active = load_classifier(home, active)
-    before = [now_active.probability(row.text) for row in data.held]
-    after = [head.probability(encoder.encode([row.text]))[0] for row in data.held]
-    labels = [row.label for row in data.held]
-    author = next(
-        (t.author for t in store.versions.trainings(time.time(), 1e9) if t.id == training_id), ""
-    )
+def _card(data: TrainingSet, seed_texts: int, recipe: Recipe) -> dict[str, Any]:
+    """What a version learned from, and with what."""
     return {
-        "author": author,
         "trained_on": {
             "corrections": sorted(row.correction_id for row in data.train),
             "corrections_sha256": digest_of(data.train),
             "counts": data.counts(),
-            "seed_texts": len(seeds),
+            "seed_texts": seed_texts,
         },
         "recipe": asdict(recipe),
-        "compared_with": active,
-        "holdout": {
-            "before": scores(labels, before),
-            "after": scores(labels, after),
-            "rows": [
-                _held_row(row, p, q) for row, p, q in zip(data.held, before, after, strict=True)
-            ],
-        },
-        "reliability": reliability(labels, after),
-        "encoder": encoder.id,
-        "seconds": round(time.time() - began, 1),
         "packages": {
             name: importlib.metadata.version(name)
             for name in ("setfit", "sentence-transformers", "torch", "scikit-learn")
         },
     }
+
+
+def _comparison(
+    held: Sequence[Row], active: Classifier, head: Head, encoder: Embedder
+) -> dict[str, Any]:
+    """How the new head does beside the active version, on the same frozen hold-out."""
+    before = [active.probability(row.text) for row in held]
+    after = [head.probability(encoder.encode([row.text]))[0] for row in held]
+    labels = [row.label for row in held]
+    return {
+        "compared_with": active.version,
+        "holdout": {
+            "before": scores(labels, before),
+            "after": scores(labels, after),
+            "rows": [_held_row(row, p, q) for row, p, q in zip(held, before, after, strict=True)],
+        },
+        "reliability": reliability(labels, after),
+    }
+
+
+def _author(store: Store, training_id: str) -> str:
+    trainings = store.versions.trainings(time.time(), 1e9)
+    return next((t.author for t in trainings if t.id == training_id), "")
 
 
 def _held_row(row: Row, before: float, after: float) -> dict[str, Any]:
