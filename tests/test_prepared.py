@@ -12,7 +12,12 @@ from core.checking import Request, check_once
 
 MARKED = {
     "bridge": {"512 m": "412 m"},
-    "museum": {"3,200": "2,300", "largest": "one of the largest", "fewer": "more"},
+    "museum": {
+        "3,200": "2,300",
+        "largest": "one of the largest",
+        "fewer": "more",
+        "private customers": "not take orders from private customers",
+    },
     "chart": {"412 thousand": "287"},
     "tea": {"红": "绿"},
     "plants": {"1,240": "420 + 510 + 330 = 1,260"},

@@ -80,6 +80,16 @@ def same(one: Unit, other: Unit) -> bool:
     return one.words == other.words or _alike(one.words[0], other.words[0])
 
 
+def may_be_name(unit: Unit) -> bool:
+    """True for names, and for capitalised words that open a sentence, which may be any word."""
+    return unit.kind == "name" or (unit.kind == "word" and unit.text[:1].isupper())
+
+
+def is_vital(unit: Unit) -> bool:
+    """True for what must stand in the evidence itself: values, names, a capital that may be one."""
+    return unit.kind in ("quantity", "date") or may_be_name(unit)
+
+
 def _same_quantity(claim: Quantity, other: Unit) -> bool:
     """True when the values agree; an uncounted number also as it stands under "(thousands)"."""
     if other.quantity and compare(claim, other.quantity) in AGREE:
@@ -193,12 +203,12 @@ def _open_subject(claim: Reading, evidence: Reading, matched: dict[int, int]) ->
     Not where the evidence goes on to name somebody else (“The keeper Olga Strand …”), nor where
     the sentence before names whom the pronoun means: then it matches by itself or not at all.
     """
-    first = next((i for i, unit in enumerate(claim.units[:2]) if unit.kind == "name"), None)
+    first = next((i for i, u in enumerate(claim.units[:2]) if may_be_name(u)), None)
     if first is None or first in matched or not evidence.tokens:
         return frozenset()
-    opening = evidence.tokens[0]
+    stands_in = evidence.tokens[0].function or STAND_INS & evidence.norms()
     named = any(unit.kind == "name" for unit in evidence.units[:OPENING_UNITS])
-    return frozenset([first]) if opening.function and not named else frozenset()
+    return frozenset([first]) if stands_in and not named else frozenset()
 
 
 def best_clause(alignment: Alignment) -> Alignment:

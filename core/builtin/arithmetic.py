@@ -152,7 +152,7 @@ def _difference(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
 
 
 def _change(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
-    """ "rose by 3 million" from the two values of one sentence."""
+    """The change in "rose by 3 million", from the two values of one sentence."""
     said = CHANGE.search(claim.text, 0, unit.start)
     if unit.quantity is None or said is None or claim.text[said.end() : unit.start].strip():
         return None
@@ -164,7 +164,7 @@ def _change(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
 
 
 def _persons(unit: Unit, group: _Values) -> Sum | None:
-    """ "20 people" where one sentence counts 12 men and 8 women; only ever in its favour."""
+    """Persons where one sentence counts men and women; only ever in the claim's favour."""
     if unit.quantity is None or unit.quantity.noun not in PERSONS or group.is_table:
         return None
     parts = [q for q in group.quantities if q.noun in KINDS_OF_PERSON]
@@ -175,7 +175,7 @@ def _persons(unit: Unit, group: _Values) -> Sum | None:
 
 
 def _duration(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
-    """ "lasted four years" where one sentence gives the first and the last year."""
+    """The length in "lasted four years", where one sentence gives the first and the last year."""
     quantity = unit.quantity
     if quantity is None or quantity.unit != "second" or quantity.low % SECONDS_A_YEAR:
         return None

@@ -32,7 +32,13 @@ def _contrast(pair: Pair, place: int, rival: Unit) -> Iterator[Contrast]:
     unit = pair.claim.units[place]
     shown = value_words(rival)
     yield from contrast(
-        KINDS.get(unit.kind, "name"), pair, unit.start, unit.end, shown, says(shown, unit.text), [unit]
+        KINDS.get(unit.kind, "name"),
+        pair,
+        unit.start,
+        unit.end,
+        shown,
+        says(shown, unit.text),
+        [unit],
     )
 
 
@@ -95,8 +101,14 @@ class _Sides:
         own = [j for j in self.parts[mine].units if j not in self.used]
         if its < mine:  # what the first group says is shared, unless the later has its own verb
             later = self.parts[mine]
-            return not self._opens(word) and opens_with_predicate(self.evidence, later) and later.units[0] in own
+            return (
+                not self._opens(word)
+                and opens_with_predicate(self.evidence, later)
+                and later.units[0] in own
+            )
         twin = next(j for j in self.twins[word] if j in self.parts[its].units)
+        if self.evidence.units.index(rival) + 1 == twin and rival.kind == "name":
+            return False  # "a South Korean singer" says what kind of singer
         leads = self.evidence.units[twin].start < rival.start
         return leads or any(self.evidence.units[j].kind == "word" for j in own)
 

@@ -10,7 +10,7 @@ from core.builtin.reading import Reading, Token
 
 
 def hedge_contrasts(pair: Pair) -> Iterator[Contrast]:
-    """ "causes" against "may cause"."""
+    """A fact against a possibility: "causes" against "may cause"."""
     evidence = pair.clause.evidence
     hedge = _first(evidence, evidence.words.hedges)
     if hedge is None or _first(pair.claim, pair.claim.words.hedges):
@@ -27,7 +27,7 @@ def hedge_contrasts(pair: Pair) -> Iterator[Contrast]:
 
 
 def condition_contrasts(pair: Pair) -> Iterator[Contrast]:
-    """ "The match is cancelled" against "if it rains, the match is cancelled"."""
+    """A fact against one on a condition: "the match is cancelled" against "if it rains, …"."""
     evidence, words = pair.whole.evidence, pair.claim.words
     opener = _first(evidence, words.conditions)
     if opener is None or _first(pair.claim, words.conditions):

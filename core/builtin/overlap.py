@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.builtin.alignment import Alignment
+from core.builtin.alignment import Alignment, is_vital
 from core.builtin.assess import lay_beside
 from core.builtin.claims import Claim, parts_of
 from core.builtin.reading import Reading, Unit
-from core.builtin.rules import VITAL
 from core.builtin.speech import quote_of
 from core.models.encoder import Embedder, TokenVectors
 from core.records import Category, Passage, Point, Stance
 
 CLOSE_FROM = 0.45
+NAME_CLOSE_FROM = 0.6
 FAR_BELOW = 0.3
 CARRIED_FROM = 0.75
 TOPIC_FROM = 0.5
@@ -120,7 +120,7 @@ def _measure_part(
     for passage in passages:
         alignment = lay_beside(claim, part, passage)
         close = lookup.closeness(alignment, set(alignment.unmatched()), passage)
-        credit = {i: _credit(close[i]) if i in close else 1.0 for i in range(len(units))}
+        credit = {i: _credit(units[i], close[i]) if i in close else 1.0 for i in range(len(units))}
         credit |= {i: 0.5 for i in credit if _is_lone_char(units, credit, i)}
         carried = _share(units, credit)
         lacking = {i for i in credit if credit[i] == 0.0}
@@ -142,8 +142,10 @@ def _is_lone_char(units: Sequence[Unit], credit: Mapping[int, float], place: int
     return all(credit.get(beside, 1.0) for beside in (place - 1, place + 1))
 
 
-def _credit(cosine: float) -> float:
-    """Carried, half carried, or not at all."""
+def _credit(unit: Unit, cosine: float) -> float:
+    """Carried, half carried, or not at all; a word that may be a name is carried or not."""
+    if is_vital(unit):
+        return float(cosine >= NAME_CLOSE_FROM)
     if cosine >= CLOSE_FROM:
         return 1.0
     return 0.5 if cosine >= FAR_BELOW else 0.0
@@ -199,7 +201,7 @@ def points_of(item: Overlap) -> list[Point]:
         place = item.claim.place(unit.start, unit.end)
         if place:
             words = unit.text if item.claim.answer is None else item.claim.answer_words
-            weight = 0.6 if unit.kind in VITAL else 0.5
+            weight = 0.6 if is_vital(unit) else 0.5
             because = "no passage mentions it"
             points.append(
                 Point(

@@ -86,9 +86,9 @@ def _is_swapped(pair: Pair, first: int, second: int) -> bool:
 
 
 def _is_passive(reading: Reading, first: Unit, second: Unit) -> bool:
-    """True for "by" right before the second, and something done between the two."""
-    between = [t for t in reading.tokens if first.end <= t.start < second.start]
-    return len(between) > 1 and preposition(reading, second) == BY
+    """True for "by" between the two, after what is done: "written by Anna and Karl"."""
+    between = [t.norm for t in reading.tokens if first.end <= t.start < second.start]
+    return BY in between[1:]
 
 
 def converse(pair: Pair) -> Literal["", "comparison", "exchange"]:

@@ -25,11 +25,10 @@ def denials(reading: Reading) -> tuple[Token, ...]:
     following = (*reading.tokens[1:], None)
     for token, after in zip(reading.tokens, following, strict=True):
         next_word = after.norm if after else ""
-        if token.norm in words.negating_verbs and next_word == "to":
+        fails_to = token.norm in words.negating_verbs and next_word == "to"
+        denies = token.norm in words.negation and next_word not in NO_DENIAL_BEFORE
+        if fails_to or (denies and not (token.norm == "nor" and found)):
             found.append(token)
-        elif token.norm in words.negation and next_word not in NO_DENIAL_BEFORE:
-            if token.norm != "nor" or not found:
-                found.append(token)
     return tuple(found)
 
 

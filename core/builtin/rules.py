@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.builtin.alignment import is_vital
 from core.builtin.arithmetic import Sum
 from core.builtin.assess import FULL_COVERAGE, Assessment, Found, assess
 from core.builtin.claims import claim_of
@@ -29,7 +30,6 @@ from core.roles import DebateView, Speak
 CONTRADICTED_FROM = 0.5
 SUPPORTED_FROM = 0.8
 MOST_QUOTES = 3
-VITAL = frozenset(["quantity", "date", "name"])
 RULE = """Compares the statement, clause by clause, with each passage it was given.
 1. Numbers (with units, rounding and bounds), dates, names, opposites, negation, quantifiers,
    ranks and superlatives, “only”, swapped roles and sums are compared in the closest clause.
@@ -100,7 +100,7 @@ def stance_of(item: Assessment) -> Stance:
         return "hallucinated"
     if item.adds_up:
         return "supported"
-    vital = any(unit.kind in VITAL for unit in item.missing)
+    vital = any(is_vital(unit) for unit in item.missing)
     if item.weakest >= SUPPORTED_FROM and not vital:
         return "supported"
     return "unclear"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.builtin.alignment import Alignment, same
+from core.builtin.alignment import Alignment, may_be_name, same
 from core.builtin.contrast import Contrast, Kind, Pair, contrast, says, value_words
 from core.builtin.reading import Unit
 from core.builtin.values.dates import compare_dates
@@ -79,13 +79,8 @@ def answer_contrasts(pair: Pair) -> Iterator[Contrast]:
     for unit in own:
         if pair.claim.units.index(unit) in side.matched or unit.kind not in ("name", "word"):
             continue
-        other = next((u for u in free if _may_be_name(u)), None)
-        if other is not None and _may_be_name(unit):
+        other = next((u for u in free if may_be_name(u)), None)
+        if other is not None and may_be_name(unit):
             yield from contrast(
                 "name", pair, unit.start, unit.end, other.text, says(other.text, unit.text), own
             )
-
-
-def _may_be_name(unit: Unit) -> bool:
-    """True for names, and for capitalised words that open a sentence, which may be any word."""
-    return unit.kind == "name" or (unit.kind == "word" and unit.text[:1].isupper())

@@ -9,6 +9,7 @@ from core.builtin.polarity import denials, denials_of
 from core.builtin.reading import Reading, Token, Unit
 
 QUANTIFIER_ALL = 4
+LONGEST_SHOWN = 60
 
 
 def opposite_contrasts(pair: Pair) -> Iterator[Contrast]:
@@ -60,12 +61,12 @@ def negation_contrasts(pair: Pair) -> Iterator[Contrast]:
         shown, but = pair.clause.evidence.text.strip(), "the evidence says this without the denial"
         yield from contrast("negation", pair, token.start, token.end, shown, but, [])
         return
-    denied = _denied_unit(pair, theirs[0])
+    denied = _denied_stretch(pair, theirs[0])
     if denied is not None:
+        start, end, shown = denied
         counted = [u for u in pair.claim.units if u.quantity and _is_none(pair, theirs[0])]
-        shown = f"{theirs[0].text} {denied.text}"
-        but = "the evidence denies this"
-        yield from contrast("negation", pair, denied.start, denied.end, shown, but, counted)
+        but = f"the evidence denies this: “{shown}”"
+        yield from contrast("negation", pair, start, end, shown, but, counted)
 
 
 def _is_none(pair: Pair, negation: Token) -> bool:
@@ -73,13 +74,30 @@ def _is_none(pair: Pair, negation: Token) -> bool:
     return pair.claim.words.quantifier(negation.norm) == 0
 
 
-def _denied_unit(pair: Pair, negation: Token) -> Unit | None:
-    """The claim's unit that the evidence's negation stands before."""
+def _denied_stretch(pair: Pair, negation: Token) -> tuple[int, int, str] | None:
+    """`[start, end)` of the claim's first words that the denial stands before, and the denial."""
+    evidence, ours = pair.whole.evidence, pair.claim.units
     twins = {j: i for i, j in pair.whole.matched.items()}
-    for j, unit in enumerate(pair.whole.evidence.units):
-        if unit.start >= negation.start and j in twins:
-            return pair.claim.units[twins[j]]
-    return None
+    first = next(
+        (j for j, u in enumerate(evidence.units) if u.start >= negation.start and j in twins), None
+    )
+    if first is None:
+        return None
+    last = first
+    while twins.get(last + 1) == twins[last] + 1 and _touch(
+        ours[twins[last]], ours[twins[last + 1]]
+    ):
+        last += 1
+    shown = evidence.text[negation.start : evidence.units[last].end]
+    if len(shown) > LONGEST_SHOWN:
+        words = evidence.text[evidence.units[first].start : evidence.units[last].end]
+        shown = f"{negation.text} … {words}"
+    return ours[twins[first]].start, ours[twins[last]].end, shown
+
+
+def _touch(one: Unit, other: Unit) -> bool:
+    """True for words with nothing but a space between them."""
+    return other.start - one.end <= 1
 
 
 def quantifier_contrasts(pair: Pair) -> Iterator[Contrast]:
@@ -109,7 +127,7 @@ def quantifier_contrasts(pair: Pair) -> Iterator[Contrast]:
 
 
 def _of_some_only(pair: Pair, token: Token) -> Iterator[Contrast]:
-    """ "Everyone may enter" against "only members may enter"."""
+    """All against a few: "everyone may enter" against "only members may enter"."""
     evidence = pair.whole.evidence
     only = next((t for t in evidence.tokens if t.norm in evidence.words.only), None)
     after = next((u for u in evidence.units if only and u.start >= only.end), None)

@@ -36,18 +36,21 @@ def ensure_index(
 ) -> bool:
     """Index the source unless that was done before; True when it was.
 
-    `progress` gets (passages done, passages in all). One transaction: an index is there whole or
-    not at all.
+    `progress` gets (different passages done, different passages in all): what repeats is encoded
+    once. One transaction: an index is there whole or not at all.
     """
     if store.readings.has_index(source.id, encoder.id):
         return True
     passages = passages_of(source)
     texts = [passage.text for passage in passages]
+    distinct = list(dict.fromkeys(texts))
     parts = []
-    for begin in range(0, len(texts), BATCH):
-        parts.append(encoder.encode(texts[begin : begin + BATCH], stop))
-        progress(min(begin + BATCH, len(texts)), len(texts))
-    vectors = np.concatenate(parts) if parts else np.zeros((0, encoder.width), np.float32)
+    for begin in range(0, len(distinct), BATCH):
+        parts.append(encoder.encode(distinct[begin : begin + BATCH], stop))
+        progress(min(begin + BATCH, len(distinct)), len(distinct))
+    place = {text: number for number, text in enumerate(distinct)}
+    rows = [place[text] for text in texts]
+    vectors = np.concatenate(parts)[rows] if parts else np.zeros((0, encoder.width), np.float32)
     entries = [(passage, " ".join(terms(passage.text, source.language))) for passage in passages]
     muted = encoder.muted(texts).astype(np.uint8) if texts else np.zeros(0, np.uint8)
     with store.writing():
