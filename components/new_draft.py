@@ -1,4 +1,8 @@
-"""What stands on New check and was not checked yet: kept in the home, so no reload loses it."""
+"""What stands on New check and was not checked yet: kept in the home, so no reload loses it.
+
+A text counts from when its field is left: watching each word, as the correction's form does, would
+cost this page a rerun just while a fresh server loads its engine.
+"""
 
 from __future__ import annotations
 
@@ -29,31 +33,14 @@ def restore_draft() -> None:
 def keep_draft(sources: Sequence[str]) -> None:
     """Keep the page as it is; a text that was checked is no draft any more."""
     texts = _texts()
-    if texts != st.session_state.get("new.base"):  # a field has told its text itself
-        st.session_state["new.base"] = texts
-        st.session_state.pop("new.typed", None)
-    typed: dict[str, str] = st.session_state.get("new.typed", {})
-    st.session_state["new.sources"] = list(sources)
-    holds_something = any(texts.values()) or bool(sources)
-    is_open = typed or (holds_something and texts != st.session_state.get("new.checked"))
-    drafts.keep(DRAFT, texts | typed | {"sources": list(sources)} if is_open else {})
-
-
-def watch_draft() -> None:
-    """Keep the texts while they are typed; call it after the fields are drawn."""
-    drafts.watch("new.watch", {name: f"new.{name}" for name in TEXTS}, _keep_typed)
+    is_open = (any(texts.values()) or sources) and texts != st.session_state.get("new.checked")
+    drafts.keep(DRAFT, texts | {"sources": list(sources)} if is_open else {})
 
 
 def end_draft() -> None:
     """What stands there now was checked."""
     st.session_state["new.checked"] = _texts()
-    st.session_state.pop("new.typed", None)
     drafts.keep(DRAFT, {})
-
-
-def _keep_typed(texts: dict[str, str]) -> None:
-    st.session_state["new.typed"] = texts
-    keep_draft(st.session_state.get("new.sources", []))
 
 
 def _texts() -> dict[str, str]:

@@ -11,7 +11,7 @@ from components.new_check import (
     library_choice,
     start_check,
 )
-from components.new_draft import keep_draft, restore_draft, watch_draft
+from components.new_draft import keep_draft, restore_draft
 from components.prepared import draw_prepared
 from components.words import escaped
 from core.agents.rosters import ROSTER_WORDS
@@ -43,7 +43,6 @@ with right:
     sources = list(dict.fromkeys([*uploaded, *chosen]))
     draw_sources(sources)
 keep_draft(sources)
-watch_draft()
 with st.expander("Role, instruction and debate", icon=":material/tune:"):
     plan, role, instruction = draw_plan("new")
 with st.container(horizontal=True, vertical_alignment="center"):
