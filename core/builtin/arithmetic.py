@@ -156,7 +156,8 @@ def _change(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
     said = CHANGE.search(claim.text, 0, unit.start)
     if unit.quantity is None or said is None or claim.text[said.end() : unit.start].strip():
         return None
-    parts = _alike(unit.quantity, group)
+    # "84 million euros, up from 79 million": the second has its unit from the first
+    parts = [q for q in group.quantities if q.unit in ("", unit.quantity.unit) and not q.noun]
     if len(parts) != FEWEST_PARTS or any(compare(unit.quantity, q) == "equal" for q in parts):
         return None
     larger, smaller = sorted(parts, key=lambda q: -q.low)

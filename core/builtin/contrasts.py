@@ -9,7 +9,12 @@ from core.builtin.asked import kind_contrasts
 from core.builtin.contrast import Contrast, Pair
 from core.builtin.mixed import mixed_contrasts
 from core.builtin.modality import condition_contrasts, hedge_contrasts
-from core.builtin.parts_played import converse, place_contrasts, role_contrasts
+from core.builtin.parts_played import (
+    converse,
+    order_contrasts,
+    place_contrasts,
+    role_contrasts,
+)
 from core.builtin.polarity import denials, denials_of
 from core.builtin.value_contrasts import answer_contrasts, name_contrasts, value_contrasts
 from core.builtin.word_contrasts import (
@@ -35,6 +40,7 @@ CHECKS: tuple[Callable[[Pair], Iterator[Contrast]], ...] = (
     rank_contrasts,
     only_contrasts,
     role_contrasts,
+    order_contrasts,
     place_contrasts,
     hedge_contrasts,
     condition_contrasts,
@@ -59,7 +65,7 @@ def find_contrasts(pair: Pair) -> Contrasts:
     found = [item for item in found if not _is_of_another_subject(pair, item)]
     turned = [item for item in found if item.kind in TURNED]
     affirmed = False
-    if turned and _is_turned(pair):
+    if turned and is_turned(pair):
         affirmed = any(_frame(pair, item) >= AFFIRMED_FROM for item in turned)
         found = [c for c in found if c.kind not in (*TURNED, "negation", "quantifier")]
     elif any(c.kind == "opposite" for c in found) and (kind := converse(pair)):
@@ -79,7 +85,7 @@ def _frame(pair: Pair, item: Contrast) -> float:
     return max(pair.clause.frame(contested), pair.whole.frame(contested))
 
 
-def _is_turned(pair: Pair) -> bool:
+def is_turned(pair: Pair) -> bool:
     """True when just one of the two denies."""
     return len(denials(pair.claim)) % 2 != len(denials_of(pair)) % 2
 

@@ -84,8 +84,14 @@ def opens_with_predicate(reading: Reading, group: Group) -> bool:
     first = units[0]
     if first.kind != "word" or first.text[:1].isupper() or len(units) < 2:
         return False
-    between = [t for t in reading.tokens if first.end <= t.start < units[1].start]
-    return bool(between) or units[1].kind in VALUES
+    return leads_to(reading, first, units[1])
+
+
+def leads_to(reading: Reading, first: Unit, unit: Unit) -> bool:
+    """True when a word and a later unit of its group are not simply joined as "sunny Rome" is."""
+    taken = {u.start for u in reading.units}
+    between = [t for t in reading.tokens if first.end <= t.start < unit.start]
+    return unit.kind in VALUES or any(t.start not in taken and t.function for t in between)
 
 
 def _closes_range(reading: Reading, token: Token) -> bool:

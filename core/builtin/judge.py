@@ -144,12 +144,14 @@ def _weigh(statement: Statement, item: Assessment, overlap: Overlap) -> Finding:
     by_rules, by_overlap = rule_stance(item), overlap_stance(overlap)
     if by_rules == "hallucinated":
         return _contradicted(statement, item)
-    if by_rules == "supported" or by_overlap == "supported":
+    carried = by_overlap == "supported" and not item.is_turned
+    if by_rules == "supported" or carried:
         return _supported(statement, item, overlap, both=by_rules == by_overlap)
     if by_overlap == "hallucinated":
         return _not_carried(statement, overlap)
     related = (overlap.similarity or 0.0) >= RELATED_FROM
-    if overlap.carried >= LEAN_SUPPORTED_FROM and (related or overlap.similarity is None):
+    whole = not overlap.apart and not item.is_turned
+    if whole and overlap.carried >= LEAN_SUPPORTED_FROM and (related or overlap.similarity is None):
         return _supported(statement, item, overlap, both=False)
     return Finding(
         statement,
@@ -256,7 +258,7 @@ def _debate_words(turns: Sequence[Turn], subject: str, *, reached: bool) -> str:
     if len(last) == 1:
         only = turns[-1]
         return f"The single reading calls {subject} {WORDS_OF_STANCE[only.stance]}."
-    if reached:
+    if reached or len({turn.stance for turn in last.values()}) == 1:
         return f"Both debaters agree that {subject} is {WORDS_OF_STANCE[turns[-1].stance]}."
     views = [f"{turn.agent} calls it {WORDS_OF_STANCE[turn.stance]}" for turn in last.values()]
     return "The debaters disagree: " + ", ".join(views) + "."

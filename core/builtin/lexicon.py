@@ -44,6 +44,8 @@ class Lexicon:
     negating_verbs: frozenset[str]
     exceptions: frozenset[str]
     conditions: frozenset[str]
+    future: frozenset[str]
+    past: frozenset[str]
     abstentions: tuple[str, ...]
     places: frozenset[frozenset[str]]
     opposed: Mapping[str, frozenset[str]]
@@ -119,6 +121,8 @@ def lexicon(language: str) -> Lexicon:
         negating_verbs=_folded(data.get("negating_verbs", ())),
         exceptions=_folded(data.get("exceptions", ())),
         conditions=_folded(data.get("conditions", ())),
+        future=_folded(data.get("future", ())),
+        past=_folded(data.get("past", ())),
         abstentions=tuple(data.get("abstentions", ())),
         places=frozenset(frozenset(map(fold, pair)) for pair in data.get("places", ())),
         opposed=_opposed(data["opposites"], known),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from core.builtin.alignment import same
 from core.builtin.contrast import Contrast, Kind, Pair, contrast, says, value_words
-from core.builtin.groups import groups, opens_with_predicate, preposition
+from core.builtin.groups import groups, leads_to, preposition
 from core.builtin.reading import Unit
 
 KINDS: Mapping[str, Kind] = {"quantity": "quantity", "date": "date", "name": "name"}
@@ -100,17 +100,25 @@ class _Sides:
         mine, its = min(self.at[value]), min(self.at[word])
         own = [j for j in self.parts[mine].units if j not in self.used]
         if its < mine:  # what the first group says is shared, unless the later has its own verb
-            later = self.parts[mine]
-            return (
-                not self._opens(word)
-                and opens_with_predicate(self.evidence, later)
-                and later.units[0] in own
-            )
+            return not self._opens(word) and self._has_own_verb(value, mine, own)
         twin = next(j for j in self.twins[word] if j in self.parts[its].units)
         if self.evidence.units.index(rival) + 1 == twin and rival.kind == "name":
             return False  # "a South Korean singer" says what kind of singer
         leads = self.evidence.units[twin].start < rival.start
         return leads or any(self.evidence.units[j].kind == "word" for j in own)
+
+    def _has_own_verb(self, value: int, group: int, unused: list[int]) -> bool:
+        """True when the value's group begins with a word that the claim leaves out."""
+        part, units = self.parts[group], self.evidence.units
+        first = part.units[0]
+        twin = next(j for j in self.twins[value] if j in part.units)
+        is_verb = units[first].kind == "word" and not units[first].text[:1].isupper()
+        return (
+            first in unused
+            and is_verb
+            and first < twin
+            and leads_to(self.evidence, units[first], units[twin])
+        )
 
     def _is_measured(self, value: int, word: int, rival: Unit) -> bool:
         """True for "10 mg of aspirin" against "5 mg of aspirin and 10 mg of ibuprofen"."""

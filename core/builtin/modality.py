@@ -12,7 +12,7 @@ from core.builtin.reading import Reading, Token
 def hedge_contrasts(pair: Pair) -> Iterator[Contrast]:
     """A fact against a possibility: "causes" against "may cause"."""
     evidence = pair.clause.evidence
-    hedge = _first(evidence, evidence.words.hedges)
+    hedge = _first(evidence, evidence.words.hedges) or _planned(pair)
     if hedge is None or _first(pair.claim, pair.claim.words.hedges):
         return
     verb = next((u for u in evidence.units if u.start >= hedge.end), None)
@@ -24,6 +24,14 @@ def hedge_contrasts(pair: Pair) -> Iterator[Contrast]:
     shown = f"{hedge.text} {verb.text}"
     but = f"the evidence says “{shown}”, no more"
     yield from contrast("hedge", pair, unit.start, unit.end, shown, but, [])
+
+
+def _planned(pair: Pair) -> Token | None:
+    """The evidence's "will" where the claim says that it has happened."""
+    words = pair.claim.words
+    if _first(pair.claim, words.past) is None or _first(pair.claim, words.future):
+        return None
+    return _first(pair.clause.evidence, words.future)
 
 
 def condition_contrasts(pair: Pair) -> Iterator[Contrast]:

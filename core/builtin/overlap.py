@@ -33,8 +33,9 @@ class Overlap:
     """How much of a claim the passages carry, softly.
 
     `missing` are units that no passage on the topic carries; `recanted` those of them that only
-    another clause carries, seen when the other debater contested them. `adds_up` is True when the
-    other debater has shown that the statement is a sum of what stands there.
+    another clause carries, seen when the other debater contested them. `apart` are names and values
+    that stand in another passage than the rest. `adds_up` is True when the other debater has shown
+    that the statement is a sum of what stands there.
     """
 
     claim: Claim
@@ -43,6 +44,7 @@ class Overlap:
     similarity: float | None
     missing: tuple[Unit, ...]
     recanted: tuple[Unit, ...] = ()
+    apart: tuple[Unit, ...] = ()
     adds_up: bool = False
 
 
@@ -62,6 +64,7 @@ def measure(claim: Claim, passages: Sequence[Passage], encoder: Embedder) -> Ove
         round(carried / total, 4) if total else 0.0,
         similarity,
         tuple(u for u in missing if claim.place(u.start, u.end)),
+        apart=tuple(unit for part in parts for unit in part.apart),
     )
 
 
@@ -73,6 +76,7 @@ class _PartOverlap:
     passage: Passage | None
     carried: float
     missing: tuple[Unit, ...]
+    apart: tuple[Unit, ...] = ()
 
 
 class _SoftLookup:
@@ -132,7 +136,8 @@ def _measure_part(
     # A short answer must stand where its question is answered, not just anywhere.
     lacking = best_lacking if claim.completes_question else absent
     missing = tuple(units[i] for i in sorted(lacking)) if related else ()
-    return replace(best, missing=missing)
+    apart = tuple(units[i] for i in sorted(best_lacking - lacking) if is_vital(units[i]))
+    return replace(best, missing=missing, apart=apart)
 
 
 def _is_lone_char(units: Sequence[Unit], credit: Mapping[int, float], place: int) -> bool:
@@ -160,7 +165,7 @@ def stance_of(item: Overlap) -> Stance:
         stance = "supported"
     elif item.recanted:
         stance = "hallucinated"
-    elif item.carried >= CARRIED_FROM and not item.missing:
+    elif item.carried >= CARRIED_FROM and not item.missing and not item.apart:
         stance = "supported"
     elif on_topic and not alien and item.missing:
         stance = "hallucinated"

@@ -16,16 +16,17 @@ from core.builtin.claims import Claim, claim_of
 from core.builtin.overlap import Overlap, measure, points_of, stance_of
 from core.builtin.reading import Unit
 from core.builtin.rules import overall, quoted_ids
-from core.builtin.speech import cited, counted, in_brief, joined_texts, listed, quote_of, reply_to
+from core.builtin.speech import cited, counted, joined_texts, listed, quote_of, turn_said
 from core.concurrency import Stop
 from core.models.encoder import Embedder
 from core.records import Passage, Stance, Turn
 from core.roles import DebateView, Speak
 
+MOST_QUOTES = 2
 RULE = """Asks how much of the statement its passages carry; it applies no rules about values.
 1. A word is carried when a passage holds it, or holds a word whose vector in context has a cosine
-   of 0.45 or more; from 0.3 it is half carried. Names, numbers and dates must stand there
-   themselves.
+   of 0.45 or more; from 0.3 it is half carried. A capitalised word needs 0.6. Names, numbers
+   and dates must stand there themselves, and in the passage that carries the rest.
 2. Three quarters or more carried and nothing missing altogether: supported.
 3. On the topic (half of it carried) but something that matters is missing: hallucinated, not in
    source. Otherwise unclear.
@@ -57,21 +58,12 @@ class OverlapReader:
         stances = [stance_of(item) for item in measured]
         stance = overall(stances)
         points = tuple(point for item in measured for point in points_of(item))
-        reply = reply_to(stance, view.turns)
-        text = in_brief([f"{reply.upper()}.", *_speech(view, measured, stances, stance)])
-        speak(text)
         quotes = [quote_of(m.passage) for m in _worst_first(measured, stances) if m.passage]
-        return Turn(
-            debater=view.debater,
-            agent=self.name,
-            number=view.number,
-            round=view.round,
-            reply=reply,
-            stance=stance,
-            text=text,
-            quotes=tuple(dict.fromkeys(quotes))[:2],
-            points=points,
-        )
+        chosen = tuple(dict.fromkeys(quotes))[:MOST_QUOTES]
+        said = _speech(view, measured, stances, stance)
+        turn = turn_said(view, self.name, stance, said, quotes=chosen, points=points)
+        speak(turn.text)
+        return turn
 
 
 def _looked_at_again(item: Overlap, passages: Sequence[Passage], view: DebateView) -> Overlap:

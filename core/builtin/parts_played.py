@@ -8,7 +8,7 @@ from typing import Literal
 
 from core.builtin.alignment import same
 from core.builtin.contrast import Contrast, Pair, contrast, says
-from core.builtin.groups import preposition
+from core.builtin.groups import groups, preposition
 from core.builtin.reading import Reading, Token, Unit
 
 # What holds both ways round: "Anna married Karl", "Oslo lies near Moss".
@@ -17,6 +17,7 @@ SYMMETRIC = tuple(
     "togeth with between join merg collabor partner play share and".split()
 )
 BY, THAN = "by", "than"
+AFTER, BEFORE = "after", "before"
 NAMED = ("name", "date", "quantity")
 
 
@@ -114,6 +115,42 @@ def _opposing(pair: Pair) -> tuple[Token, Token] | None:
             if token.stem != other.stem and words.are_opposites(token.norm, other.norm):
                 return token, other
     return None
+
+
+def order_contrasts(pair: Pair) -> Iterator[Contrast]:
+    """What comes first in time: "A after B" against "B after A"."""
+    evidence = pair.whole.evidence
+    ours, theirs = _in_time(pair.claim), _in_time(evidence)
+    if ours is None or theirs is None:
+        return
+    (word, first, then), (_, its_first, its_then) = ours, theirs
+    matched = pair.whole.matched
+    crossed = _maps(matched, first, its_then) and _maps(matched, then, its_first)
+    kept = _maps(matched, first, its_first) or _maps(matched, then, its_then)
+    if crossed and not kept:
+        but = "in the evidence the two happen the other way round"
+        shown = evidence.text.strip()
+        yield from contrast("roles", pair, word.start, word.end, shown, but, [])
+
+
+def _in_time(reading: Reading) -> tuple[Token, frozenset[int], frozenset[int]] | None:
+    """The word "after" or "before", the units of what comes first, the units of what follows."""
+    word = next((t for t in reading.tokens if t.norm in (AFTER, BEFORE)), None)
+    if word is None:
+        return None
+    lead = frozenset(i for i, u in enumerate(reading.units) if u.end <= word.start)
+    rest = frozenset(i for i, u in enumerate(reading.units) if u.start >= word.end)
+    if not lead:  # "After B, A"
+        parts = groups(reading)
+        part = next(part for part in parts if part.holds(word.start))
+        rest = frozenset(part.units)
+        lead = frozenset(range(len(reading.units))) - rest
+    first, then = (rest, lead) if word.norm == AFTER else (lead, rest)
+    return word, first, then
+
+
+def _maps(matched: dict[int, int], ours: frozenset[int], theirs: frozenset[int]) -> bool:
+    return any(matched[i] in theirs for i in ours if i in matched)
 
 
 def place_contrasts(pair: Pair) -> Iterator[Contrast]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.builtin.reading import Unit
-from core.records import Passage, Quote, Reply, Stance, Turn
+from core.records import Passage, Point, Quote, Reply, Stance, Turn
+from core.roles import DebateView
 
 MOST_WORDS = 75
 QUOTE_CHARACTERS = 160
@@ -75,6 +76,30 @@ def joined_texts(units: Sequence[Unit]) -> list[str]:
 def counted(number: int, noun: str) -> str:
     """“1 statement”, “2 statements”."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def turn_said(
+    view: DebateView,
+    agent: str,
+    stance: Stance,
+    sentences: Sequence[str],
+    *,
+    quotes: Sequence[Quote],
+    points: Sequence[Point],
+) -> Turn:
+    """The view's next turn: the reply to the last message, then the sentences, in brief."""
+    reply = reply_to(stance, view.turns)
+    return Turn(
+        debater=view.debater,
+        agent=agent,
+        number=view.number,
+        round=view.round,
+        reply=reply,
+        stance=stance,
+        text=in_brief([f"{reply.upper()}.", *sentences]),
+        quotes=tuple(quotes),
+        points=tuple(points),
+    )
 
 
 def reply_to(stance: Stance, turns: Sequence[Turn]) -> Reply:

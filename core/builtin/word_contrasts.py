@@ -10,6 +10,7 @@ from core.builtin.reading import Reading, Token, Unit
 
 QUANTIFIER_ALL = 4
 LONGEST_SHOWN = 60
+NEARLY_ALL = 99.0
 
 
 def opposite_contrasts(pair: Pair) -> Iterator[Contrast]:
@@ -109,6 +110,7 @@ def quantifier_contrasts(pair: Pair) -> Iterator[Contrast]:
     ]
     if ours and not theirs and ours[0][1] == QUANTIFIER_ALL:
         yield from _of_some_only(pair, ours[0][0])
+        yield from _of_a_part(pair, ours[0][0])
     if not ours or not theirs:
         return
     token, mine = ours[0]
@@ -138,6 +140,19 @@ def _of_some_only(pair: Pair, token: Token) -> Iterator[Contrast]:
     shown = evidence.text[only.start : after.end]
     but = says(shown, token.text)
     yield from contrast("quantifier", pair, token.start, token.end, shown, but, [])
+
+
+def _of_a_part(pair: Pair, token: Token) -> Iterator[Contrast]:
+    """All against a share: "all adults" against "half of whom", "40 % of the adults"."""
+    evidence = pair.whole.evidence
+    for unit in evidence.units:
+        quantity = unit.quantity
+        if quantity is None or quantity.unit != "percent" or quantity.high >= NEARLY_ALL:
+            continue
+        if evidence.text[unit.end :].lstrip().startswith("of "):
+            but = says(unit.text, token.text)
+            yield from contrast("quantifier", pair, token.start, token.end, unit.text, but, [])
+            return
 
 
 def rank_contrasts(pair: Pair) -> Iterator[Contrast]:

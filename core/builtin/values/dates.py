@@ -30,6 +30,7 @@ DASH = re.compile(r"[ \u00a0]?[-–—~～〜至到][ \u00a0]?")
 OPEN_DASH = re.compile(r"[ \u00a0]?[-–—][ \u00a0]?")
 DIGIT = re.compile("[0-9]")
 SHY_WEEKDAYS = frozenset("среда среду pazar salı domingo".split())
+ORIGIN = re.compile(r"\bdat(?:es|ed|e|ing)\s+$")
 FILLERS = re.compile(r"(?:the|year|the year|года|años?|an)[ \u00a0]$")
 
 
@@ -144,7 +145,7 @@ def _bound(low: str, date: DateValue, words: DateWords) -> DateBound:
     starts = [start, filler.start()] if filler else [start]
     for place in starts:
         led = values.date_bounds_before.before(low, _back(low, place))
-        if led and not _is_of_event(low, led[0], date):
+        if led and not _is_of_event(low, led[0], date) and not _is_origin(low, led[0]):
             return _fitting(led[1], date)
     after = values.date_bounds_after.at(low, date.end) or values.date_bounds_after.at(
         low, skip_blank(low, date.end)
@@ -166,6 +167,11 @@ def _is_of_event(low: str, start: int, date: DateValue) -> bool:
     if date.kind in ("decade", "century"):
         return led[:1] == ["about"]
     return led[-1:] == ["the"] and date.month is None and date.kind == "point"
+
+
+def _is_origin(low: str, start: int) -> bool:
+    """Whether the bound says when a thing was made: "dates from 1644" means that year."""
+    return ORIGIN.search(low, max(0, start - 12), start) is not None
 
 
 def _back(low: str, position: int) -> int:
