@@ -3,7 +3,8 @@
 import streamlit as st
 
 from components.frame import page_title
-from components.many import draw_batch, draw_batches, draw_new_table
+from components.many import draw_new_table
+from components.many_results import draw_batch, draw_batches
 
 batch_id = st.query_params.get("batch", "")
 if batch_id:
