@@ -13,6 +13,7 @@ from components.words import (
     clipped,
     escaped,
     protocol_words,
+    reused_words,
     roster_words,
     when,
 )
@@ -51,6 +52,8 @@ def differences(before: Loaded, after: Loaded) -> list[str]:
     """One line for each thing that differs, the verdict first."""
     (run_a, case_a, _, _), (run_b, case_b, _, _) = before, after
     lines: list[str] = []
+    if after[2].reused is not None:
+        lines.append(reused_words(after[2].reused))
     if run_a.label != run_b.label:
         first = LABEL_WORDS[run_a.label].lower() if run_a.label else "no verdict"
         second = LABEL_WORDS[run_b.label].lower() if run_b.label else "no verdict"

@@ -20,6 +20,7 @@ from components.words import (
     escaped,
     percent,
     protocol_words,
+    reused_words,
     roster_words,
     when,
 )
@@ -175,3 +176,10 @@ def draw_header(run: Run, progress: Progress) -> None:
     if run.origin == "imported":
         parts.append("imported from a trace file")
     st.caption(escaped(" · ".join(parts)))
+    if progress.reused is not None:
+        st.page_link(
+            "pages/check/run.py",
+            label=reused_words(progress.reused),
+            icon=":material/history:",
+            query_params={"run": progress.reused.run_id},
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from core.agents.rosters import ROSTER_WORDS
+from core.events import StepsReused
 from core.records import Cause, Label, PersonRole, QuoteStatus, RunStatus
 
 LABEL_WORDS: dict[Label, str] = {
@@ -105,3 +106,10 @@ def escaped(text: str) -> str:
     """The text so that Streamlit's Markdown shows it letter by letter, on one line."""
     flat = " ".join(text.split())
     return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>~$:&^=" else c for c in flat)
+
+
+def reused_words(reused: StepsReused) -> str:
+    """What a run took over from an earlier one, whose inputs were the same."""
+    if reused.through == "judgement":
+        return "Evidence and debate are those of an earlier run; the classifier's label is new."
+    return "The statements are those of an earlier run; evidence and debate are new."

@@ -70,6 +70,8 @@ def _be_modest() -> None:
     """Leave the processor to the pages, and the terminal to nobody."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    # threads that wait must sleep: on a busy machine spinning ones starved each other for minutes
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if hasattr(os, "nice"):
         os.nice(10)
     warnings.simplefilter("ignore")

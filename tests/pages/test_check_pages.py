@@ -316,7 +316,9 @@ def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: st
     at.button(key=f"run.{run_id}.again.go").click().run()
     second = finish(at)
     assert second != run_id
+    assert run_id in [link.proto.query_string.partition("=")[2] for link in at.get("page_link")]
     compare = app("pages/check/compare.py", before=run_id, after=second)
+    assert any("debate are those of an earlier run" in item.value for item in compare.markdown)
     assert drawn(compare).count('class="cp-verdict ') == 2
     assert any("The verdict is the same" in item.value for item in compare.markdown)
 
