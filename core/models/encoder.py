@@ -25,6 +25,7 @@ Matrix = npt.NDArray[np.float32]
 
 MAX_TOKENS = 256
 TOKENS_PER_BATCH = 2048
+TEXTS_KEPT = 512  # some 20 MB
 MUTED_ABOVE = 0.2
 UNKNOWN = "[UNK]"
 
@@ -94,6 +95,8 @@ class OnnxEncoder:
         self._unknown: int | None = self._tokenizer.token_to_id(UNKNOWN)
         self.id: str = card["id"]
         self.width: int = card["width"]
+        # each debater and the judge ask for the same few texts, turn after turn
+        self.tokens = lru_cache(TEXTS_KEPT)(self._tokens)
 
     def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
         """(n, width) float32, rows of unit length; mean of the token vectors, order as given."""
@@ -111,7 +114,7 @@ class OnnxEncoder:
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return np.array([self._is_muted(item.ids) for item in encodings], dtype=bool)
 
-    def tokens(self, text: str) -> TokenVectors:
+    def _tokens(self, text: str) -> TokenVectors:
         """Contextual vectors of the text's tokens, special tokens left out."""
         item = self._tokenizer.encode(text)
         hidden, _ = self._run([item.ids])
