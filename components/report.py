@@ -8,10 +8,18 @@ from typing import Any
 
 from components.highlight import Mark, marked_text
 from components.markup import Html, element, joined
+from components.plain import rationale_words, spoken
 from components.state_panel import state_html
-from components.trace import debate_html
+from components.trace import REPLY_WORDS, debate_html
 from components.verdict import verdict_html, worth_of
-from components.words import LABEL_WORDS, QUOTE_WORDS, percent, when
+from components.words import (
+    LABEL_WORDS,
+    QUOTE_WORDS,
+    percent,
+    protocol_words,
+    roster_words,
+    when,
+)
 from core.builtin.speech import shortened
 from core.progress import Progress
 from core.records import CATEGORY_WORDS, Case, Correction, Passage, Run, Span
@@ -78,7 +86,8 @@ def _page(title: str, body: Html) -> Html:
 
 def _line(run: Run) -> str:
     return (
-        f"{when(run.started_at)} · roster {run.plan.roster} · protocol {run.plan.protocol} · "
+        f"{when(run.started_at)} · {roster_words(run.plan.roster, short=True)} · "
+        f"{protocol_words(run.plan.protocol, short=True)} · "
         f"classifier {run.plan.classifier} · run {run.id}"
     )
 
@@ -138,7 +147,7 @@ def markdown_report(
         if verdict.p_hallucinated is not None:
             p = verdict.p_hallucinated
             lines[-1] += f", p(hallucinated) = {p:.2f}. {worth_of(verdict, card)}"
-        lines += ["", *_fenced(verdict.cause_words or verdict.rationale)]
+        lines += ["", *_fenced(verdict.cause_words or rationale_words(verdict.rationale))]
     if case.question:
         lines += ["", "## Question", "", *_fenced(case.question)]
     lines += ["", "## Response", "", *_fenced(case.response)]
@@ -158,8 +167,8 @@ def markdown_report(
     lines += ["", "## Debate"]
     for turn in progress.turns:
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
-        who = f"Round {turn.round}: {turn.debater} ({turn.agent}), {turn.reply}"
-        said = [f"{who}, calls it {turn.stance}:", turn.text]
+        who = f"Round {turn.round}: {turn.debater} ({turn.agent}), {REPLY_WORDS[turn.reply]}"
+        said = [f"{who}, calls it {turn.stance}:", spoken(turn.text)[1]]
         lines += ["", *_fenced("\n".join([*said, *quotes]))]
     return "\n".join(lines) + "\n"
 
