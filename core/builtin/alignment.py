@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
@@ -52,6 +53,14 @@ class Alignment:
     nearby: frozenset[int]
     slots: tuple[Slot, ...]
     coverage: float
+
+    @cached_property
+    def twins(self) -> tuple[tuple[int, ...], ...]:
+        """For each claim unit the indexes of all evidence units that say the same."""
+        return tuple(
+            tuple(j for j, other in enumerate(self.evidence.units) if same(unit, other))
+            for unit in self.claim.units
+        )
 
     def unmatched(self) -> list[int]:
         """Indexes of claim units that neither the passage nor its neighbour carries."""

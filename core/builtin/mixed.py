@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
-from core.builtin.alignment import same
 from core.builtin.contrast import Contrast, Kind, Pair, contrast, says, value_words
 from core.builtin.groups import groups, leads_to, preposition
 from core.builtin.reading import Unit
@@ -49,15 +48,10 @@ class _Sides:
         self.claim = pair.claim
         self.evidence = pair.whole.evidence
         self.parts = groups(self.evidence)
-        self.twins = {
-            i: tuple(j for j, other in enumerate(self.evidence.units) if same(unit, other))
-            for i, unit in enumerate(self.claim.units)
-        }
-        self.used = {j for twins in self.twins.values() for j in twins}
-        self.at = {i: self._groups_of(twins) for i, twins in self.twins.items()}
-
-    def _groups_of(self, units: tuple[int, ...]) -> frozenset[int]:
-        return frozenset(n for n, part in enumerate(self.parts) for j in units if j in part.units)
+        self.twins = pair.whole.twins
+        self.used = {j for twins in self.twins for j in twins}
+        group = {j: n for n, part in enumerate(self.parts) for j in part.units}
+        self.at = [frozenset(group[j] for j in twins) for twins in self.twins]
 
     def conflicts(self) -> Iterator[tuple[int, Unit]]:
         """(the claim's unit to contest, the evidence's own in its place)."""
@@ -174,7 +168,7 @@ class _Sides:
         """True when the claim does not say the rival after that preposition itself."""
         return not any(
             rival in twins and preposition(self.claim, self.claim.units[i]) == here
-            for i, twins in self.twins.items()
+            for i, twins in enumerate(self.twins)
         )
 
 

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator
 from typing import Literal
 
-from core.builtin.alignment import same
 from core.builtin.contrast import Contrast, Pair, contrast, says
 from core.builtin.groups import groups, preposition
 from core.builtin.reading import Reading, Token, Unit
@@ -156,11 +155,11 @@ def _maps(matched: dict[int, int], ours: frozenset[int], theirs: frozenset[int])
 def place_contrasts(pair: Pair) -> Iterator[Contrast]:
     """The same thing after prepositions of which only one can hold: on and under the table."""
     words, evidence = pair.claim.words, pair.whole.evidence
-    for unit in pair.claim.units:
+    for unit, twins in zip(pair.claim.units, pair.whole.twins, strict=True):
         ours = preposition(pair.claim, unit)
         if not ours:
             continue
-        theirs = [preposition(evidence, other) for other in evidence.units if same(unit, other)]
+        theirs = [preposition(evidence, evidence.units[j]) for j in twins]
         rival = next((word for word in theirs if frozenset((ours, word)) in words.places), "")
         if rival and ours not in theirs:
             token = [t for t in pair.claim.tokens if t.norm == ours and t.end <= unit.start][-1]

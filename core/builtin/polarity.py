@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.builtin.alignment import same
 from core.builtin.contrast import Pair
 from core.builtin.groups import MARKS, Group, groups, opens_with_predicate
 from core.builtin.reading import Reading, Token, Unit
@@ -45,11 +44,7 @@ def denials_of(pair: Pair) -> tuple[Token, ...]:
 
 def _reaches(pair: Pair, scope: frozenset[int]) -> bool:
     """True when a unit of the claim stands in the scope and nowhere else in the evidence."""
-    for unit in pair.claim.units:
-        twins = {j for j, other in enumerate(pair.whole.evidence.units) if same(unit, other)}
-        if twins and twins <= scope:
-            return True
-    return False
+    return any(twins and scope.issuperset(twins) for twins in pair.whole.twins)
 
 
 def _scope(reading: Reading, token: Token) -> frozenset[int]:
