@@ -10,7 +10,7 @@ import msgspec
 
 from core.errors import InputError
 from core.events import ENDINGS, Event, RunStopped
-from core.records import Case, Plan, Run
+from core.records import Case, Passage, Plan, Point, Quote, Run, Span
 from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
 
@@ -19,6 +19,7 @@ VERSION = 1
 MOST_BYTES = 64 * 1024 * 1024
 MOST_EVENTS = 100_000
 LATEST = 4e9
+ROUNDING = 1e-9  # shares are sums of parts
 
 
 @dataclass(frozen=True)
@@ -127,23 +128,86 @@ def _events(rows: object) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def _require_sense(trace: _Trace) -> None:
-    """What pages rely on: times that are times, statements that were found, spans in the text."""
+def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind of event
+    """What pages rely on: times that are times, numbers that name one thing, places in the text."""
     response = trace.case.response
     statements: set[int] = set()
+    turns: set[int] = set()
     for at in (trace.started_at, *(event.at for event in trace.events)):
         if not 0 <= at <= LATEST:
             raise InputError(f"Expected times after 1970 in the trace, found {at}.")
     for event in trace.events:
-        if event.kind == "statement_found":
-            statements.add(event.statement.index)
-        elif event.kind == "passages_found" and event.statement not in statements:
-            raise InputError("Expected passages of known statements in the trace, found others.")
-        elif event.kind in ("span_proposed", "span_adjudicated"):
-            span = event.span
-            if not 0 <= span.start < span.end <= len(response) or (
-                response[span.start : span.end] != span.text
-            ):
-                raise InputError("Expected spans that quote the response, found another text.")
+        match event.kind:
+            case "run_started":
+                if event.case.response != response:
+                    raise InputError("Expected one response in the trace, found two.")
+            case "statement_found":
+                statements.add(event.statement.index)
+            case "passages_found":
+                if event.statement not in statements:
+                    raise InputError(
+                        "Expected passages of known statements in the trace, found others."
+                    )
+                _require_passages(event.passages)
+            case "turn_finished":
+                if event.turn.number in turns:
+                    raise InputError(
+                        f"Expected each turn once in the trace, found turn {event.turn.number} "
+                        "again."
+                    )
+                turns.add(event.turn.number)
+                _require_shares(event.turn.confidence)
+                _require_quotes(event.turn.quotes)
+                _require_points(event.turn.points, response)
+            case "judgement_reached":
+                _require_points(event.judgement.points, response)
+            case "span_proposed" | "span_adjudicated":
+                _require_span(event.span, response)
+            case "label_predicted" | "run_finished":
+                _require_shares(event.verdict.p_hallucinated, event.verdict.confidence)
     if statements != set(range(len(statements))):
         raise InputError("Expected statements numbered from 0 in the trace.")
+
+
+def _require_passages(passages: Sequence[Passage]) -> None:
+    seen: set[str] = set()
+    for passage in passages:
+        if passage.id in seen:
+            raise InputError(
+                "Expected each passage of a statement once in the trace, found one again."
+            )
+        seen.add(passage.id)
+        if not 0 <= passage.start < passage.end:
+            raise InputError("Expected passages with a place in their source in the trace.")
+
+
+def _require_points(points: Sequence[Point], response: str) -> None:
+    """A point without a place of its own stands at 0."""
+    for point in points:
+        if not 0 <= point.start <= point.end <= len(response):
+            raise InputError("Expected points that lie in the response, found another place.")
+        _require_shares(point.weight)
+        _require_quotes([point.quote] if point.quote else [])
+
+
+def _require_quotes(quotes: Sequence[Quote]) -> None:
+    for quote in quotes:
+        if quote.start is None and quote.end is None:
+            continue
+        if quote.start is None or quote.end is None or not 0 <= quote.start < quote.end:
+            raise InputError("Expected quotes with a place in their source, or none, in the trace.")
+
+
+def _require_span(span: Span, response: str) -> None:
+    if not 0 <= span.start < span.end <= len(response) or (
+        response[span.start : span.end] != span.text
+    ):
+        raise InputError("Expected spans that quote the response, found another text.")
+    _require_shares(span.p)
+    _require_quotes([span.quote] if span.quote else [])
+
+
+def _require_shares(*shares: float | None) -> None:
+    for share in shares:
+        if share is not None and not -ROUNDING <= share <= 1 + ROUNDING:
+            raise InputError(f"Expected probabilities from 0 to 1 in the trace, found {share}.")

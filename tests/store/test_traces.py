@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,18 +11,32 @@ import pytest
 from core.errors import InputError
 from core.events import (
     Event,
+    LabelPredicted,
+    PassagesFound,
     RunFinished,
     RunStarted,
     SpanProposed,
+    StatementFound,
     TurnFinished,
     TurnStarted,
 )
-from core.records import Plan, Project, Run, Span, Turn, Verdict
+from core.records import (
+    Passage,
+    Plan,
+    Point,
+    Project,
+    Quote,
+    Run,
+    Span,
+    Statement,
+    Turn,
+    Verdict,
+)
 from core.store import Store, open_store
 from core.store.codec import to_plain
 from core.store.runs import RunFilter
 from core.store.traces import export_trace, import_trace
-from tests.fakes import make_case
+from tests.fakes import make_case, make_passage
 
 CASE = make_case("The tower is 512 m tall. 👩‍👩‍👧 <script>alert(1)</script>")
 TURN = Turn("Ada", "Rule checker", 1, 1, "deny", "hallucinated", "DENY. <b>It is 412 m.</b>")
@@ -90,6 +105,39 @@ def test_a_trace_of_an_unfinished_run_counts_as_stopped(trace: bytes) -> None:
 STARTED = {"kind": "run_started", "payload": to_plain(EVENTS[0])}
 LOST = {"at": 101.0, "statement": 3, "passages": []}
 ASTRAY = to_plain(SpanProposed(101.0, Span(0, 9, "elsewhere", 0.5, "contradicted", "Ada")))
+SURE = to_plain(SpanProposed(101.0, Span(0, 9, "The tower", 1.5, "contradicted", "Ada")))
+FOUND = to_plain(StatementFound(101.0, Statement(0, 0, 9, "The tower", "The tower")))
+BACKWARDS = Quote("tall", "verified", start=9, end=4)
+PASSAGE = make_passage("It is 412 m tall.")
+TOLD = {"kind": "turn_finished", "payload": to_plain(EVENTS[2])}
+ANOTHER = {
+    "kind": "run_started",
+    "payload": to_plain(RunStarted(1.0, make_case("Hm."), Plan(), ())),
+}
+
+
+def told(**fields: Any) -> dict[str, Any]:
+    turn = replace(TURN, **fields)
+    return {"kind": "turn_finished", "payload": to_plain(TurnFinished(103.0, turn, 2.0))}
+
+
+def pointed(start: int, end: int, weight: float = 0.5, quote: Quote | None = None) -> Any:
+    point = Point(0, "missing", start, end, "x", "not_in_source", "", "", weight, quote)
+    return told(points=(point,))
+
+
+def found(*passages: Passage) -> list[dict[str, Any]]:
+    payload = to_plain(PassagesFound(102.0, 0, passages))
+    return [
+        STARTED,
+        {"kind": "statement_found", "payload": FOUND},
+        {"kind": "passages_found", "payload": payload},
+    ]
+
+
+def concluded(p: float, confidence: float) -> dict[str, Any]:
+    verdict = Verdict("hallucinated", p, confidence, "because")
+    return {"kind": "label_predicted", "payload": to_plain(LabelPredicted(104.0, verdict))}
 
 
 def changed(trace: bytes, **fields: Any) -> bytes:
@@ -113,6 +161,19 @@ def changed(trace: bytes, **fields: Any) -> bytes:
         ({"started_at": 1e300}, "times after 1970"),
         ({"events": [STARTED, {"kind": "passages_found", "payload": LOST}]}, "known statements"),
         ({"events": [STARTED, {"kind": "span_proposed", "payload": ASTRAY}]}, "quote the response"),
+        ({"events": [STARTED, {"kind": "span_proposed", "payload": SURE}]}, "from 0 to 1"),
+        ({"events": [STARTED, TOLD, TOLD]}, "each turn once in the trace, found turn 1 again"),
+        ({"events": found(PASSAGE, PASSAGE)}, "each passage of a statement once"),
+        ({"events": found(replace(PASSAGE, start=9, end=3))}, "passages with a place"),
+        ({"events": [STARTED, pointed(4, 9999)]}, "points that lie in the response"),
+        ({"events": [STARTED, pointed(-4, 9)]}, "points that lie in the response"),
+        ({"events": [STARTED, pointed(0, 9, weight=7.0)]}, "from 0 to 1 in the trace, found 7.0"),
+        ({"events": [STARTED, pointed(0, 9, quote=BACKWARDS)]}, "quotes with a place"),
+        ({"events": [STARTED, told(quotes=(BACKWARDS,))]}, "quotes with a place"),
+        ({"events": [STARTED, told(confidence=-0.1)]}, "from 0 to 1"),
+        ({"events": [STARTED, concluded(1.2, 0.9)]}, "from 0 to 1 in the trace, found 1.2"),
+        ({"events": [STARTED, concluded(0.9, -0.9)]}, "from 0 to 1"),
+        ({"events": [STARTED, ANOTHER]}, "one response in the trace, found two"),
     ],
 )
 def test_a_damaged_trace_is_refused_and_leaves_nothing(
