@@ -56,12 +56,6 @@ def groups(reading: Reading) -> tuple[Group, ...]:
     )
 
 
-def group_of(reading: Reading, unit: Unit) -> int:
-    """Index of the group that holds the unit."""
-    parts = groups(reading)
-    return next(i for i, part in enumerate(parts) if part.holds(unit.start))
-
-
 def preposition(reading: Reading, unit: Unit) -> str:
     """The preposition right before a unit, past articles: "to", "in"; empty if there is none."""
     before = [token for token in reading.tokens if token.end <= unit.start]

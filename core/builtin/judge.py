@@ -40,7 +40,8 @@ RULE = """Reads the debate with the whole evidence before it, statement by state
 2. A contrast of weight 0.5 or more that the evidence bears: hallucinated.
 3. On the topic, but a name or value, or much of the statement, is carried by nothing: hallucinated.
 4. Carried by three fifths or more without either: supported.
-5. A response is wrong when one statement is; it is supported when all that say something are.
+5. A response is wrong when one statement is; it is supported when all that say something are;
+   else unclear.
 The text it writes goes to the classifier, which sets label and probability."""
 
 
@@ -82,7 +83,7 @@ class BuiltInJudge:
         if not spoken:
             words = "the text makes no statement that evidence could support or contradict"
             return self._unclear(view, "not_addressed", words, ())
-        label = _overall_label(spoken)
+        label = overall([f.label for f in spoken])
         labels = tuple(f.label if f else "unclear" for f in findings)
         if label == "unclear":
             cause, words = _cause(spoken, view.context.conflicts)
@@ -207,15 +208,6 @@ def _share_words(share: float) -> str:
         if share >= least:
             return words
     return "little"
-
-
-def _overall_label(findings: Sequence[Finding]) -> Label:
-    """One unclear statement among supported ones leaves the response supported only if short."""
-    labels: list[Label] = [f.label for f in findings]
-    if "hallucinated" in labels or all(label == "supported" for label in labels):
-        return overall(labels)
-    supported = labels.count("supported")
-    return "supported" if supported > 2 * labels.count("unclear") else "unclear"
 
 
 def _cause(findings: Sequence[Finding], conflicts: Sequence[str]) -> tuple[Cause, str]:

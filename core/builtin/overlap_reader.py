@@ -19,7 +19,7 @@ from core.builtin.rules import overall, quoted_ids
 from core.builtin.speech import cited, counted, joined_texts, listed, quote_of, turn_said
 from core.concurrency import Stop
 from core.models.encoder import Embedder
-from core.records import Passage, Stance, Turn
+from core.records import Passage, Quote, Stance, Turn
 from core.roles import DebateView, Speak
 
 MOST_QUOTES = 2
@@ -68,21 +68,21 @@ class OverlapReader:
 
 def _looked_at_again(item: Overlap, passages: Sequence[Passage], view: DebateView) -> Overlap:
     """The same with contested words held against the closest clause alone."""
-    contested = [
+    said = [
         point
         for turn in view.turns
         if turn.debater != view.debater
         for point in turn.points
-        if point.finding == "contradicted" and point.statement == item.claim.statement.index
+        if point.statement == item.claim.statement.index
     ]
-    said = [p for turn in view.turns if turn.debater != view.debater for p in turn.points]
     if any(p.finding == "carried" and p.category == "reasoning" for p in said):
         return replace(item, adds_up=True, missing=())
+    contested = [point for point in said if point.finding == "contradicted"]
     recanted: list[Unit] = []
     passage = item.passage
     for point in contested:
         quoted = next(
-            (p for p in passages if point.quote and p.start == point.quote.start),
+            (p for p in passages if point.quote and _is_quoted(p, point.quote)),
             None,
         )
         for unit in item.claim.own_units():
@@ -95,6 +95,10 @@ def _looked_at_again(item: Overlap, passages: Sequence[Passage], view: DebateVie
         return item
     missing = tuple(dict.fromkeys([*item.missing, *recanted]))
     return replace(item, passage=passage, missing=missing, recanted=tuple(dict.fromkeys(recanted)))
+
+
+def _is_quoted(passage: Passage, quote: Quote) -> bool:
+    return (passage.source_id, passage.start) == (quote.source_id, quote.start)
 
 
 def _in_clause(claim: Claim, unit: Unit, passage: Passage) -> bool:

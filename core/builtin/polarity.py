@@ -34,7 +34,7 @@ def denials(reading: Reading) -> tuple[Token, ...]:
 def denials_of(pair: Pair) -> tuple[Token, ...]:
     """The evidence's denials and exceptions that reach what the claim says."""
     evidence = pair.whole.evidence
-    if evidence.language != "en" and evidence.words.language != "en":
+    if evidence.words.language != "en":
         return denials(pair.clause.evidence)
     found = [token for token in denials(evidence) if _reaches(pair, _scope(evidence, token))]
     if not any(t.norm in pair.claim.words.exceptions for t in pair.claim.tokens):

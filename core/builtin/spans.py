@@ -49,7 +49,7 @@ class PointSpanExtractor:
             twin = next((s for s in spans if s.start < point.end and point.start < s.end), None)
             if twin is None:
                 spans.append(_span(point, agent, response))
-            elif agent not in twin.source:
+            elif agent not in twin.source.split(", "):
                 spans[spans.index(twin)] = replace(twin, source=f"{twin.source}, {agent}")
         return _joined(sorted(spans, key=lambda span: span.start), response)
 

@@ -62,3 +62,33 @@ def test_turns_open_with_the_reply_quote_the_source_and_never_repeat_themselves(
 def test_the_same_case_is_argued_the_same_way_twice() -> None:
     claim = "Male cats tend to be right pawed."
     assert check(claim, CATS).turns == check(claim, CATS).turns
+
+
+@pytest.mark.parametrize(
+    ("last", "other", "cause"),
+    [
+        ("Dogs were never seen on it.", "", "not_addressed"),
+        ("Its towers are 61 m high.", "The bridge's towers are 75 m high.", "sources_disagree"),
+    ],
+)
+def test_one_open_statement_leaves_the_whole_response_open(
+    last: str, other: str, cause: str
+) -> None:
+    text = (
+        "The Halden Bridge is 412 m long. The bridge was opened in 1932. Tolls on the bridge were "
+        "abolished in 1971. The bridge's towers are 61 m high."
+    )
+    said = (
+        "The Halden Bridge is 412 m long. The bridge was opened in 1932. Tolls on the bridge were "
+        f"abolished in 1971. {last}"
+    )
+    outcome = check(said, *[text, other][: 2 if other else 1])
+    assert (outcome.judgement.label, outcome.judgement.cause) == ("unclear", cause)
+
+
+def test_a_sum_of_one_statement_carries_no_other() -> None:
+    text = "The three plants of the firm: Arvika employs 420 people and Lahti employs 510 people."
+    said = "Arvika and Lahti together employ 930 people. The mayor founded a zoo with lions."
+    outcome = check(said, text)
+    reader = [turn for turn in outcome.turns if turn.agent == "Overlap reader"]
+    assert all(turn.stance != "supported" for turn in reader)

@@ -15,7 +15,6 @@ Match = Literal["equal", "compatible", "different", "incomparable"]
 DateKind = Literal["point", "range", "decade", "century"]
 
 PERCENT = "percent"
-POINT = "percentage_point"
 
 
 @dataclass(frozen=True)
