@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import re
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from core.concurrency import Stop
 from core.config import MEGABYTE, Settings
-from core.errors import InputError
+from core.errors import InputError, Stopped
 from core.intake.isolation import read_source
 from core.intake.kinds import kind_of
 from core.intake.readers import READER_VERSION
@@ -22,6 +23,7 @@ from core.intake.request import Report, shown
 from core.records import LibraryEntry, Source
 from core.store import Store
 
+LOGGER = logging.getLogger(__name__)
 DOCUMENTS = "documents"
 ID = re.compile(r"[0-9a-f]{64}")
 POLL_SECONDS = 0.05
@@ -102,36 +104,65 @@ def ensure_read(
     A second caller for the same content waits for the first and takes its reading.
 
     Raises:
-        InputError: the file cannot be read; the library says so too.
+        InputError: the file cannot be read, whatever the reason; the library says so too.
         Stopped: `stop` was set meanwhile.
     """
     with _alone(source_id, stop):
         known = store.readings.get(source_id, name, reader=READER_VERSION)
         if known is not None:
             return known, True, 0.0
-        began = now()
         try:
-            data = file_bytes(home, source_id)
-            kind = store.library.kind_of(source_id) or kind_of(name, data)
-            store.library.set_status(source_id, "reading")
-            source = read_source(source_id, name, data, kind, settings, stop, on_progress)
+            found = _read_and_keep(store, home, source_id, name, settings, stop, on_progress, now)
         except InputError as error:
             store.library.set_status(source_id, "refused", str(error))
             raise
+        except Stopped:
+            store.library.set_status(source_id, "waiting")
+            raise
+        except Exception as error:
+            LOGGER.exception("%s could not be read", name)
+            problem = (
+                f"{shown(name)} could not be read: an unexpected error, of which the server's log "
+                "has the details. Choose Read again, or save the file anew and add it once more."
+            )
+            store.library.set_status(source_id, "refused", problem)
+            raise InputError(problem) from error
         except BaseException:
             store.library.set_status(source_id, "waiting")
             raise
-        seconds = max(0.0, now() - began)
-        with store.writing():
-            # Another process may have been quicker, and its index may be in use already.
-            known = store.readings.get(source_id, name, reader=READER_VERSION)
-            if known is not None:
-                return known, True, 0.0
-            if not store.library.is_held(source_id):
-                raise InputError(f"{shown(name)} was deleted while it was read.")
-            store.readings.save(source, reader=READER_VERSION, seconds=seconds, now=now())
+        if found is None:
+            raise InputError(f"{shown(name)} was deleted while it was read.")
+        return found
+
+
+def _read_and_keep(
+    store: Store,
+    home: Path,
+    source_id: str,
+    name: str,
+    settings: Settings,
+    stop: Stop,
+    on_progress: Report,
+    now: Clock,
+) -> tuple[Source, bool, float] | None:
+    """What `ensure_read` gives of a content that is not read yet; None when it was deleted."""
+    began = now()
+    data = file_bytes(home, source_id)
+    kind = store.library.kind_of(source_id) or kind_of(name, data)
+    store.library.set_status(source_id, "reading")
+    source = read_source(source_id, name, data, kind, settings, stop, on_progress)
+    seconds = max(0.0, now() - began)
+    with store.writing():
+        # Another process may have been quicker, and its index may be in use already.
+        known = store.readings.get(source_id, name, reader=READER_VERSION)
+        if known is not None:
             store.library.set_status(source_id, "ready")
-        return source, False, seconds
+            return known, True, 0.0
+        if not store.library.is_held(source_id):
+            return None
+        store.readings.save(source, reader=READER_VERSION, seconds=seconds, now=now())
+        store.library.set_status(source_id, "ready")
+    return source, False, seconds
 
 
 def remove_file(store: Store, home: Path, project_id: str, source_id: str, now: float) -> None:

@@ -22,6 +22,7 @@ from tests.intake.builders import pdf
 
 TEXT = b"The museum had fifty thousand visitors in 2023."
 ID = hashlib.sha256(TEXT).hexdigest()
+PATIENCE = 30.0
 
 
 @pytest.fixture
@@ -130,6 +131,35 @@ def test_a_stop_leaves_the_file_waiting(shelf: Store, home: Path) -> None:
     assert status(shelf) == "waiting"
 
 
+def test_an_unexpected_failure_refuses_the_file_and_is_not_tried_for_ever(
+    shelf: Store, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> Source:
+        raise RuntimeError("a bug in a reader")
+
+    monkeypatch.setattr(library, "read_source", broken)
+    put(shelf, home)
+    with pytest.raises(InputError, match="could not be read: an unexpected error"):
+        read(shelf, home)
+    kept = shelf.library.get("p", ID)
+    assert kept
+    assert (kept.status, "Read again" in kept.problem) == ("refused", True)
+    assert "a bug in a reader" in caplog.text
+
+
+def test_a_reading_that_cannot_be_kept_refuses_the_file(
+    shelf: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unkept(*_: object, **__: object) -> None:
+        raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+
+    monkeypatch.setattr(shelf.readings, "save", unkept)
+    put(shelf, home)
+    with pytest.raises(InputError, match="an unexpected error"):
+        read(shelf, home)
+    assert status(shelf) == "refused"
+
+
 def test_bytes_and_reading_go_with_the_last_holder(shelf: Store, home: Path) -> None:
     put(shelf, home)
     put(shelf, home, project="q")
@@ -169,7 +199,10 @@ def test_many_at_once_read_one_content_once(
 
     def counted(*arguments: object) -> Source:
         calls.append("read")
-        time.sleep(0.1)
+        end = time.monotonic() + PATIENCE
+        while library._turns[ID].wanted < 6:  # until all others wait for this one
+            assert time.monotonic() < end
+            time.sleep(0.005)
         return real(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(library, "read_source", counted)
@@ -206,6 +239,7 @@ def test_another_process_that_was_quicker_wins(
 
     monkeypatch.setattr(library, "read_source", overtaken)
     assert read(shelf, home)[1] is True
+    assert status(shelf) == "ready"
 
 
 def test_many_at_once_store_one_content(home: Path) -> None:
