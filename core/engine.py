@@ -33,7 +33,7 @@ from core.events import (
     StatementFound,
     StepsReused,
 )
-from core.evidence.gather import Gathering, gather_sources, sources_of
+from core.evidence.gather import Gathering, gather_sources, missed, sources_of
 from core.evidence.retrieve import Retriever
 from core.models.encoder import Embedder
 from core.progress import Progress, folded
@@ -105,8 +105,10 @@ def _stages(run: _Review) -> Iterator[Event]:
     progress = run.progress
     if progress.case is None:
         yield _start(run)
-    yield from gather_sources(_gathering(run), progress.sources_read)
-    with open_store(run.resources.home) as store:
+    gathering = _gathering(run)
+    yield from gather_sources(gathering, progress.sources_read)
+    with open_store(run.resources.home) as store, store.reading():
+        yield from missed(gathering, store, progress.sources_read)
         sources = sources_of(store, run.case, progress.sources_read)
         run = replace(run, case=_with_language(run.case, sources))
         yield from _taken_over(run, store)

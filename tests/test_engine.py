@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -16,12 +17,14 @@ from core.config import ENCODER_DIR, Settings
 from core.engine import Resources, review
 from core.errors import InputError, ModelError
 from core.events import TRANSIENT, Event
+from core.evidence import gather
+from core.evidence.index import ensure_index
 from core.intake.library import reindex, remove_file, store_file
 from core.models.encoder import load_encoder
 from core.progress import folded
-from core.records import Case, Judgement, Plan
+from core.records import Case, Judgement, Plan, Source
 from core.roles import JudgeView, Roster
-from core.store import open_store
+from core.store import Store, open_store
 from core.verdict.classifier import load_classifier
 from tests.fakes import Line, ScriptedDebater, ScriptedJudge, ticking
 
@@ -236,6 +239,70 @@ def test_an_index_that_went_away_before_resuming_is_made_anew(
     joined = folded([*whole[:2], *run(case, roster, resources, past=whole[:2])])
     assert joined.problems == []
     assert joined.verdict == folded(whole).verdict
+
+
+@pytest.mark.parametrize("often", [1, 99])
+def test_read_again_during_a_run_costs_at_most_the_source(
+    roster: Roster, resources: Resources, monkeypatch: pytest.MonkeyPatch, often: int
+) -> None:
+    """Somebody presses it between the reading and the indexing, or keeps on pressing."""
+    files = ("cats.txt", CATS.encode()), ("dogs.txt", b"Dogs bark at night.")
+    case = case_of(resources.home, PAPER_CLAIM, *files)
+    pressed: list[str] = []
+
+    def dropped(store: Store, source: Source, *rest: Any) -> bool:
+        if source.name == "cats.txt" and len(pressed) < often:
+            pressed.append(source.id)
+            reindex(store, source.id)
+        return ensure_index(store, source, *rest)
+
+    monkeypatch.setattr(gather, "ensure_index", dropped)
+    state = folded(run(case, roster, resources))
+    assert state.verdict
+    if often == 1:
+        assert (state.problems, state.verdict.label) == ([], "supported")
+    else:
+        assert [p.source_id for p in state.problems] == [case.documents[0]]
+        assert "is being read again" in state.problems[0].message
+        assert list(state.documents) == [case.documents[1]]
+
+
+@pytest.mark.parametrize("drop", ["reindex", "remove_file"])
+def test_a_source_dropped_during_the_search_is_searched_as_it_was(
+    roster: Roster, resources: Resources, drop: str
+) -> None:
+    case = case_of(
+        resources.home, f"{PAPER_CLAIM} A female cat is called a queen.", ("a.txt", CATS.encode())
+    )
+    events: list[Event] = []
+    with open_store(resources.home) as store:
+        for event in review(case, Plan(), roster, resources, Stop()):
+            events.append(event)
+            if event.kind == "statement_found" and event.statement.index == 0:
+                if drop == "reindex":
+                    reindex(store, case.documents[0])
+                else:
+                    remove_file(store, resources.home, case.project_id, case.documents[0], 1.0)
+    state = folded(events)
+    assert all(state.passages.values())
+    assert state.verdict
+    assert state.verdict.label == "supported"
+
+
+def test_a_file_deleted_while_it_is_indexed_is_missed_aloud(
+    roster: Roster, resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+
+    def deleted(store: Store, source: Source, *rest: Any) -> bool:
+        remove_file(store, resources.home, case.project_id, source.id, 1.0)
+        return ensure_index(store, source, *rest)
+
+    monkeypatch.setattr(gather, "ensure_index", deleted)
+    state = folded(run(case, roster, resources))
+    assert [p.source_id for p in state.problems] == [case.documents[0]]
+    assert state.verdict
+    assert state.verdict.label == "unclear"
 
 
 def test_stop_leaves_what_was_found_and_no_verdict(roster: Roster, resources: Resources) -> None:

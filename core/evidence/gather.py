@@ -21,6 +21,7 @@ from core.roles import ImageReader
 from core.store import Store, open_store
 
 AT_ONCE = 2
+TRIES = 3
 Report = Callable[[Event], None]
 
 
@@ -41,22 +42,55 @@ def gather_sources(job: Gathering, done: Collection[str]) -> Iterator[Event]:
     """Yield the events of reading and indexing every source that is not ready.
 
     `done` are those that an interrupted run has read; they are read again when their reading or
-    index went away meanwhile, and missed aloud when their file did.
+    index went away meanwhile, and missed aloud when their file did. So is what goes away while
+    the others are read.
     """
+    ready = _ready(job, done)
+    waiting = [i for i in _wanted(job.case) if i not in ready]
+    settled = set(done)
+    for _ in range(TRIES):
+        if not waiting:
+            return
+        settled -= set(waiting)
+        readings = [_reading_of(job, source_id) for source_id in waiting]
+        for event in merged(readings, workers=AT_ONCE):
+            if isinstance(event, DocumentRead | ImageDescribed):
+                settled.add(event.source_id)
+            yield event
+        ready = _ready(job, settled)  # “Read again” may have dropped one while others were read
+        waiting = [i for i in _wanted(job.case) if i in settled and i not in ready]
+
+
+def missed(job: Gathering, store: Store, read: Collection[str]) -> Iterator[Event]:
+    """Yield a problem for every source that was read and cannot be searched any more."""
+    for source_id in _wanted(job.case):
+        if source_id in read and not _is_ready(job, store, source_id):
+            name = store.library.name_of(job.case.project_id, source_id) or "a deleted file"
+            message = f"{name}: it was deleted or is being read again; the check does without it."
+            yield ProblemMet(job.now(), "reading", message, name, _cause(job, source_id), source_id)
+
+
+def _wanted(case: Case) -> tuple[str, ...]:
+    return (*case.documents, *case.images)
+
+
+def _ready(job: Gathering, read: Collection[str]) -> set[str]:
     with open_store(job.home) as store:
-        ready = {
-            i
-            for i in done
-            if store.readings.get(i, "") and store.readings.has_index(i, job.encoder.id)
-        }
-    waiting = [i for i in (*job.case.documents, *job.case.images) if i not in ready]
-    if waiting:
-        yield from merged([_reading_of(job, source_id) for source_id in waiting], workers=AT_ONCE)
+        return {i for i in read if _is_ready(job, store, i)}
+
+
+def _is_ready(job: Gathering, store: Store, source_id: str) -> bool:
+    is_read = store.readings.get(source_id, "") is not None
+    return is_read and store.readings.has_index(source_id, job.encoder.id)
+
+
+def _cause(job: Gathering, source_id: str) -> Cause | None:
+    return "image_not_readable" if source_id in job.case.images else None
 
 
 def sources_of(store: Store, case: Case, read: Collection[str]) -> list[Source]:
     """The sources that could be read, in the case's order."""
-    wanted = [i for i in (*case.documents, *case.images) if i in read]
+    wanted = [i for i in _wanted(case) if i in read]
     found = [store.readings.get(i, store.library.name_of(case.project_id, i)) for i in wanted]
     return [source for source in found if source is not None]
 
@@ -91,9 +125,8 @@ def _read_one(job: Gathering, source_id: str, report: Report) -> Event:
                 now,
             )
         except InputError as error:
-            cause: Cause | None = "image_not_readable" if source_id in job.case.images else None
             message = str(error) if name in str(error) else f"{name}: {error}"
-            return ProblemMet(now(), "reading", message, name, cause, source_id)
+            return ProblemMet(now(), "reading", message, name, _cause(job, source_id), source_id)
         ensure_index(
             store,
             source,

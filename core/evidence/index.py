@@ -37,7 +37,8 @@ def ensure_index(
     """Index the source unless that was done before; True when it was.
 
     `progress` gets (different passages done, different passages in all): what repeats is encoded
-    once. One transaction: an index is there whole or not at all.
+    once. One transaction: an index is there whole or not at all. None is kept where the reading
+    was dropped or replaced meanwhile; who needs the index reads and asks again.
     """
     if store.readings.has_index(source.id, encoder.id):
         return True
@@ -54,7 +55,9 @@ def ensure_index(
     entries = [(passage, " ".join(terms(passage.text, source.language))) for passage in passages]
     muted = encoder.muted(texts).astype(np.uint8) if texts else np.zeros(0, np.uint8)
     with store.writing():
-        if not store.readings.has_index(source.id, encoder.id):
+        kept = store.readings.get(source.id, source.name)
+        is_current = kept is not None and kept.text == source.text
+        if is_current and not store.readings.has_index(source.id, encoder.id):
             store.readings.save_index(
                 source.id,
                 encoder.id,

@@ -49,6 +49,15 @@ class Store:
         with immediate(self.db):
             yield
 
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """One view of the database: what others write or drop meanwhile is not seen."""
+        self.db.conn.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.db.conn.rollback()
+
     def close(self) -> None:
         """Close the connection."""
         self.db.close()
