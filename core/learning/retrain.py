@@ -28,12 +28,12 @@ def start_training(store: Store, home: Path, project_id: str, author: str) -> st
         ConflictError: a training is under way already.
     """
     now = time.time()
-    grow_holdout(store, now).require_enough()
     training = Training(new_id(), author, now, "running", {}, None, "", None)
-    with store.writing():
+    with store.writing():  # the hold-out is for good: it grows only when the training starts
         store.projects.require(project_id, author, "lead", "retrain")
         if not store.versions.start_training(training, now, TRAINING_LEASE_SECONDS):
             raise ConflictError("A training is under way already; wait for it or cancel it.")
+        grow_holdout(store, now).require_enough()
     command = [sys.executable, "-m", "core.learning.train", "--home", str(home), training.id]
     log = home / "models"
     log.mkdir(parents=True, exist_ok=True)

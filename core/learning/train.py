@@ -87,7 +87,7 @@ def train(store: Store, home: Path, training_id: str, recipe: Recipe) -> str:
     began = time.time()
     report = _reporter(store, training_id, began)
     report("Collecting the corrections")
-    data = training_set(store)
+    data = training_set(store).settled  # what was corrected since the start has no side
     data.require_enough()
     base = load_encoder(ENCODER_DIR)
     report("Making the seed texts")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.errors import NotEnoughLabels
 from core.records import Label
@@ -36,16 +36,26 @@ class Row:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Rows to train on and rows held out, and what could not be used."""
+    """Rows to train on and rows held out, and what could not be used.
+
+    `fresh` rows are usable but have no side yet: nothing is learned from them, for the next
+    training may hold them out.
+    """
 
     train: tuple[Row, ...]
     held: tuple[Row, ...]
     unusable: int
+    fresh: tuple[Row, ...] = ()
 
     @property
     def rows(self) -> tuple[Row, ...]:
         """All usable rows."""
-        return (*self.train, *self.held)
+        return (*self.train, *self.held, *self.fresh)
+
+    @property
+    def settled(self) -> TrainingSet:
+        """The set without its fresh rows."""
+        return replace(self, fresh=())
 
     def counts(self) -> dict[str, int]:
         """How many usable corrections each label has."""
@@ -77,12 +87,8 @@ def _words(counts: Mapping[str, int]) -> str:
 
 
 def training_set(store: Store) -> TrainingSet:
-    """All usable corrections as the hold-out has them; cases without a side train."""
-    rows, unusable = _rows(store)
-    sides = store.versions.holdout()
-    train = tuple(row for row in rows if not sides.get(row.group, False))
-    held = tuple(row for row in rows if sides.get(row.group, False))
-    return TrainingSet(train, held, unusable)
+    """All usable corrections as the hold-out has them."""
+    return _parted(*_rows(store), store.versions.holdout())
 
 
 def grow_holdout(store: Store, now: float) -> TrainingSet:
@@ -91,11 +97,19 @@ def grow_holdout(store: Store, now: float) -> TrainingSet:
     Within each label a quarter of the cases is held out; new cases are taken in the order of
     their digests, which nobody can choose. Cases that have a side keep it.
     """
-    rows, _ = _rows(store)
     with store.writing():
+        rows, unusable = _rows(store)
         sides = store.versions.holdout()
-        store.versions.assign_holdout(new_sides(rows, sides), now)
-    return training_set(store)
+        assigned = new_sides(rows, sides)
+        store.versions.assign_holdout(assigned, now)
+    return _parted(rows, unusable, sides | assigned)
+
+
+def _parted(rows: Iterable[Row], unusable: int, sides: Mapping[str, bool]) -> TrainingSet:
+    by_side: dict[bool | None, list[Row]] = {False: [], True: [], None: []}
+    for row in rows:
+        by_side[sides.get(row.group)].append(row)
+    return TrainingSet(tuple(by_side[False]), tuple(by_side[True]), unusable, tuple(by_side[None]))
 
 
 def new_sides(rows: Iterable[Row], sides: Mapping[str, bool]) -> dict[str, bool]:

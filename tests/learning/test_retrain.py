@@ -157,6 +157,22 @@ def test_a_training_takes_the_role_of_a_lead(corrected: Path) -> None:
         with pytest.raises(NotAllowed, match="To retrain takes the role lead; Karl has none"):
             start_training(store, corrected, project, "Karl")
         assert store.versions.trainings(time.time(), 1.0) == []
+        assert store.versions.holdout() == {}
+
+
+def test_a_training_that_does_not_start_leaves_the_hold_out_as_it_was(home: Path) -> None:
+    correct_claims(home, CLAIMS[:2])
+    with open_store(home) as store:
+        project = led(store)
+        with pytest.raises(NotEnoughLabels):
+            start_training(store, home, project, "Mira")
+        assert store.versions.trainings(time.time(), 1.0) == []
+        store.versions.start_training(
+            Training("t", "Mira", 1.0, "running", {}, None, "", None), time.time(), 60.0
+        )
+        with pytest.raises(ConflictError):
+            start_training(store, home, project, "Mira")
+        assert store.versions.holdout() == {}
 
 
 def test_seed_cases_are_balanced_and_hold_what_they_say() -> None:

@@ -67,6 +67,33 @@ def test_a_quarter_of_each_label_is_held_out_for_good(full: Store) -> None:
     assert not {row.group for row in grown.held} & {row.group for row in grown.train}
 
 
+def test_what_has_no_side_yet_is_counted_but_not_learned_from(full: Store) -> None:
+    """Corrected after the hold-out grew: the next training may hold it out."""
+    assert len(training_set(full).fresh) == 24
+    data = grow_holdout(full, 1.0)
+    assert data.fresh == ()
+    add_corrected(full, 24, "supported")
+    later = training_set(full)
+    assert [row.run_id for row in later.fresh] == ["r24"]
+    assert later.counts() == {"hallucinated": 12, "supported": 13}
+    assert later.settled.rows == data.rows
+
+
+def test_the_hold_out_grows_over_what_its_own_transaction_reads(
+    full: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = full.corrections.newest_by_run
+    seen: list[bool] = []
+
+    def watched() -> list[Correction]:
+        seen.append(full.db.conn.in_transaction)
+        return newest()
+
+    monkeypatch.setattr(full.corrections, "newest_by_run", watched)
+    grow_holdout(full, 1.0)
+    assert seen == [True]
+
+
 def test_runs_of_one_case_lie_on_one_side(full: Store) -> None:
     for number in range(24, 30):
         add_corrected(full, number, "supported", claim="The same   CLAIM.")
