@@ -37,6 +37,7 @@ from core.verdict.classifier import Classifier, Head, load_classifier, save_head
 
 LOGGER = logging.getLogger(__name__)
 BEAT_SECONDS = 5.0
+CANCELLED = "The training was cancelled."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with open_store(given.home) as store:
         try:
             with _alive(given.home, given.training_id):
-                version = train(store, given.home, given.training_id, Recipe())
+                train(store, given.home, given.training_id, Recipe())
         except Stopped:
             return 1
         except ReviewError as error:
@@ -62,7 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             LOGGER.exception("training failed")
             _fail(store, given.training_id, "Training failed; models/training.log has the details.")
             return 1
-        store.versions.end_training(given.training_id, "finished", time.time(), version_id=version)
     return 0
 
 
@@ -83,7 +83,14 @@ def _fail(store: Store, training_id: str, message: str) -> None:
 
 
 def train(store: Store, home: Path, training_id: str, recipe: Recipe) -> str:
-    """Train, compare with the active version on the hold-out, store; the new version's id."""
+    """Train, compare with the active version on the hold-out, store; the new version's id.
+
+    The version is listed, its files lie where it is looked for and the training is finished: all
+    at once, or none of it.
+
+    Raises:
+        Stopped: the training was cancelled meanwhile.
+    """
     began = time.time()
     report = _reporter(store, training_id, began)
     report("Collecting the corrections")
@@ -94,7 +101,8 @@ def train(store: Store, home: Path, training_id: str, recipe: Recipe) -> str:
     seeds = seed_rows(base)
     rows = [(row.text, row.label) for row in data.train] + seeds
     version = f"v{time.strftime('%Y%m%d-%H%M%S', time.gmtime(began))}-{training_id[:6]}"
-    folder = home / "models" / f"{version}.part"
+    kept = home / "models" / version
+    folder = kept.with_name(f"{version}.part")
     try:
         fine_tuned(rows, recipe, folder / "encoder", version, report)
         report("Fitting the head")
@@ -110,11 +118,16 @@ def train(store: Store, home: Path, training_id: str, recipe: Recipe) -> str:
         }
         save_head(folder, head, card)
         report("Storing the version")
-        folder.rename(home / "models" / version)
+        with store.writing():
+            now = time.time()
+            store.versions.add(Version(version, now, str(card["author"]), card))
+            if not store.versions.end_training(training_id, "finished", now, version_id=version):
+                raise Stopped(CANCELLED)
+            folder.rename(kept)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(kept, ignore_errors=True)
         raise
-    store.versions.add(Version(version, time.time(), str(card["author"]), card))
     return version
 
 
@@ -147,7 +160,7 @@ def _reporter(store: Store, training_id: str, began: float) -> Report:
             progress |= {"step": step, "steps": steps, "loss": loss}
         status = store.versions.report_training(training_id, progress, now, os.getpid())
         if status != "running":
-            raise Stopped("The training was cancelled.")
+            raise Stopped(CANCELLED)
 
     return report
 

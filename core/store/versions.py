@@ -145,13 +145,14 @@ class Versions:
         *,
         message: str = "",
         version_id: str | None = None,
-    ) -> None:
-        """Close a running training; one that has ended stays as it ended."""
-        self._db.execute(
+    ) -> bool:
+        """Close a running training; False for one that has ended, which stays as it ended."""
+        closed = self._db.execute(
             "UPDATE trainings SET status = ?, finished_at = ?, message = ?, version_id = ? "
             "WHERE id = ? AND status = 'running'",
             [status, now, message, version_id, training_id],
         )
+        return closed.rowcount > 0
 
     def trainings(self, now: float, lease: float) -> list[Training]:
         """All trainings, newest first, with their status as of now."""
