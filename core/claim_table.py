@@ -32,8 +32,8 @@ Reader = Any  # what csv.reader gives has no public name
 # A spreadsheet looks past spaces, and may drop what nobody sees before it looks.
 FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")
 RESULT_COLUMNS = (
-    "row", "claim", "sources", "label", "p_hallucinated", "confidence", "cause", "status",
-    "problem", "run_id",
+    "row", "claim", "question", "sources", "label", "p_hallucinated", "confidence", "cause",
+    "status", "problem", "run_id",
 )  # fmt: skip
 
 
@@ -137,8 +137,8 @@ def start_batch(
     by_id = {entry.id: entry for entry in entries}
     by_name = {entry.name: entry for entry in reversed(entries)}  # the newest of a name counts
     shared = [by_id[i] for i in common if i in by_id]
-    prepared = [_prepared(store, project, batch, row, (by_name, shared)) for row in rows]
-    with store.writing():
+    with store.writing():  # no case without its batch
+        prepared = [_prepared(store, project, batch, row, (by_name, shared)) for row in rows]
         queued = [_with_run(store, jobs, row, plan) for row in prepared]
         store.batches.add(batch, queued)
     jobs.submit(store, [row.run_id for row in queued if row.run_id])
@@ -151,7 +151,7 @@ Shelf = tuple[Mapping[str, LibraryEntry], Sequence[LibraryEntry]]
 def _prepared(
     store: Store, project: Project, batch: Batch, row: ClaimRow, shelf: Shelf
 ) -> BatchRow:
-    """The row as a stored case, or with the reason why there is none."""
+    """The row as a stored case, or with the reason why; call inside `Store.writing()`."""
     by_name, shared = shelf
     case_id, problem = None, ""
     unknown = [name for name in row.sources if name not in by_name]
@@ -169,7 +169,9 @@ def _prepared(
             case_id = store_case(store, project, draft, batch.author, batch.created_at).id
         except ReviewError as error:
             problem = str(error)
-    return BatchRow(batch.id, row.number, row.claim, row.sources, case_id, None, problem)
+    return BatchRow(
+        batch.id, row.number, row.claim, row.sources, case_id, None, problem, row.question
+    )
 
 
 def _with_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:
@@ -217,7 +219,7 @@ def results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
     writer = csv.writer(out)
     writer.writerow(RESULT_COLUMNS)
     for row, run in rows:
-        values: list[object] = [row.row, row.claim, "; ".join(row.sources)]
+        values: list[object] = [row.row, row.claim, row.question, "; ".join(row.sources)]
         if run is not None:
             values += [run.label, run.p_hallucinated, run.confidence, run.cause, run.status]
         else:

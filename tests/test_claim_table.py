@@ -102,6 +102,23 @@ def test_results_go_out_as_a_table(home: Path, batch: str) -> None:
     assert rows[0]["claim"] == "Female cats tend to be right pawed."
     assert float(rows[1]["p_hallucinated"]) > 0.5
     assert rows[2]["status"] == "not checked"
+    asked = "Do female cats tend to be right pawed?"
+    assert [row["question"] for row in rows] == ["", "", asked, ""]
+
+
+def test_a_batch_that_cannot_be_stored_leaves_no_case(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("disk full")
+
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        monkeypatch.setattr(store.batches, "add", full)
+        rows = read_claims("t.csv", b"claim\nOne.\nTwo.", 10)
+        with pytest.raises(OSError, match="disk full"):
+            start_batch(store, Jobs(home), project, rows, author="M", name="t.csv", plan=Plan())
+        assert next(store.db.query("SELECT count(*) AS n FROM cases"))["n"] == 0
 
 
 def test_open_rows_are_taken_up_again(home: Path, batch: str) -> None:

@@ -34,6 +34,7 @@ class BatchRow:
     case_id: str | None = None
     run_id: str | None = None
     problem: str = ""
+    question: str = ""
 
 
 class Batches:
@@ -58,8 +59,8 @@ class Batches:
         )
         for row in rows:
             self._db.execute(
-                "INSERT INTO batch_rows (batch_id, row, case_id, run_id, problem, claim, sources) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO batch_rows (batch_id, row, case_id, run_id, problem, claim, sources, "
+                "question) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     batch.id,
                     row.row,
@@ -68,6 +69,7 @@ class Batches:
                     row.problem,
                     row.claim,
                     to_json(row.sources),
+                    row.question,
                 ],
             )
 
@@ -104,6 +106,7 @@ class Batches:
                 row["case_id"],
                 row["run_id"],
                 row["problem"],
+                row["question"],
             )
             for row in rows
         ]

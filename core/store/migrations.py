@@ -147,3 +147,16 @@ def m004_people_correct(db: Database) -> None:
         );
         """,
     )
+
+
+@migrations()
+def m005_batch_questions(db: Database) -> None:
+    """A table's questions are kept for rows without a case too; cases know those of old rows."""
+    _each(
+        db,
+        """
+        ALTER TABLE batch_rows ADD COLUMN question TEXT NOT NULL DEFAULT '';
+        UPDATE batch_rows SET question = (SELECT question FROM cases WHERE id = case_id)
+            WHERE case_id IN (SELECT id FROM cases);
+        """,
+    )
