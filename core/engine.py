@@ -43,6 +43,7 @@ from core.roles import CaseView, Evidence, JudgeView, Roster
 from core.store import Store, open_store
 from core.verdict.classifier import Classifier
 
+CODE = code_digest()[:12]
 Value = TypeVar("Value")
 
 
@@ -139,7 +140,7 @@ def _stages(run: _Review) -> Iterator[Event]:
 
 
 def _start(run: _Review) -> Event:
-    code = f"{code_digest()[:12]} {run.resources.encoder.id}"
+    code = f"{CODE} {run.resources.encoder.id}"
     return RunStarted(run.now(), run.case, run.plan, run.roster.roles_used(_digest), code)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 from core.config import PROJECT_ROOT
@@ -70,11 +69,12 @@ def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
             yield replace(event, at=now)
 
 
-@lru_cache(maxsize=1)
 def code_digest() -> str:
-    """Names this program by its content: rules live in code, and another rule reads otherwise.
+    """Names the program as it lies on disk: rules live in code, and another rule reads otherwise.
 
-    Everything in `core` counts, and the pinned packages: too much is only done anew once.
+    Taken once, when the engine is loaded (some 30 ms): later the disk may hold another program
+    than the one that runs. Everything in `core` counts, and the pinned packages: too much is only
+    done anew once.
     """
     files = [p for p in (PROJECT_ROOT / "core").rglob("*") if p.suffix in (".py", ".json")]
     whole = hashlib.sha256()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from core import engine, reuse
 from core.agents.rosters import roster_named
 from core.builtin.judge import BuiltInJudge
 from core.checking import Draft, first_project, store_case
@@ -270,6 +271,19 @@ def test_taking_over_that_was_cut_off_resumes_to_the_same_end(
 def test_the_code_is_named_by_its_content() -> None:
     assert len(code_digest()) == 64
     assert code_digest() == code_digest()
+
+
+def test_a_run_names_the_code_that_runs_and_not_what_came_to_lie_there_since(
+    roster: Roster, resources: Resources, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "core").mkdir()
+    (tmp_path / "requirements.txt").write_text("streamlit")
+    before = code_digest()
+    monkeypatch.setattr(reuse, "PROJECT_ROOT", tmp_path)
+    assert code_digest() != before
+    started = run(case_of(resources.home, ("cats.txt", CATS)), roster, resources)[0]
+    assert isinstance(started, RunStarted)
+    assert started.code.split()[0] == engine.CODE
 
 
 def state_of(home: Path, run_id: str) -> Progress:
