@@ -181,7 +181,7 @@ def _with_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:
 
 
 def resume_batch(store: Store, jobs: Jobs, batch_id: str, by: str) -> int:
-    """Take up every row whose run was interrupted, stopped or never started; how many.
+    """Take up every row whose run was interrupted or stopped, failed or never started; how many.
 
     Rows that never started get their run in one transaction: two people may ask at once.
     """

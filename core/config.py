@@ -1,7 +1,8 @@
 """Settings with their defaults and bounds, and where things lie on disk.
 
 Values enter at the edge (`Settings.from_mapping`, `home_from`) and are passed down; no other
-module takes a decision from the environment.
+module takes a decision from the environment. Where a process of its own is started (reading a
+file, training), its environment is made there: what loaders need, quiet and modest libraries.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ class RunStopped:
 
 @dataclass(frozen=True)
 class RunResumed:
-    """Somebody took an interrupted or stopped run up again."""
+    """Somebody took an interrupted, stopped or failed run up again."""
 
     at: float
     by: str = ""

@@ -60,7 +60,7 @@ def run_debate(
         try:
             turns.append((yield from _one_turn(debaters[name], seen, stop, now)))
         except (ModelError, ReplyError) as error:
-            yield ProblemMet(now(), "debating", f"{name} could not speak: {error}", name)
+            yield ProblemMet(now(), "debating", f"{name} could not speak: {error}")
             return
     if reached_consensus(turns) and not is_consensus_told:
         yield ConsensusReached(now(), turns[-1].stance, len(turns))

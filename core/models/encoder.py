@@ -2,7 +2,8 @@
 
 The exported model lies in a folder with `encoder.onnx`, `tokenizer.json` and `encoder.json` (its
 card). The vocabulary is English: where more than a fifth of a text's tokens are unknown, its
-embedding says nothing and callers must use lexical features only (`Encoding.muted`).
+embedding says nothing and callers must use lexical features only (`Embedder.muted`,
+`TokenVectors.muted`).
 """
 
 from __future__ import annotations
