@@ -65,7 +65,7 @@ ONE_IMPORTER: dict[str, str | tuple[str, ...]] = {
     "rapidocr": "core/intake/",
     "pypdfium2": "core/intake/",
     "pypdf": "core/intake/",
-    "docx": "core/intake/",
+    "docx": (),  # core/intake/docx.py says why
     "selectolax": "core/intake/",
     "onnxruntime": "core/models/",
     "sentencex": "core/evidence/",
