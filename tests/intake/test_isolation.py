@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -130,15 +133,17 @@ def test_answers_longer_than_allowed_are_not_taken() -> None:
 
 def test_stop_ends_reading_within_half_a_second() -> None:
     stop, ended = Stop(), []
+    told = threading.Event()
+    code = 'import time; print(\'{"progress": [0, 1, ""]}\', flush=True); time.sleep(60)'
 
     def read_on() -> None:
         with pytest.raises(Stopped):
-            task("import time; time.sleep(60)").run(stop, silent)
+            task(code).run(stop, lambda *_: told.set())
         ended.append(time.monotonic())
 
     thread = threading.Thread(target=read_on)
     thread.start()
-    time.sleep(0.5)
+    assert told.wait(20)
     began = time.monotonic()
     stop.set()
     thread.join(5)
@@ -155,28 +160,36 @@ def test_a_stop_before_reading_is_obeyed() -> None:
 
 
 def test_waiting_for_a_turn_is_ended_by_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation, "_slots", threading.BoundedSemaphore(1))
-    isolation._slots.acquire()
     stop = Stop()
-    threading.Timer(0.2, stop.set).start()
+
+    class Taken(threading.Semaphore):
+        """Somebody stops the run while it waits for the first time."""
+
+        def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+            stop.set()
+            return super().acquire(timeout=0)
+
+    monkeypatch.setattr(isolation, "_slots", Taken(0))
     with pytest.raises(Stopped):
         read_source(ID, "a.pdf", pdf("One"), "pdf", Settings(), stop, silent)
-    isolation._slots.release()
 
 
-def test_an_error_of_the_listener_leaves_no_child_behind(tmp_path: Path) -> None:
+def test_an_error_of_the_listener_leaves_no_child_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def noted(*arguments: Any, **named: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(*arguments, **named))
+        return started[-1]
+
     def fail(_done: int, _total: int, _note: str) -> None:
         raise LookupError("gone")
 
-    sign = tmp_path / "sign"
-    code = (
-        'import pathlib, time; print(\'{"progress": [0, 1, ""]}\', flush=True); time.sleep(0.5); '
-        f"pathlib.Path({str(sign)!r}).write_text('still here')"
-    )
+    watched = SimpleNamespace(**vars(subprocess) | {"Popen": noted})
+    monkeypatch.setattr(isolation, "subprocess", watched)
+    code = 'import time; print(\'{"progress": [0, 1, ""]}\', flush=True); time.sleep(60)'
     with pytest.raises(LookupError):
         task(code).run(Stop(), fail)
-    time.sleep(0.8)
-    assert not sign.exists()
+    assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
 def test_the_child_sees_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +281,6 @@ def test_stop_ends_ocr_within_half_a_second() -> None:
     thread = threading.Thread(target=read_on)
     thread.start()
     assert told.wait(20)
-    time.sleep(0.5)
     began = time.monotonic()
     stop.set()
     thread.join(5)
