@@ -14,6 +14,10 @@ from core.errors import InputError, ReviewError
 from core.store import open_store
 
 LOGGER = logging.getLogger(__name__)
+UNEXPECTED = (
+    "The file could not be read: an unexpected error, of which the server's log has the details. "
+    "Choose Read again."
+)
 
 
 class Prereading:
@@ -89,8 +93,21 @@ class Prereading:
             LOGGER.info("%s was refused: %s", name, error)  # the library entry says it too
         except ReviewError as error:
             LOGGER.warning("%s could not be prepared: %s", name, error)
+            self._refuse(source_id, str(error))
         except Exception:
             LOGGER.exception("%s could not be prepared", name)
+            self._refuse(source_id, UNEXPECTED)
+
+    def _refuse(self, source_id: str, problem: str) -> None:
+        """A file that stayed waiting would be tried again at every look at the library."""
+        from core.intake.readers import READER_VERSION
+
+        try:
+            with open_store(self._home) as store, store.writing():
+                if store.readings.get(source_id, "", reader=READER_VERSION) is None:
+                    store.library.set_status(source_id, "refused", problem)
+        except Exception:
+            LOGGER.exception("%s could not even be refused", source_id)
 
     def _say(self, source_id: str, note: str, done: int, total: int) -> None:
         share = f" {done} of {total}" if total else ""

@@ -13,6 +13,8 @@ import pytest
 
 from core.checking import first_project
 from core.config import ENCODER_DIR, Settings
+from core.errors import ConfigError
+from core.evidence import index
 from core.intake import isolation, library
 from core.intake.library import reindex, store_file
 from core.models.encoder import load_encoder
@@ -137,3 +139,36 @@ def test_a_refused_file_costs_no_worker(home: Path, caplog: pytest.LogCaptureFix
         entries = {entry.id: entry for entry in store.library.all(store.projects.all()[0].id)}
     assert (entries[bad].status, entries[good].status) == ("refused", "ready")
     assert entries[bad].problem
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), ConfigError("The setup is wrong.")])
+def test_what_fails_before_it_is_read_is_refused_and_not_tried_for_ever(
+    home: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def broken(*_: Any) -> Source:
+        raise error
+
+    monkeypatch.setattr(library, "ensure_read", broken)
+    source = stored(home, "a.txt", b"Cats sleep.")
+    prereading = Prereading(home)
+    prereading.submit(source, "a.txt")
+    until(lambda: prereading.note(source) == "")
+    with open_store(home) as store:
+        entry = store.library.all(store.projects.all()[0].id)[0]
+    assert entry.status == "refused"
+    assert "log has the details" in entry.problem or entry.problem == "The setup is wrong."
+
+
+def test_a_file_that_was_read_stays_ready_though_its_index_failed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> bool:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(index, "ensure_index", broken)
+    source = stored(home, "a.txt", b"Cats sleep.")
+    prereading = Prereading(home)
+    prereading.submit(source, "a.txt")
+    until(lambda: prereading.note(source) == "")
+    with open_store(home) as store:
+        assert store.library.all(store.projects.all()[0].id)[0].status == "ready"
