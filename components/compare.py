@@ -35,7 +35,7 @@ def draw_comparison(before: Loaded, after: Loaded) -> None:
             st.subheader(title, anchor=False)
             st.caption(when(run.started_at))
             if progress.verdict is not None:
-                draw_verdict(progress.verdict, classifier_card(run.plan.classifier))
+                draw_verdict(progress, classifier_card(run.plan.classifier))
             else:
                 st.info("This run has no verdict.")
             marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(progress.spans, start=1)]

@@ -11,7 +11,7 @@ from components.markup import Html, element, joined
 from components.plain import rationale_words, spoken
 from components.state_panel import state_html
 from components.trace import REPLY_WORDS, debate_html
-from components.verdict import verdict_html, worth_of
+from components.verdict import difference_words, verdict_html, worth_of
 from components.words import (
     LABEL_WORDS,
     QUOTE_WORDS,
@@ -53,7 +53,7 @@ def html_report(
         element("p", _line(run), class_="cp-quiet"),
     ]
     if progress.verdict is not None:
-        parts.append(verdict_html(progress.verdict, card))
+        parts.append(verdict_html(progress, card))
     if case.question:
         parts += [element("h2", "Question"), element("p", case.question, dir="auto")]
     parts += [element("h2", "Response"), marked_text(case.response, marks)]
@@ -147,6 +147,8 @@ def markdown_report(
         if verdict.p_hallucinated is not None:
             p = verdict.p_hallucinated
             lines[-1] += f", p(hallucinated) = {p:.2f}. {worth_of(verdict, card)}"
+        differs = difference_words(progress)
+        lines += ["", differs] if differs else []
         lines += ["", *_fenced(verdict.cause_words or rationale_words(verdict.rationale))]
     if case.question:
         lines += ["", "## Question", "", *_fenced(case.question)]

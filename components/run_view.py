@@ -16,7 +16,6 @@ from components.show import paged, show
 from components.state_panel import state_html
 from components.verdict import draw_verdict
 from components.words import (
-    LABEL_WORDS,
     escaped,
     percent,
     protocol_words,
@@ -34,8 +33,7 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     """Everything about a run that has ended, in the order in which people ask for it."""
     _draw_ending(run, progress)
     if progress.verdict is not None:
-        draw_verdict(progress.verdict, classifier_card(run.plan.classifier))
-        _draw_difference(progress)
+        draw_verdict(progress, classifier_card(run.plan.classifier))
     st.subheader("The response", anchor=False)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
@@ -53,19 +51,6 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     with inside:
         show(state_html(run, case, progress))
         _draw_roles(progress)
-
-
-def _draw_difference(progress: Progress) -> None:
-    """The classifier's label counts (CEDA 3.4); where the judge said another, people must know."""
-    judgement, verdict = progress.judgement, progress.verdict
-    if judgement is None or verdict is None or judgement.label == verdict.label:
-        return
-    st.warning(
-        f"The judge itself calls it {LABEL_WORDS[judgement.label].lower()}; the classifier, which "
-        f"reads the judge's text, calls it {LABEL_WORDS[verdict.label].lower()}, and its label "
-        "counts. Look at the debate before you rely on either.",
-        icon=":material/balance:",
-    )
 
 
 def classifier_card(version: str) -> dict[str, Any] | None:

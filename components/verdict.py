@@ -14,16 +14,20 @@ from components.words import (
     LABEL_WORDS,
     percent,
 )
+from core.progress import Progress
 from core.records import Verdict
 
 
-def draw_verdict(verdict: Verdict, card: dict[str, Any] | None, *, built_in: bool = True) -> None:
+def draw_verdict(progress: Progress, card: dict[str, Any] | None) -> None:
     """The verdict's card; `card` is the classifier's, for what its probabilities were worth."""
-    show(verdict_html(verdict, card, built_in=built_in))
+    show(verdict_html(progress, card))
 
 
-def verdict_html(verdict: Verdict, card: dict[str, Any] | None, *, built_in: bool = True) -> Html:
-    """The verdict's card as markup."""
+def verdict_html(progress: Progress, card: dict[str, Any] | None) -> Html:
+    """The verdict's card as markup; empty while there is no verdict."""
+    verdict = progress.verdict
+    if verdict is None:
+        return Html("")
     sign, word = LABEL_SIGNS[verdict.label], LABEL_WORDS[verdict.label]
     parts: list[str | Html] = [
         element("div", f"{sign} {word}", class_="cp-verdict-label"),
@@ -35,7 +39,10 @@ def verdict_html(verdict: Verdict, card: dict[str, Any] | None, *, built_in: boo
     if verdict.p_hallucinated is not None:
         why = rationale_words(verdict.rationale)
         parts.append(element("div", why, class_="cp-verdict-why", dir="auto"))
-    if built_in:
+    differs = difference_words(progress)
+    if differs:
+        parts.append(element("div", f"⚖ {differs}", class_="cp-verdict-differs"))
+    if progress.roles and all(role.built_in for role in progress.roles):
         parts.append(
             element(
                 "div",
@@ -44,6 +51,18 @@ def verdict_html(verdict: Verdict, card: dict[str, Any] | None, *, built_in: boo
             )
         )
     return element("div", *parts, class_=f"cp-verdict cp-{verdict.label}")
+
+
+def difference_words(progress: Progress) -> str:
+    """The classifier's label counts (CEDA 3.4); where the judge said another, people must know."""
+    judgement, verdict = progress.judgement, progress.verdict
+    if judgement is None or verdict is None or judgement.label == verdict.label:
+        return ""
+    return (
+        f"The judge itself calls it {LABEL_WORDS[judgement.label].lower()}; the classifier, which "
+        f"reads the judge's text, calls it {LABEL_WORDS[verdict.label].lower()}, and its label "
+        "counts. Look at the debate before you rely on either."
+    )
 
 
 def _cause(verdict: Verdict) -> list[str | Html]:

@@ -7,6 +7,7 @@ import pytest
 from components.plain import rationale_words, spoken
 from components.trace import debate_html
 from components.verdict import verdict_html
+from core.progress import Progress
 from core.records import Reply, Turn, Verdict
 
 
@@ -81,6 +82,6 @@ def test_a_turn_under_way_shows_its_badge_as_soon_as_it_is_said() -> None:
 
 def test_a_verdict_is_drawn_without_the_machines_sentence() -> None:
     text = "A clear contradiction. Verdict: INCORRECT, the statement is hallucinated."
-    made = verdict_html(Verdict("hallucinated", 0.9, 0.9, text), None)
+    made = verdict_html(Progress(verdict=Verdict("hallucinated", 0.9, 0.9, text)), None)
     assert "INCORRECT" not in made
     assert "A clear contradiction." in made

@@ -28,6 +28,7 @@ from core.records import (
     Passage,
     Plan,
     Quote,
+    RoleUsed,
     Run,
     Span,
     Statement,
@@ -89,6 +90,27 @@ def test_the_markdown_report_keeps_texts_in_their_fences() -> None:
     assert "<script>" not in outside
     assert "<u>" not in outside
     assert "````text" in made, "a text with three backticks takes a longer fence"
+
+
+def test_a_judge_and_a_classifier_that_differ_are_named_in_both_reports() -> None:
+    made = progress()
+    made.add(JudgementReached(109.0, Judgement("Judge", "supported", "right"), 1.0))
+    for report in (html_report, markdown_report):
+        words = report(RUN, CASE, made, SAID, CARD)
+        assert "The judge itself calls it supported" in words
+        assert "calls it hallucinated, and its label counts" in words
+        assert "The judge itself" not in report(RUN, CASE, progress(), SAID, CARD)
+
+
+def test_only_the_built_in_engines_verdicts_say_that_they_are_its_own() -> None:
+    own = RoleUsed("judge", "Judge", True, "rule", "a")
+    made = progress()
+    words = "no language model was asked"
+    assert words not in html_report(RUN, CASE, made, SAID, CARD), "nobody knows who it was"
+    made.roles = (own,)
+    assert words in html_report(RUN, CASE, made, SAID, CARD)
+    made.roles = (own, replace(own, role="debater", built_in=False))
+    assert words not in html_report(RUN, CASE, made, SAID, CARD)
 
 
 def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
