@@ -13,7 +13,7 @@ from components.trace import debate_html
 from components.words import escaped, seconds
 from core.events import Event, ProgressMade, Stage
 from core.jobs import Live
-from core.progress import Progress
+from core.progress import Progress, folded
 
 POLL_SECONDS = 0.25
 # A long response would push the debate out of sight while it is spoken.
@@ -38,13 +38,11 @@ def follow(run_id: str) -> None:
     if run is None or case is None or run.status not in ("queued", "running"):
         st.rerun()
         return
-    progress = Progress()
-    for event in events:
-        progress.add(event)
+    progress = folded(events)
     live = state.jobs().live(run_id)
     left, right = st.columns([4, 1.4], vertical_alignment="center")
     with left, st.container(key="run.stage"):
-        _draw_stage(events, live, run.started_at, waiting=run.status == "queued")
+        _draw_stage(progress, live, run.started_at, waiting=run.status == "queued")
     with right:
         st.button(
             "Stop",
@@ -66,10 +64,8 @@ def _stop(run_id: str) -> None:
     state.jobs().stop(run_id, str(st.session_state.get("person", "")))
 
 
-def _draw_stage(
-    events: list[Event], live: Live | None, started_at: float, *, waiting: bool
-) -> None:
-    note, share = stage_of(events, live.progress if live else None)
+def _draw_stage(progress: Progress, live: Live | None, started_at: float, *, waiting: bool) -> None:
+    note, share = stage_of(progress, live.progress if live else None)
     if waiting:
         note, share = "Waiting for its turn", None
     elapsed = f"{note} · {seconds(time.time() - started_at)}"
@@ -79,20 +75,12 @@ def _draw_stage(
         st.progress(share, text=escaped(elapsed))
 
 
-def stage_of(events: list[Event], passing: ProgressMade | None) -> tuple[str, float | None]:
+def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, float | None]:
     """What is being done, and how much of it is done where that is known."""
-    last = events[-1] if events else None
-    if passing is not None and (last is None or passing.at >= last.at):
+    if passing is not None and passing.at >= progress.last_at:
         share = min(1.0, passing.done / passing.total) if passing.total else None
         return passing.note or STAGE_WORDS[passing.stage], share
-    kind = last.kind if last else ""
-    if kind in ("context_built", "turn_started", "turn_finished", "consensus_reached"):
-        return STAGE_WORDS["debating"], None
-    if kind in ("judgement_reached", "label_predicted"):
-        return STAGE_WORDS["judging"], None
-    if kind in ("statement_found", "passages_found", "document_read", "image_described"):
-        return STAGE_WORDS["searching"], None
-    return STAGE_WORDS["reading"], None
+    return STAGE_WORDS[progress.stage], None
 
 
 def speaking_now(events: list[Event], live: Live | None) -> dict[int, tuple[str, str]]:
