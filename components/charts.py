@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,7 +53,7 @@ def shift_figure(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
             name=f"people say {label}",
             x=[row["before"] for row in mine],
             y=[row["after"] for row in mine],
-            text=[str(row["claim"])[:80] for row in mine],
+            text=[html.escape(str(row["claim"])[:80], quote=False) for row in mine],
             mode="markers",
             marker={"color": colour, "symbol": symbol, "size": 10},
         )

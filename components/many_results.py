@@ -31,7 +31,7 @@ def draw_batches() -> None:
     for batch in batches:
         st.page_link(
             "pages/check/many.py",
-            label=f"{when(batch.created_at)} · {clipped(batch.name, 60)} · {batch.author}",
+            label=escaped(f"{when(batch.created_at)} · {clipped(batch.name, 60)} · {batch.author}"),
             icon=":material/table_rows:",
             query_params={"batch": batch.id},
         )

@@ -127,7 +127,7 @@ def draw_members() -> None:
         left, right = st.columns([3, 3], vertical_alignment="center")
         left.markdown(f"**{escaped(member.person)}** · since {when(member.added_at)}")
         right.selectbox(
-            f"Role of {member.person}",
+            f"Role of {escaped(member.person)}",
             ROLES,
             index=ROLES.index(member.role),
             format_func=lambda role: ROLE_WORDS[role],

@@ -63,6 +63,13 @@ def test_a_figures_colours_stand_out_in_both_themes(theme: str, figure: Any) -> 
         assert contrast(colour, background) >= LEAST_CONTRAST, colour
 
 
+def test_a_claim_is_no_markup_when_it_is_pointed_at() -> None:
+    claim = '<a href="http://evil.example">a</a> & 1 < 2'
+    points = shift_figure([ROWS[0] | {"claim": claim}]).to_dict()["data"]
+    (shown,) = [text for point in points for text in point["text"]]
+    assert shown == '&lt;a href="http://evil.example"&gt;a&lt;/a&gt; &amp; 1 &lt; 2'
+
+
 def test_colour_is_never_the_only_sign() -> None:
     bars = confusion_figure(COUNTS, COUNTS).to_dict()["data"]
     assert len({bar["marker"]["pattern"]["shape"] for bar in bars}) == len(bars)
