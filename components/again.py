@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components import state
-from components.inputs import draw_refused, draw_sources, draw_uploader, split_sources
+from components.inputs import draw_refused, draw_sources, draw_uploader, held_uploads, split_sources
 from components.words import escaped, when
 from core.checking import Draft, store_case
 from core.errors import ReviewError
@@ -39,12 +39,12 @@ def draw_again(run: Run, case: Case) -> None:
             icon=":material/compare_arrows:",
             query_params={"before": first, "after": second},
         )
-    chosen, added = _draw_choice(names, kept, f"run.{run.id}.again")
-    _draw_start(run, case, (*chosen, *added))
+    _draw_choice(names, kept, f"run.{run.id}.again")
+    _draw_start(run, case)
 
 
-def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> tuple[list[str], list[str]]:
-    """(sources of the case that stay, new ones); those that cannot be read are named."""
+def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> None:
+    """Which sources of the case stay, and new ones; those that cannot be read are named."""
     with st.expander("Add evidence or leave some out", icon=":material/post_add:"):
         chosen = st.multiselect(
             "Sources of this case",
@@ -58,21 +58,27 @@ def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> tuple[list
     gone = [name for i, name in names.items() if i not in kept]
     if gone:
         st.warning(
-            f"No longer in the library, so left out: {escaped(', '.join(gone))}.",
+            f"Not in the library, so left out: {escaped(_listed(gone))}.",
             icon=":material/folder_off:",
         )
     draw_refused(chosen)
-    return chosen, added
 
 
-def _draw_start(run: Run, case: Case, sources: tuple[str, ...]) -> None:
+def _listed(names: list[str]) -> str:
+    """The names; of an imported run's files none is known here, and they are counted."""
+    unknown = names.count("")
+    counted = "a file that is not here" if unknown == 1 else f"{unknown} files that are not here"
+    return ", ".join([*filter(None, names), *([counted] if unknown else [])])
+
+
+def _draw_start(run: Run, case: Case) -> None:
     key = f"run.{run.id}.again"
     st.button(
         "Check again",
         key=f"{key}.go",
         icon=":material/refresh:",
         on_click=_check_again,
-        args=(run, case, sources, key),
+        args=(run, case, key),
         shortcut="Ctrl+Shift+Enter",
     )
     target = st.session_state.pop(f"{key}.started", None)
@@ -83,13 +89,15 @@ def _draw_start(run: Run, case: Case, sources: tuple[str, ...]) -> None:
         st.switch_page("pages/check/run.py", query_params={"run": target})
 
 
-def _check_again(run: Run, case: Case, sources: tuple[str, ...], key: str) -> None:
+def _check_again(run: Run, case: Case, key: str) -> None:
     """The same case again, or a new one when its sources changed; with today's classifier.
 
     A file that could not be read stays in the case: the run tries it again, and says so again.
     """
     try:
-        documents, images = split_sources(sources, with_refused=True)
+        chosen: list[str] = st.session_state.get(f"{key}.kept") or []
+        sources = [*chosen, *held_uploads(f"{key}.upload")]
+        documents, images = split_sources(list(dict.fromkeys(sources)), with_refused=True)
         with state.open_store() as store:
             again = case
             if set(documents) != set(case.documents) or set(images) != set(case.images):

@@ -42,16 +42,9 @@ def draw_uploader(key: str, label: str = "Documents and images", choice: str = "
         on_change=_mark_changed,
         args=(key,),
     )
-    known: dict[str, str] = st.session_state.setdefault(f"{key}.known", {})
-    ids: list[str] = []
-    for upload in uploads or []:
-        found = known.get(upload.file_id)
-        if found is None:
-            found = known[upload.file_id] = _take(upload.name, upload.getvalue())
-        if found.startswith("!"):
-            st.error(escaped(found[1:]), icon=":material/error:")
-        else:
-            ids.append(found)
+    ids, refusals = _taken(key)
+    for words in refusals:
+        st.error(escaped(words), icon=":material/error:")
     is_by_hand = bool(st.session_state.pop(f"{key}.changed", False))
     held: list[str] = st.session_state.get(f"{key}.held", [])
     if choice and held and not uploads and not is_by_hand:
@@ -59,6 +52,34 @@ def draw_uploader(key: str, label: str = "Documents and images", choice: str = "
         st.session_state[choice] = list(dict.fromkeys([*chosen, *held]))
     st.session_state[f"{key}.held"] = list(dict.fromkeys(ids))
     return list(dict.fromkeys(ids))
+
+
+def held_uploads(key: str) -> list[str]:
+    """For callbacks: ids of what the uploader holds by now, files that came with the click too.
+
+    Raises:
+        InputError: one of those was refused, and nobody can have read that yet.
+    """
+    known = set(st.session_state.get(f"{key}.known", {}).values())
+    ids, refusals = _taken(key)
+    if any(f"!{words}" not in known for words in refusals):
+        raise InputError(
+            "A file that was just added was refused, so nothing was started; what is wrong stands "
+            "below the files. Start again to go on without it."
+        )
+    return ids
+
+
+def _taken(key: str) -> tuple[list[str], list[str]]:
+    """(ids of the uploads, why the others were refused); those that are new are stored."""
+    known: dict[str, str] = st.session_state.setdefault(f"{key}.known", {})
+    found: list[str] = []
+    for upload in st.session_state.get(key) or []:
+        if upload.file_id not in known:
+            known[upload.file_id] = _take(upload.name, upload.getvalue())
+        found.append(known[upload.file_id])
+    refusals = [words[1:] for words in found if words.startswith("!")]
+    return [i for i in found if not i.startswith("!")], refusals
 
 
 def _mark_changed(key: str) -> None:

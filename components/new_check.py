@@ -1,23 +1,25 @@
-"""The parts of New check: library, plan, expected time, earlier checks, prepared cases."""
+"""The parts of New check: library, plan, expected time, earlier checks, the start."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
 from components import state
-from components.inputs import split_sources
+from components.inputs import held_uploads, split_sources
 from components.new_draft import end_draft
 from components.words import LABEL_WORDS, clipped, escaped, roster_words, seconds, when
 from core.agents.rosters import ROSTER_WORDS
 from core.checking import Draft, store_case
+from core.config import Settings
 from core.errors import ReviewError
 from core.estimate import expected_seconds
 from core.evidence.terms import query_terms, terms
 from core.intake.language import language_of
-from core.records import Case, Plan
+from core.records import Case, Plan, Project
 from core.store import Store
 
 MOST_SHOWN = 3
@@ -43,49 +45,47 @@ def library_choice(key: str) -> list[str]:
     )
 
 
-def draw_plan(key: str) -> tuple[Plan, str, str]:
-    """CEDA's Role and Instruction, and how long the debate may be."""
+def draw_plan() -> None:
+    """CEDA's Role and Instruction, and how long the debate may be; `start_check` reads them."""
     with state.open_store() as store:
         settings, project = store.projects.settings(), state.project(store)
     left, right = st.columns(2)
     with left:
-        role = st.text_input("Role", value=project.role, key=f"{key}.role", persist_state="session")
-        instruction = st.text_area(
+        st.text_input("Role", value=project.role, key="new.role", persist_state="session")
+        st.text_area(
             "Instruction",
             value=project.instruction,
-            key=f"{key}.instruction",
+            key="new.instruction",
             height=80,
             persist_state="session",
         )
     with right:
         names = list(ROSTER_WORDS)
-        roster = st.selectbox(
+        st.selectbox(
             "Roster",
             names,
             index=names.index(project.roster) if project.roster in names else 0,
             format_func=roster_words,
-            key=f"{key}.roster",
+            key="new.roster",
             persist_state="session",
         )
-        turns = st.slider(
+        st.slider(
             "Debate turns at most",
             1,
             12,
             settings.max_turns,
-            key=f"{key}.turns",
+            key="new.turns",
             help="N in CEDA; 1 is a single reading without debate.",
             persist_state="session",
         )
-        passages = st.slider(
+        st.slider(
             "Passages per statement",
             1,
             30,
             settings.passages,
-            key=f"{key}.passages",
+            key="new.passages",
             persist_state="session",
         )
-    plan = Plan(project.protocol, roster or project.roster, max_turns=turns, passages=passages)
-    return plan, role or "", instruction or ""
 
 
 def expected_words(sources: Sequence[str]) -> str:
@@ -133,21 +133,43 @@ def _draw_earlier(store: Store, case: Case, how: str) -> None:
         )
 
 
-def start_check(
-    sources: tuple[str, ...],
-    plan: Plan,
-    role: str,
-    instruction: str,
-) -> None:
-    """Store the case and start its run; on a problem everything typed stays where it is."""
-    response = str(st.session_state.get("new.response") or "")
-    question = str(st.session_state.get("new.question") or "")
+def start_check() -> None:
+    """Store the case and start its run; on a problem everything typed stays where it is.
+
+    A callback's arguments are those of the page as it was last drawn: what was edited just before
+    the click stands in the fields only.
+    """
     try:
-        documents, images = split_sources(sources)
-        draft = Draft(response, question, documents, images, role, instruction)
+        chosen: list[str] = st.session_state.get("new.library") or []
+        documents, images = split_sources([*held_uploads("new.upload"), *chosen])
         with state.open_store() as store:
-            case = store_case(store, state.project(store), draft, state.person(store), time.time())
+            project = state.project(store)
+            plan = _plan(project, store.projects.settings())
+            draft = Draft(
+                str(_typed("response", "")),
+                str(_typed("question", "")),
+                tuple(dict.fromkeys(documents)),
+                tuple(dict.fromkeys(images)),
+                str(_typed("role", project.role)),
+                str(_typed("instruction", project.instruction)),
+            )
+            case = store_case(store, project, draft, state.person(store), time.time())
         st.session_state["new.started"] = state.jobs().start(case, plan)
         end_draft()
     except ReviewError as error:
         st.session_state["new.problem"] = str(error)
+
+
+def _plan(project: Project, settings: Settings) -> Plan:
+    return Plan(
+        project.protocol,
+        str(_typed("roster", project.roster)),
+        max_turns=int(_typed("turns", settings.max_turns)),
+        passages=int(_typed("passages", settings.passages)),
+    )
+
+
+def _typed(name: str, otherwise: Any) -> Any:
+    """What stands in a field of New check now."""
+    value = st.session_state.get(f"new.{name}")
+    return otherwise if value is None else value

@@ -1,4 +1,4 @@
-"""The parts of Retrain: material, progress, versions with their hold-out figures, activation."""
+"""The parts of Retrain: what there is to learn from, and the training under way."""
 
 from __future__ import annotations
 

@@ -122,19 +122,19 @@ def _draw_rows(rows: list[dict[str, Any]]) -> None:
 
 def _activation(version_id: str, words: str, *, needs_reason: bool) -> None:
     key = f"retrain.activate.{version_id}"
-    reason = ""
     if needs_reason:
-        reason = st.text_input("Reason for activating it all the same", key=f"{key}.reason") or ""
+        st.text_input("Reason for activating it all the same", key=f"{key}.reason")
     st.button(
         words,
         key=key,
         icon=":material/check_circle:",
         on_click=_activate,
-        args=(version_id, reason),
+        args=(version_id,),
     )
 
 
-def _activate(version_id: str, reason: str) -> None:
+def _activate(version_id: str) -> None:
+    reason = str(st.session_state.get(f"retrain.activate.{version_id}.reason") or "")
     try:
         with state.open_store() as store:
             project, person = state.project(store), state.person(store)

@@ -44,7 +44,7 @@ with right:
     draw_sources(sources)
 keep_draft(sources)
 with st.expander("Role, instruction and debate", icon=":material/tune:"):
-    plan, role, instruction = draw_plan("new")
+    draw_plan()
 with st.container(horizontal=True, vertical_alignment="center"):
     st.button(
         "Check",
@@ -53,7 +53,6 @@ with st.container(horizontal=True, vertical_alignment="center"):
         icon=":material/gavel:",
         shortcut="Ctrl+Enter",
         on_click=start_check,
-        args=(tuple(sources), plan, role, instruction),
     )
     st.caption(expected_words(sources))
 problem = st.session_state.pop("new.problem", "")

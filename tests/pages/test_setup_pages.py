@@ -182,6 +182,31 @@ def test_retrain_shows_a_version_beside_the_one_before(
     assert any("none that can be read" in error.value for error in at.error)
 
 
+def test_a_reason_typed_just_before_the_click_counts(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    held = {"before": {"n": 4, "accuracy": 0.75}, "after": {"n": 4, "accuracy": 0.5}, "rows": []}
+    with open_store(home) as store:
+        store.versions.add(Version("v1", 1.0, "Mira", {"holdout": held}))
+    at = app("pages/learn/retrain.py")
+    at.button(key="retrain.activate.v1").click().run()
+    assert any("takes a reason" in error.value for error in at.error)
+    at.text_input(key="retrain.activate.v1.reason").set_value("It knows our terms.")
+    at.button(key="retrain.activate.v1").click().run()
+    (error,) = at.error
+    assert "takes a reason" not in error.value, "it is refused for its missing files only"
+
+
+def test_a_persons_name_is_never_markdown(app: OpenApp, project_id: str, home: Path) -> None:
+    name = "![x](http://evil.example/p.png)"
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, name, "lead", 1.0))
+    at = app("pages/setup/project.py")
+    labels = [box.label for box in at.selectbox]
+    assert any("evil" in label for label in labels)
+    assert not any("](http" in label for label in labels)
+
+
 def test_pages_open_at_their_own_address_after_a_restart(app: OpenApp, project_id: str) -> None:
     for page in ("history", "many"):
         assert not app(f"pages/check/{page}.py").exception
