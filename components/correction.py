@@ -163,7 +163,17 @@ def _save(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
         st.session_state[f"{key}.problem"] = str(error)
         return
     forget(run.id)
-    st.toast("Saved. It will count at the next retraining.", icon=":material/check:")
+    st.toast(f"Saved. {_use_of(correction, progress)}", icon=":material/check:")
+
+
+def _use_of(correction: Correction, progress: Progress) -> str:
+    """What the classifier can make of it; `training_set` counts corrections the same way."""
+    judgement = progress.judgement
+    if correction.label == "unclear":
+        return "Nothing is learned from a case that is unclear to people too."
+    if judgement is None or judgement.label == "unclear" or not judgement.text:
+        return "The judge reached no verdict here, so there is no text to learn from."
+    return "It will count at the next retraining."
 
 
 def _marked(run: Run, case: Case, progress: Progress, typed: str) -> list[Span]:

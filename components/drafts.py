@@ -13,6 +13,7 @@ from typing import Any
 import streamlit as st
 
 from components import state
+from core.checking import draft_of, keep_draft
 
 PAUSE_MILLISECONDS = 500
 JS = """
@@ -77,22 +78,50 @@ _component = st.components.v2.component("counterpoint_drafts", js=JS, isolate_st
 def kept(name: str) -> dict[str, Any]:
     """What the person who is here left under that name; empty when there is nothing."""
     with state.open_store() as store:
-        text = store.projects.note(_note(name, state.person(store)))
-    values = json.loads(text) if text else {}
-    return values if isinstance(values, dict) else {}
+        return _values(draft_of(store, state.person(store), name))
 
 
 def keep(name: str, values: Mapping[str, Any]) -> None:
-    """Keep plain values under a name, for the person who is here; nothing forgets them."""
+    """Keep plain values under a name, for the person who is here; empty values let go of them."""
     with state.open_store() as store:
-        text = json.dumps(values) if values else ""
-        note = _note(name, state.person(store))
-        if store.projects.note(note) != text:
-            store.projects.save_note(note, text)
+        keep_draft(store, state.person(store), name, json.dumps(values) if values else "")
 
 
-def _note(name: str, person: str) -> str:
-    return f"draft.{name}.{person}"
+def restored(page: str) -> dict[str, Any] | None:
+    """What was left on a page in the project at hand, to be put into the page's fields.
+
+    None when they hold it already: it is asked for when a session comes to a page in a project.
+    """
+    with state.open_store() as store:
+        name = f"{page}.{state.project(store).id}"
+    if st.session_state.get(f"{page}.draft") == name:
+        return None
+    found = kept(name)
+    st.session_state[f"{page}.draft"] = name
+    st.session_state[f"{page}.left"] = found
+    return found
+
+
+def follow(page: str, values: dict[str, Any]) -> None:
+    """Keep what stands on a page whose draft was restored; `values` are empty when it has ended.
+
+    Only what this session has changed is written: another tab may have typed something since, and
+    a page that was empty all along says nothing about it.
+    """
+    name: str = st.session_state[f"{page}.draft"]
+    left: dict[str, Any] = st.session_state[f"{page}.left"]
+    if values == left:
+        return
+    with state.open_store() as store, store.writing():
+        person = state.person(store)
+        if values or _values(draft_of(store, person, name)) == left:
+            keep_draft(store, person, name, json.dumps(values) if values else "")
+    st.session_state[f"{page}.left"] = values
+
+
+def _values(text: str) -> dict[str, Any]:
+    values = json.loads(text) if text else {}
+    return values if isinstance(values, dict) else {}
 
 
 @st.fragment

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from components import state
+from components import drafts, state
 from components.inputs import draw_sources, draw_uploader
 from components.new_check import library_choice
 from components.words import escaped
@@ -15,6 +15,7 @@ from core.config import Settings
 from core.errors import InputError
 from core.records import Plan
 
+PAGE = "many"
 PREVIEWED = 10
 
 
@@ -22,6 +23,7 @@ def draw_new_table() -> None:
     """Upload or paste a table, say what it rests on, see what was understood, start."""
     with state.open_store() as store:
         settings = store.projects.settings()
+    _restore_draft()
     left, right = st.columns([3, 2], gap="large")
     with left:
         name, data = _given_table(settings)
@@ -47,6 +49,22 @@ def draw_new_table() -> None:
     plan = Plan(max_turns=settings.max_turns, passages=settings.passages)
     if st.button("Check them", key="many.start", type="primary", icon=":material/gavel:"):
         _start(name, rows, sources, plan)
+
+
+def _restore_draft() -> None:
+    """Bring back the table that was pasted and not checked, with what it rests on."""
+    draft = drafts.restored(PAGE)
+    if draft is None:
+        return
+    st.session_state["many.pasted"] = str(draft.get("pasted") or "")
+    sources = draft.get("sources")
+    known = sources if isinstance(sources, list) else []
+    st.session_state["many.library"] = [i for i in known if isinstance(i, str)]
+
+
+def _keep_draft(sources: list[str]) -> None:
+    pasted = str(st.session_state.get("many.pasted") or "")
+    drafts.follow(PAGE, {"pasted": pasted, "sources": sources} if pasted.strip() else {})
 
 
 def _given_table(settings: Settings) -> tuple[str, bytes]:
@@ -80,7 +98,9 @@ def _sources() -> list[str]:
         help="If not, each row rests on the library files that it names.",
         persist_state="session",
     )
-    return list(dict.fromkeys([*added, *chosen])) if all_rows else []
+    sources = list(dict.fromkeys([*added, *chosen]))
+    _keep_draft(sources)
+    return sources if all_rows else []
 
 
 def _start(name: str, rows: list[Any], common: list[str], plan: Plan) -> None:
@@ -97,4 +117,5 @@ def _start(name: str, rows: list[Any], common: list[str], plan: Plan) -> None:
             common=common,
         )
     st.session_state.pop("many.pasted", None)
+    drafts.follow(PAGE, {})
     st.switch_page("pages/check/many.py", query_params={"batch": batch})

@@ -12,35 +12,36 @@ import streamlit as st
 
 from components import drafts
 
-DRAFT = "new"
+PAGE = "new"
 TEXTS = ("response", "question")
+OF_PROJECT = ("role", "instruction", "roster", "checked")
 
 
 def restore_draft() -> None:
-    """Bring back what was left, once a session; call it before the fields are drawn."""
-    if st.session_state.get("new.looked"):
+    """Bring back what was left in the project at hand; call it before the fields are drawn."""
+    draft = drafts.restored(PAGE)
+    if draft is None:
         return
-    st.session_state["new.looked"] = True
-    draft = drafts.kept(DRAFT)
+    for name in OF_PROJECT:  # another project's do not hold here
+        st.session_state.pop(f"new.{name}", None)
     for name in TEXTS:
-        if isinstance(draft.get(name), str):
-            st.session_state.setdefault(f"new.{name}", draft[name])
+        st.session_state[f"new.{name}"] = str(draft.get(name) or "")
     sources = draft.get("sources")
-    if isinstance(sources, list):
-        st.session_state.setdefault("new.library", [i for i in sources if isinstance(i, str)])
+    known = sources if isinstance(sources, list) else []
+    st.session_state["new.library"] = [i for i in known if isinstance(i, str)]
 
 
 def keep_draft(sources: Sequence[str]) -> None:
     """Keep the page as it is; a text that was checked is no draft any more."""
     texts = _texts()
     is_open = (any(texts.values()) or sources) and texts != st.session_state.get("new.checked")
-    drafts.keep(DRAFT, texts | {"sources": list(sources)} if is_open else {})
+    drafts.follow(PAGE, texts | {"sources": list(sources)} if is_open else {})
 
 
 def end_draft() -> None:
     """What stands there now was checked."""
     st.session_state["new.checked"] = _texts()
-    drafts.keep(DRAFT, {})
+    drafts.follow(PAGE, {})
 
 
 def _texts() -> dict[str, str]:

@@ -6,6 +6,7 @@ The command line and the pages share this; `check_once` is the whole way for one
 from __future__ import annotations
 
 import getpass
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def first_project(store: Store, person: str, now: float) -> Project:
 
 
 def rename_person(store: Store, old: str, new: str, now: float) -> None:
-    """Go on under another name: it gets the old one's roles where it has none of its own.
+    """Go on under another name: it gets the old one's roles and drafts where it has none itself.
 
     Raises:
         InputError: the name is empty or too long.
@@ -90,7 +91,34 @@ def rename_person(store: Store, old: str, new: str, now: float) -> None:
             role = store.projects.role_of(project.id, old)
             if role and store.projects.role_of(project.id, new) is None:
                 store.projects.set_member(Member(project.id, new, role, now))
+        for name in _drafts(store, old):
+            if not draft_of(store, new, name):
+                keep_draft(store, new, name, draft_of(store, old, name))
+                keep_draft(store, old, name, "")
         store.projects.save_note(PERSON_NOTE, new)
+
+
+def draft_of(store: Store, person: str, name: str) -> str:
+    """What a person has typed and not saved, kept under that name; empty when there is nothing."""
+    return store.projects.note(f"draft.{name}.{person}")
+
+
+def keep_draft(store: Store, person: str, name: str, text: str) -> None:
+    """Keep a draft; an empty text lets go of it."""
+    with store.writing():
+        if draft_of(store, person, name) != text:
+            store.projects.save_note(f"draft.{name}.{person}", text)
+        before = _drafts(store, person)
+        names = [known for known in before if known != name] + ([name] if text else [])
+        if set(names) != set(before):
+            store.projects.save_note(f"drafts.{person}", json.dumps(names))
+
+
+def _drafts(store: Store, person: str) -> list[str]:
+    """The names of a person's drafts: of a note's own name nobody could tell where they end."""
+    text = store.projects.note(f"drafts.{person}")
+    names: list[str] = json.loads(text) if text else []
+    return names
 
 
 def store_case(store: Store, project: Project, draft: Draft, author: str, now: float) -> Case:

@@ -14,8 +14,9 @@ from components import state
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.intake.library import remove_file, store_file
-from core.records import Plan
+from core.records import Plan, Project
 from core.store import open_store
+from core.store.batches import Batch
 
 OpenApp = Callable[..., AppTest]
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
@@ -151,6 +152,65 @@ def test_a_new_check_waits_in_another_session_until_it_is_checked(app: OpenApp) 
     assert app().text_area(key="new.response").value == ""
 
 
+def test_what_is_edited_just_before_the_click_is_what_is_checked(app: OpenApp, home: Path) -> None:
+    at = app()
+    at.text_area(key="new.response").set_value(WRONG)
+    at.file_uploader(key="new.upload").set_value([("cats.txt", CATS.encode(), "text/plain")])
+    at.text_input(key="new.role").set_value("A vet")
+    at.text_area(key="new.instruction").set_value("Look at the paws.")
+    at.slider(key="new.turns").set_value(2)
+    at.slider(key="new.passages").set_value(3)
+    at.button(key="new.check").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        run = store.runs.get(query(at, "run"), time.time(), 6)
+        assert run
+        case = store.cases.get(run.case_id)
+    assert case
+    assert (case.role, case.instruction, len(case.documents)) == ("A vet", "Look at the paws.", 1)
+    assert (run.plan.max_turns, run.plan.passages) == (2, 3)
+
+
+def test_a_file_that_is_refused_with_the_click_holds_the_check_once(app: OpenApp) -> None:
+    at = app()
+    at.text_area(key="new.response").set_value(WRONG)
+    at.file_uploader(key="new.upload").set_value([("empty.txt", b"", "text/plain")])
+    at.button(key="new.check").click().run()
+    assert any("was refused" in error.value for error in at.error)
+    assert any("empty" in error.value for error in at.error)
+    at.button(key="new.check").click().run()
+    assert query(at, "run")
+
+
+def test_another_tab_takes_nothing_from_a_draft(app: OpenApp) -> None:
+    first, second = app(), app()
+    first.text_area(key="new.response").set_value(WRONG).run()
+    second.run()
+    assert app().text_area(key="new.response").value == WRONG, "the other one was empty all along"
+    second.text_area(key="new.response").set_value("Cats sleep.").run()
+    first.text_area(key="new.response").set_value(CATS).run()
+    second.button(key="new.check").click().run()
+    assert app().text_area(key="new.response").value == CATS, "what was checked is another text"
+    first.text_area(key="new.response").set_value("").run()
+    assert app().text_area(key="new.response").value == ""
+
+
+def test_each_project_has_a_draft_of_its_own(app: OpenApp, home: Path) -> None:
+    at = app()
+    at.text_area(key="new.response").set_value(WRONG).run()
+    with open_store(home) as store:
+        (first,) = store.projects.all()
+        store.projects.save(Project("p" * 32, "Towers", time.time(), role="A mason"))
+    at.session_state["project"] = "p" * 32
+    at.run()
+    assert at.text_area(key="new.response").value == ""
+    assert at.text_input(key="new.role").value == "A mason"
+    at.text_area(key="new.response").set_value("The tower is high.").run()
+    at.session_state["project"] = first.id
+    at.run()
+    assert at.text_area(key="new.response").value == WRONG
+
+
 @pytest.mark.parametrize("name", ["bridge", "museum", "tea", "plants"])
 def test_prepared_cases_open_in_one_click(app: OpenApp, name: str) -> None:
     at = app()
@@ -219,6 +279,35 @@ def test_a_correction_takes_a_label_and_a_reason(app: OpenApp, run_id: str, home
     assert saved.machine_label == "hallucinated"
     assert saved.corrected_answer == "left pawed"
     assert any("Mira" in item.value for item in at.markdown)
+
+
+@pytest.mark.parametrize(
+    ("label", "words"), [("unclear", "Nothing is learned"), ("hallucinated", "will count")]
+)
+def test_a_correction_says_whether_it_will_be_learned_from(
+    app: OpenApp, run_id: str, label: str, words: str
+) -> None:
+    at = app("pages/check/run.py", run=run_id)
+    key = f"run.{run_id}.correct"
+    at.button(key=f"{key}.choose.{label}").click().run()
+    at.text_area(key=f"{key}.reason").set_value("p. 3").run()
+    at.button(key=f"{key}.save").click().run()
+    assert not at.error
+    assert any(words in toast.value for toast in at.toast)
+
+
+def test_a_correction_of_a_run_without_the_judges_verdict_is_not_learned_from(
+    app: OpenApp, home: Path
+) -> None:
+    at = app()
+    at.text_area(key="new.response").set_value(WRONG).run()
+    at.button(key="new.check").click().run()
+    key = f"run.{finish(at)}.correct"
+    assert "Unclear" in drawn(at)
+    at.button(key=f"{key}.choose.supported").click().run()
+    at.text_area(key=f"{key}.reason").set_value("p. 3").run()
+    at.button(key=f"{key}.save").click().run()
+    assert any("no text to learn from" in toast.value for toast in at.toast)
 
 
 def test_agreeing_keeps_the_machines_spans_and_adds_exact_words(
@@ -355,6 +444,10 @@ def test_a_deleted_source_is_named_before_it_is_checked_again(
         remove_file(store, home, project.id, entry.id, 2.0)
     at = app("pages/check/run.py", run=run_id)
     assert any("cats\\.txt" in item.value for item in at.warning)
+    with open_store(home) as store:
+        store.db.execute("DELETE FROM library")  # as with a run that came as a trace file
+    at.run()
+    assert any("a file that is not here" in item.value for item in at.warning)
 
 
 def test_checking_again_with_another_source_makes_a_new_case(
@@ -442,6 +535,28 @@ def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> 
     at.session_state["many.results.True"] = {"selection": {"rows": [1], "columns": [], "cells": []}}
     at.run()
     assert query(at, "run") == runs[1]
+
+
+def test_a_pasted_table_waits_in_another_session_until_it_is_checked(app: OpenApp) -> None:
+    table = f"claim\n{WRONG}\n"
+    at = app("pages/check/many.py")
+    at.text_area(key="many.pasted").set_value(table).run()
+    again = app("pages/check/many.py")
+    assert again.text_area(key="many.pasted").value == table
+    again.button(key="many.start").click().run()
+    assert not again.exception
+    assert app("pages/check/many.py").text_area(key="many.pasted").value == ""
+
+
+def test_a_tables_name_is_never_markdown(app: OpenApp, home: Path) -> None:
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        name = "a![x](http://evil.example/p.png).csv"
+        store.batches.add(Batch("b" * 32, project.id, name, "*Mira*", 1.0, Plan()), [])
+    at = app("pages/check/many.py")
+    labels = [link.proto.label for link in at.get("page_link")]
+    assert any("evil" in label for label in labels)
+    assert not any("](http" in label or " *Mira*" in label for label in labels)
 
 
 def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, run_id: str) -> None:
