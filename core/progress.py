@@ -76,7 +76,7 @@ class Progress:
 
     def add(self, event: Event) -> None:  # noqa: C901 - one arm for each kind of event
         """Take one more event into account."""
-        if event.kind == "run_resumed":
+        if event.kind == "run_resumed" and self.began_at:
             self.paused += max(0.0, event.at - self.last_at)
         self.last_at = event.at
         self.stage = STAGE_AFTER.get(event.kind, self.stage)

@@ -102,6 +102,15 @@ def test_a_pause_before_resuming_is_not_worked_time() -> None:
     assert state.seconds(1005.0) == 15.0
 
 
+def test_a_wait_before_it_began_is_no_pause() -> None:
+    """Resumed, or stopped and resumed, while it waited for its turn."""
+    started = RunStarted(1000.0, CASE, Plan(), ())
+    resumed = RunResumed(900.0, "Mira")
+    for before in ([resumed], [RunStopped(100.0, "Mira"), resumed]):
+        state = folded([*before, started, RunStopped(1010.0, "Mira")])
+        assert (state.paused, state.seconds()) == (0.0, 10.0)
+
+
 def test_before_it_began_it_took_no_time() -> None:
     assert folded([]).seconds(1000.0) == 0.0
 

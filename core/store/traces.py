@@ -19,6 +19,8 @@ VERSION = 1
 MOST_BYTES = 64 * 1024 * 1024
 MOST_EVENTS = 100_000
 LATEST = 4e9
+# A run that waits can be stopped, fail for want of a classifier, and be resumed, all unbegun.
+BEFORE_START = frozenset({"run_resumed", "run_stopped", "run_failed"})
 ROUNDING = 1e-9  # shares are sums of parts
 
 
@@ -36,15 +38,16 @@ def export_trace(store: Store, run_id: str, now: float, lease: float) -> bytes:
     """The run's case, plan and events as JSON.
 
     Raises:
-        InputError: there is no such run.
+        InputError: there is no such run, or nothing has happened in it yet.
     """
     run = store.runs.get(run_id, now, lease)
     case = store.cases.get(run.case_id) if run else None
     if run is None or case is None:
         raise InputError("There is no such run here.")
-    rows = [
-        {"kind": event.kind, "payload": to_plain(event)} for _, event in store.runs.events(run_id)
-    ]
+    events = _from_its_start([event for _, event in store.runs.events(run_id)])
+    if not events:
+        raise InputError("This run has not begun yet: there is nothing to export.")
+    rows = [{"kind": event.kind, "payload": to_plain(event)} for event in events]
     body = {
         "format": FORMAT,
         "version": VERSION,
@@ -79,6 +82,14 @@ def import_trace(
             store.runs.add(run, "", 0.0)
             store.runs.append(run_id, None, _closed(trace.events))
     return run_id
+
+
+def _from_its_start(events: Sequence[Event]) -> tuple[Event, ...]:
+    """The events without those of a wait in the queue; all of them when the run never began."""
+    for place, event in enumerate(events):
+        if event.kind not in BEFORE_START:
+            return tuple(events[place:])
+    return tuple(events)
 
 
 def _closed(events: Sequence[Event]) -> list[Event]:
@@ -123,9 +134,10 @@ def _events(rows: object) -> tuple[Event, ...]:
             raise InputError("Expected every event of the trace to name its kind.")
         payload = msgspec.json.encode(row.get("payload")).decode()
         events.append(event_from_json(row["kind"], payload))
-    if events[0].kind != "run_started":
+    found = _from_its_start(events)
+    if found[0].kind not in ("run_started", *BEFORE_START):
         raise InputError("Expected a trace that begins with a run's start, found another order.")
-    return tuple(events)
+    return found
 
 
 def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind of event

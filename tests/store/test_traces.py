@@ -13,8 +13,11 @@ from core.events import (
     Event,
     LabelPredicted,
     PassagesFound,
+    RunFailed,
     RunFinished,
+    RunResumed,
     RunStarted,
+    RunStopped,
     SpanProposed,
     StatementFound,
     TurnFinished,
@@ -100,6 +103,55 @@ def test_a_trace_of_an_unfinished_run_counts_as_stopped(trace: bytes) -> None:
         run = other.runs.get(run_id, 1e9, 6.0)
         assert run
         assert run.status == "stopped"
+
+
+STOPPED, RESUMED = RunStopped(90.0, "Mira"), RunResumed(95.0, "Mira")
+FAILED = RunFailed(90.0, "reading", "There is no classifier v9.")
+
+
+def exported(store: Store, *events: Event) -> bytes:
+    store.projects.save(Project("project", "Ours", 1.0))
+    store.cases.add(CASE, [])
+    store.runs.add(Run("r", "case", "project", Plan(), "queued", 80.0), "me", 80.0)
+    with store.writing():
+        store.runs.append("r", "me", events)
+    return export_trace(store, "r", 200.0, 6.0)
+
+
+def imported(trace: bytes) -> tuple[str, list[Event]]:
+    """(the run's status, its events) elsewhere."""
+    with elsewhere() as other:
+        run_id = import_trace(other, trace, "theirs", words)
+        run = other.runs.get(run_id, 1e9, 6.0)
+        assert run
+        return run.status, [event for _, event in other.runs.events(run_id)]
+
+
+@pytest.mark.parametrize("before", [[RESUMED], [STOPPED, RESUMED], [FAILED, RESUMED]])
+def test_what_came_before_the_start_does_not_go_along(store: Store, before: list[Event]) -> None:
+    """A run that waited when its process died, or was stopped meanwhile, and was resumed."""
+    assert imported(exported(store, *before, *EVENTS)) == ("finished", EVENTS)
+
+
+def test_a_trace_that_begins_before_the_start_is_taken_from_there(trace: bytes) -> None:
+    body = json.loads(trace)
+    body["events"].insert(0, {"kind": "run_resumed", "payload": to_plain(RESUMED)})
+    assert imported(json.dumps(body).encode()) == ("finished", EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("event", "status"), [(STOPPED, "stopped"), (FAILED, "failed"), (RESUMED, "stopped")]
+)
+def test_a_run_that_ended_before_it_began_plays_elsewhere_too(
+    store: Store, event: Event, status: str
+) -> None:
+    found, events = imported(exported(store, event))
+    assert (found, events[0]) == (status, event)
+
+
+def test_a_run_that_still_waits_has_nothing_to_take_along(store: Store) -> None:
+    with pytest.raises(InputError, match="has not begun yet: there is nothing to export"):
+        exported(store)
 
 
 STARTED = {"kind": "run_started", "payload": to_plain(EVENTS[0])}
