@@ -13,7 +13,12 @@ import pytest
 from core.errors import ConfigError
 from core.records import Project
 from core.store import open_store
+from core.store.cases import Cases
 from core.store.database import DATABASE
+from core.store.migrations import migrations
+from core.store.projects import Projects
+from core.store.sqlite import Database
+from tests.fakes import make_case
 
 OPEN = """
 import sys; from pathlib import Path
@@ -85,3 +90,33 @@ def test_a_failed_transaction_leaves_nothing_behind(home: Path) -> None:
             store.projects.save(Project("p", "Ours", 1.0))
             raise RuntimeError("power cut")
         assert store.projects.all() == []
+
+
+def test_reading_sees_one_state_whatever_is_written_meanwhile(home: Path) -> None:
+    with open_store(home) as store, open_store(home) as other:
+        with store.reading():
+            assert store.projects.all() == []
+            other.projects.save(Project("p", "Ours", 1.0))
+            assert store.projects.all() == []
+        assert [project.id for project in store.projects.all()] == ["p"]
+
+
+def test_rows_of_old_tables_get_the_questions_of_their_cases(home: Path) -> None:
+    home.mkdir()
+    db = Database(sqlite3.connect(home / DATABASE, isolation_level=None))
+    migrations.apply(db, stop_before="m005_batch_questions")
+    Projects(db).save(Project("p", "Ours", 1.0))
+    Cases(db).add(make_case("Yes.", project_id="p", question="Do cats sleep?"), [])
+    db.execute(
+        "INSERT INTO batches (id, project_id, name, author, created_at, plan) "
+        "VALUES ('b', 'p', 't.csv', 'Mira', 1.0, '{}')"
+    )
+    for row, case_id in ((1, "case"), (2, None)):
+        db.execute(
+            "INSERT INTO batch_rows (batch_id, row, case_id, claim, sources) "
+            "VALUES ('b', ?, ?, 'Yes.', '[]')",
+            [row, case_id],
+        )
+    db.close()
+    with open_store(home) as store:
+        assert [row.question for row in store.batches.rows("b")] == ["Do cats sleep?", ""]
