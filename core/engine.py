@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -90,18 +91,38 @@ def review(
     What has the same inputs as in `earlier`, the run that is checked again, is taken over from
     it. Every run ends with `run_finished`, `run_stopped` or `run_failed`.
     """
+    found = review_to_store(case, plan, roster, resources, stop, past=past, earlier=earlier)
+    return chain.from_iterable(found)
+
+
+def review_to_store(
+    case: Case,
+    plan: Plan,
+    roster: Roster,
+    resources: Resources,
+    stop: Stop,
+    *,
+    past: Sequence[Event] = (),
+    earlier: Earlier | None = None,
+) -> Iterator[tuple[Event, ...]]:
+    """The events of `review` as they are to be stored: those of a tuple all together or not at all.
+
+    What is taken over is one tuple: half of it would look like the run's own.
+    """
     run = _Review(case, plan, roster, resources, stop, folded(past), earlier)
     try:
-        for event in _stages(run):
-            run.progress.add(event)
-            yield event
+        for found in _stages(run):
+            together = found if isinstance(found, tuple) else (found,)
+            for event in together:
+                run.progress.add(event)
+            yield together
     except Stopped:
-        yield RunStopped(resources.now())
+        yield (RunStopped(resources.now()),)
     except ReviewError as error:
-        yield RunFailed(resources.now(), run.progress.stage, str(error))
+        yield (RunFailed(resources.now(), run.progress.stage, str(error)),)
 
 
-def _stages(run: _Review) -> Iterator[Event]:
+def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     """All stages in their order; each does only what is not done yet."""
     progress = run.progress
     if progress.case is None:
@@ -112,7 +133,7 @@ def _stages(run: _Review) -> Iterator[Event]:
         yield from missed(gathering, store, progress.sources_read)
         sources = sources_of(store, run.case, progress.sources_read)
         run = replace(run, case=_with_language(run.case, sources))
-        yield from _taken_over(run, store)
+        yield _taken_over(run, store)
         if progress.reused is None:
             for statement in run.roster.segmenter.segment(run.case):
                 if statement.index not in progress.statements:
@@ -140,20 +161,32 @@ def _stages(run: _Review) -> Iterator[Event]:
 
 
 def _start(run: _Review) -> Event:
-    code = f"{CODE} {run.resources.encoder.id}"
-    return RunStarted(run.now(), run.case, run.plan, run.roster.roles_used(_digest), code)
+    return RunStarted(run.now(), run.case, run.plan, run.roster.roles_used(_digest), _code(run))
 
 
-def _taken_over(run: _Review, store: Store) -> Iterator[Event]:
-    """The steps that the run which is checked again did over the same inputs."""
+def _code(run: _Review) -> str:
+    """What runs now; a resumed run may have begun under another."""
+    return f"{CODE} {run.resources.encoder.id}"
+
+
+def _taken_over(run: _Review, store: Store) -> tuple[Event, ...]:
+    """The steps that the run which is checked again did over the same inputs; none if not sure."""
     progress, earlier = run.progress, run.earlier
-    if earlier is None or progress.statements or not run.roster.is_deterministic:
-        return
+    if earlier is None or _has_begun(progress) or not run.roster.is_deterministic:
+        return ()
+    before = folded(earlier.events)
     read_at = {i: store.readings.read_at(i) for i in progress.sources_read}
-    through = reusable(folded(earlier.events), progress, read_at)
-    if through is not None:
-        yield from copies(earlier, through, run.now())
-        yield StepsReused(run.now(), earlier.run_id, through)
+    through = reusable(before, progress, read_at) if before.code == _code(run) else None
+    if through is None:
+        return ()
+    now = run.now()
+    return (*copies(earlier, through, now), StepsReused(now, earlier.run_id, through))
+
+
+def _has_begun(progress: Progress) -> bool:
+    """True when steps after reading are there; a response may come to no statement at all."""
+    steps = (progress.reused, progress.statements, progress.context, progress.turns)
+    return any(steps)
 
 
 def _with_language(case: Case, sources: Sequence[Source]) -> Case:

@@ -201,21 +201,23 @@ class Jobs:
                 return
             settings = store.projects.settings()
             try:
-                for event in self._events(store, active, settings):
-                    self._take(store, active, event)
+                for events in self._events(store, active, settings):
+                    self._take(store, active, events)
             except ReviewError as error:
                 if isinstance(error, ConflictError):
                     raise
                 self._append(store, active, RunFailed(time.time(), "reading", str(error)))
 
-    def _events(self, store: Store, active: _Active, settings: Settings) -> Iterator[Event]:
-        """The engine's events over what is stored of the run."""
+    def _events(
+        self, store: Store, active: _Active, settings: Settings
+    ) -> Iterator[tuple[Event, ...]]:
+        """The engine's events over what is stored of the run, as they are to be stored."""
         run = store.runs.get(active.run_id, time.time(), settings.lease_seconds)
         case = store.cases.get(run.case_id) if run else None
         if run is None or case is None:
             raise LookupError(f"run {active.run_id} or its case is not stored")
         active.live.progress = ProgressMade(time.time(), "reading", "Loading the built-in engine")
-        from core.engine import Resources, review
+        from core.engine import Resources, review_to_store
         from core.models.encoder import load_encoder
         from core.verdict.classifier import load_classifier
 
@@ -229,25 +231,33 @@ class Jobs:
         )
         past = [event for _, event in store.runs.events(run.id)]
         earlier = _earlier(store, run, settings.lease_seconds)
-        return review(case, run.plan, roster, resources, active.stop, past=past, earlier=earlier)
+        return review_to_store(
+            case, run.plan, roster, resources, active.stop, past=past, earlier=earlier
+        )
 
-    def _take(self, store: Store, active: _Active, event: Event) -> None:
-        """Store a durable event, or show a passing one."""
+    def _take(self, store: Store, active: _Active, events: Sequence[Event]) -> None:
+        """Store durable events together, and show passing ones."""
         live = active.live
-        if event.kind == "turn_delta":
-            live.words[event.number] = live.words.get(event.number, "") + event.text
-        elif event.kind == "progress_made":
-            live.progress = event
-        else:
-            if event.kind == "run_stopped":
-                event = replace(event, by=active.stopped_by)
-            self._append(store, active, event)
+        durable: list[Event] = []
+        for event in events:
+            if event.kind == "turn_delta":
+                live.words[event.number] = live.words.get(event.number, "") + event.text
+            elif event.kind == "progress_made":
+                live.progress = event
+            elif event.kind == "run_stopped":
+                durable.append(replace(event, by=active.stopped_by))
+            else:
+                durable.append(event)
+        if not durable:
+            return
+        self._append(store, active, *durable)
+        for event in durable:
             if event.kind == "turn_finished":
                 live.words.pop(event.turn.number, None)
 
-    def _append(self, store: Store, active: _Active, event: Event) -> None:
+    def _append(self, store: Store, active: _Active, *events: Event) -> None:
         with store.writing():
-            store.runs.append(active.run_id, self.owner, [event])
+            store.runs.append(active.run_id, self.owner, events)
 
     def _end_badly(self, active: _Active) -> None:
         """Say so in the run; where not even that can be stored, its lease runs out."""

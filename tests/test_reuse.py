@@ -268,6 +268,37 @@ def test_taking_over_that_was_cut_off_resumes_to_the_same_end(
         assert folded(joined).verdict == folded(whole).verdict
 
 
+@pytest.mark.parametrize("claim", ["!!!", "😀 😀"])
+def test_a_response_without_statements_is_taken_over_once(
+    roster: Roster, resources: Resources, claim: str
+) -> None:
+    """Nothing but the context, the turns and the note say that it was taken over."""
+    case = case_of(resources.home, ("cats.txt", CATS), claim=claim)
+    first = run(case, roster, resources)
+    whole = run(case, roster, resources, earlier=first)
+    assert not folded(whole).statements
+    for cut in range(len(whole)):
+        rest = run(case, roster, resources, past=whole[:cut], earlier=first)
+        joined = [*whole[:cut], *rest]
+        assert kept(joined) == kept(whole), f"after {cut} events"
+        assert [e.kind for e in joined].count("steps_reused") <= 1
+
+
+def test_a_run_that_began_under_another_code_takes_nothing_over_when_resumed(
+    roster: Roster, resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed before the take-over, and the program was updated before the Resume."""
+    case = case_of(resources.home, ("cats.txt", CATS))
+    first = run(case, roster, resources)
+    began = run(case, roster, resources, earlier=first)[:2]
+    assert [event.kind for event in began] == ["run_started", "document_read"]
+    assert folded(run(case, roster, resources, past=began, earlier=first)).reused
+    monkeypatch.setattr(engine, "CODE", "0123456789ab")
+    state = folded([*began, *run(case, roster, resources, past=began, earlier=first)])
+    assert state.reused is None
+    assert state.verdict == folded(first).verdict
+
+
 def test_the_code_is_named_by_its_content() -> None:
     assert len(code_digest()) == 64
     assert code_digest() == code_digest()
@@ -302,6 +333,28 @@ def test_a_run_that_is_checked_again_is_taken_over_from_the_store(home: Path) ->
     assert state.reused
     assert (state.reused.run_id, state.reused.through) == (first, "judgement")
     assert state.verdict == state_of(home, first).verdict
+
+
+def test_what_is_taken_over_is_stored_with_its_note_or_not_at_all(home: Path) -> None:
+    case = case_of(home, ("cats.txt", CATS))
+    jobs = Jobs(home)
+    first = jobs.start(case, Plan())
+    assert jobs.wait(first, 60)
+    with open_store(home) as store:
+        store.db.execute(
+            "CREATE TRIGGER cut BEFORE INSERT ON events WHEN NEW.kind = 'steps_reused' "
+            "BEGIN SELECT RAISE(ABORT, 'the power went'); END"
+        )
+    second = jobs.start(case, Plan(), parent_id=first)
+    assert jobs.wait(second, 60)
+    with open_store(home) as store:
+        stored = [event.kind for _, event in store.runs.events(second)]
+        assert stored == ["run_started", "document_read", "run_failed"]
+        store.db.execute("DROP TRIGGER cut")
+    assert jobs.resume(second, "Mira")
+    assert jobs.wait(second, 60)
+    assert state_of(home, second).reused
+    assert state_of(home, second).verdict == state_of(home, first).verdict
 
 
 @pytest.mark.parametrize("column", ["status = 'stopped'", "origin = 'imported'"])
