@@ -144,23 +144,27 @@ def draw_members() -> None:
 
 
 def _set_role(project_id: str, person: str) -> None:
-    role: PersonRole = st.session_state[f"project.{project_id}.role.{person}"]
-    _write_member(Member(project_id, person, role, time.time()))
+    key = f"project.{project_id}.role.{person}"
+    role: PersonRole = st.session_state[key]
+    if not _write_member(Member(project_id, person, role, time.time()), is_new=False):
+        with state.open_store() as store:
+            st.session_state[key] = store.projects.role_of(project_id, person)
 
 
 def _add_member(project_id: str) -> None:
     person = str(st.session_state.get("project.member") or "").strip()
     role: PersonRole = st.session_state.get("project.member.role") or "annotator"
-    if _write_member(Member(project_id, person, role, time.time())):
+    if _write_member(Member(project_id, person, role, time.time()), is_new=True):
         st.session_state["project.member"] = ""
 
 
-def _write_member(member: Member) -> bool:
+def _write_member(member: Member, *, is_new: bool) -> bool:
     try:
         with state.open_store() as store, store.writing():
             by = state.person(store)
             store.projects.require(member.project_id, by, "admin", "change who is in the project")
-            store.projects.set_member(member)
+            write = store.projects.add_member if is_new else store.projects.set_member
+            write(member)
     except ReviewError as error:
         st.session_state["project.member.problem"] = str(error)
         return False

@@ -102,14 +102,44 @@ class Projects:
         rows = self._db.query("SELECT payload FROM projects ORDER BY created_at, id")
         return [from_json(Project, row["payload"]) for row in rows]
 
+    def add_member(self, member: Member) -> None:
+        """Take a person into a project; call inside `Store.writing()`.
+
+        Raises:
+            InputError: the name is empty or too long.
+            ConflictError: the person is there already, perhaps in another role.
+        """
+        person = member.person.strip()
+        role = self.role_of(member.project_id, person)
+        if role is not None:
+            raise ConflictError(
+                f"{person} is in this project already, as {role}; change the role there instead."
+            )
+        self.set_member(member)
+
     def set_member(self, member: Member) -> None:
-        """Give a person a role in a project (adding the person where needed)."""
+        """Give a person a role in a project, adding the person where needed.
+
+        Call inside `Store.writing()`.
+
+        Raises:
+            InputError: the name is empty or too long.
+            ConflictError: the project would have no admin any more: nobody could name one.
+        """
+        person = member.person.strip()
+        if member.role != "admin" and self._admins(member.project_id) == [person]:
+            raise ConflictError(
+                f"{person} is the only admin of this project; make somebody else an admin first."
+            )
         self.add_person(member.person, member.added_at)
         self._db.execute(
             "INSERT INTO members (project_id, person, role, added_at) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (project_id, person) DO UPDATE SET role = excluded.role",
-            [member.project_id, member.person.strip(), member.role, member.added_at],
+            [member.project_id, person, member.role, member.added_at],
         )
+
+    def _admins(self, project_id: str) -> list[str]:
+        return [m.person for m in self.members(project_id) if m.role == "admin"]
 
     def members(self, project_id: str) -> list[Member]:
         """The project's people by name."""

@@ -37,6 +37,7 @@ def corrected(home: Path) -> Path:
 def led(store: Store) -> str:
     """The first project, with Mira as its lead."""
     project = first_project(store, "Mira", 1.0)
+    store.projects.set_member(Member(project.id, "Nora", "admin", 1.0))
     store.projects.set_member(Member(project.id, "Mira", "lead", 1.0))
     return project.id
 

@@ -80,6 +80,27 @@ def test_the_project_is_renamed_and_gets_people(app: OpenApp, project_id: str, h
         assert store.projects.role_of(project_id, "Karl") == "lead"
 
 
+def test_adding_whoever_is_there_changes_no_role(app: OpenApp, project_id: str, home: Path) -> None:
+    at = app("pages/setup/project.py")
+    at.text_input(key="project.member").set_value("Mira")
+    at.button(key="project.member.add").click().run()
+    assert "Mira is in this project already" in at.error[0].value
+    with open_store(home) as store:
+        assert store.projects.role_of(project_id, "Mira") == "admin"
+
+
+def test_the_only_admin_stays_one_and_is_shown_so(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    at = app("pages/setup/project.py")
+    key = f"project.{project_id}.role.Mira"
+    at.selectbox(key=key).set_value("lead").run()
+    assert "only admin" in at.error[0].value
+    assert at.selectbox(key=key).value == "admin"
+    with open_store(home) as store:
+        assert store.projects.role_of(project_id, "Mira") == "admin"
+
+
 def test_the_projects_choices_are_put_in_words(app: OpenApp, project_id: str, home: Path) -> None:
     at = app("pages/setup/project.py")
     key = f"project.{project_id}"
@@ -98,6 +119,7 @@ def test_the_projects_choices_are_put_in_words(app: OpenApp, project_id: str, ho
 
 def test_an_annotator_may_not_change_the_project(app: OpenApp, project_id: str, home: Path) -> None:
     with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
         store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
     at = app("pages/setup/project.py")
     key = f"project.{project_id}"

@@ -73,3 +73,32 @@ def test_roles_rank_and_are_enforced(store: Store) -> None:
     store.projects.set_member(Member("a", "Mira", "admin", 2.0))
     store.projects.require("a", "Mira", "lead", "retrain")
     assert store.projects.members("a") == [Member("a", "Mira", "admin", 1.0)]
+
+
+def test_a_project_keeps_an_admin(store: Store) -> None:
+    store.projects.save(Project("a", "Ours", 1.0))
+    store.projects.set_member(Member("a", "Mira", "admin", 1.0))
+    store.projects.set_member(Member("a", "Karl", "lead", 1.0))
+    for role in ("lead", "annotator"):
+        with pytest.raises(ConflictError, match=r"Mira is the only admin .* make somebody else"):
+            store.projects.set_member(Member("a", " Mira ", role, 2.0))
+    store.projects.set_member(Member("a", "Mira", "admin", 2.0))
+    assert store.projects.role_of("a", "Mira") == "admin"
+    store.projects.save(Project("b", "Theirs", 1.0))
+    store.projects.set_member(Member("b", "Karl", "admin", 1.0))
+    with pytest.raises(ConflictError, match="only admin"):
+        store.projects.set_member(Member("a", "Mira", "lead", 3.0))
+    store.projects.set_member(Member("a", "Karl", "admin", 3.0))
+    store.projects.set_member(Member("a", "Mira", "lead", 3.0))
+    assert store.projects.role_of("a", "Mira") == "lead"
+
+
+def test_whoever_is_there_already_is_not_added_again(store: Store) -> None:
+    store.projects.save(Project("a", "Ours", 1.0))
+    store.projects.add_member(Member("a", "Mira", "admin", 1.0))
+    store.projects.add_member(Member("a", "Karl", "lead", 1.0))
+    with pytest.raises(ConflictError, match="Karl is in this project already, as lead"):
+        store.projects.add_member(Member("a", " Karl", "annotator", 2.0))
+    assert store.projects.role_of("a", "Karl") == "lead"
+    with pytest.raises(InputError, match="Expected a name"):
+        store.projects.add_member(Member("a", "  ", "annotator", 2.0))
