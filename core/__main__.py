@@ -1,26 +1,35 @@
 """The command line: `python -m core check|doctor`.
 
-Exit 0 when a run finished, 1 when it failed, 2 for bad input with exactly one line on stderr.
+Exit 0 when a run finished, 1 when it failed or its result could not be written, 2 for bad input
+with exactly one line on stderr.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import os
 import sqlite3
 import sys
 import time
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from core.config import MEGABYTE, home_from
 from core.errors import InputError, ReviewError
 
 BAD_INPUT = 2
 CLAIM_MEGABYTES = 16
+# Spaces, controls and characters that only shape others: a text of these alone says nothing.
+UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+
+
+class OutputLost(Exception):
+    """Standard output takes no more; the message is empty when its reader just went away."""
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -28,7 +37,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print one line and exit with 2."""
-        sys.stderr.write(f"{self.prog}: {' '.join(message.split())} (see --help)\n")
+        _complain(f"{self.prog}: {message} (see --help)")
         sys.exit(BAD_INPUT)
 
 
@@ -44,21 +53,57 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_home(doctor)
     given = parser.parse_args(arguments)
     try:
+        _require_paths(given)
         home = home_from(os.environ, given.home)
         if given.command == "doctor":
-            from core.doctor import report
-
-            return report(home, sys.stdout)
+            return _doctor(home)
         return _check(given, home)
     except ReviewError as error:
-        sys.stderr.write(" ".join(str(error).split()) + "\n")
+        _complain(str(error))
         return BAD_INPUT
+    except OutputLost as error:
+        if str(error):
+            _complain(f"The result cannot be written: {error}.")
+        return 1
     except (OSError, sqlite3.Error) as error:
-        sys.stderr.write(f"The home cannot be read or written: {' '.join(str(error).split())}\n")
+        _complain(f"The home cannot be read or written: {error}")
         return BAD_INPUT
     except KeyboardInterrupt:
-        sys.stderr.write("Stopped.\n")
+        _complain("Stopped.")
         return 1
+
+
+def _complain(words: str) -> None:
+    """One line on standard error; where nobody can read it, the exit code alone tells."""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(" ".join(words.split()) + "\n")
+            sys.stderr.flush()
+        except OSError:
+            _silence(sys.stderr)
+
+
+def _print(text: str) -> None:
+    """Write to standard output now, not when the program ends: then it is too late to say so.
+
+    Raises:
+        OutputLost: it is closed, full, or read by nobody any more.
+    """
+    if sys.stdout is None:
+        raise OutputLost("standard output is closed")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        _silence(sys.stdout)
+        why = "" if isinstance(error, BrokenPipeError) else error.strerror or str(error)
+        raise OutputLost(why) from error
+
+
+def _silence(stream: TextIO) -> None:
+    """What the stream still holds goes nowhere, or Python would complain of it at the end."""
+    with contextlib.suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _add_home(parser: argparse.ArgumentParser) -> None:
@@ -80,14 +125,25 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     _add_home(parser)
 
 
+def _doctor(home: Path) -> int:
+    from core.doctor import report
+
+    lines = io.StringIO()
+    code = report(home, lines)
+    _print(lines.getvalue())
+    return code
+
+
 def _check(given: argparse.Namespace, home: Path) -> int:
     """Check one claim in this process and print the outcome."""
     from core.checking import Request, check_once
 
     for option in ("claim", "question", "role", "instruction", "roster", "protocol"):
         _require_text(option, getattr(given, option))
+    claim = _claim(given)
+    _require_words(claim)
     request = Request(
-        response=_claim(given),
+        response=claim,
         question=given.question,
         documents=[Path(name) for name in given.document],
         images=[Path(name) for name in given.image],
@@ -98,12 +154,25 @@ def _check(given: argparse.Namespace, home: Path) -> int:
     )
     result, complaints = check_once(home, request, time.time)
     for complaint in complaints:
-        sys.stderr.write(" ".join(complaint.split()) + "\n")
-    if given.json:
-        sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
-    else:
-        _print_plainly(result)
+        _complain(complaint)
+    _print(json.dumps(result, ensure_ascii=False) + "\n" if given.json else _plainly(result))
     return 0 if result["status"] == "finished" else 1
+
+
+def _require_paths(given: argparse.Namespace) -> None:
+    """An empty path would be the folder that one stands in."""
+    for option in ("home", "claim_file", "document", "image"):
+        paths = getattr(given, option, None)
+        if "" in (paths if isinstance(paths, list) else [paths]):
+            name = option.replace("_", "-")
+            raise InputError(f"Expected a path in --{name}, found an empty one; give one.")
+
+
+def _require_words(claim: str) -> None:
+    if all(unicodedata.category(char) in UNSEEN for char in claim):
+        raise InputError(
+            "Expected a claim to check, found an empty text or one that cannot be seen; give one."
+        )
 
 
 def _require_text(option: str, value: str | None) -> None:
@@ -123,6 +192,8 @@ def _claim(given: argparse.Namespace) -> str:
         return str(given.claim)
     try:
         if given.claim_file == "-":
+            if sys.stdin is None:
+                raise InputError("Expected the claim on standard input, found it closed.")
             return sys.stdin.buffer.read(CLAIM_MEGABYTES * MEGABYTE).decode("utf-8")
         from core.checking import read_whole
 
@@ -138,17 +209,17 @@ def _claim(given: argparse.Namespace) -> str:
         ) from error
 
 
-def _print_plainly(result: dict[str, object]) -> None:
+def _plainly(result: dict[str, object]) -> str:
     """The verdict in a few lines, for a person at a terminal."""
     label = result["label"] or result["status"]
     p = result["p_hallucinated"]
-    sys.stdout.write(str(label).upper())
-    sys.stdout.write(f"  p(hallucinated) = {p:.2f}\n" if isinstance(p, float) else "\n")
-    sys.stdout.write(f"{result['rationale'] or result['cause_words']}\n")
+    sure = f"  p(hallucinated) = {p:.2f}" if isinstance(p, float) else ""
+    lines = [f"{str(label).upper()}{sure}", f"{result['rationale'] or result['cause_words']}"]
     spans = result["spans"]
     for span in spans if isinstance(spans, list) else []:
         instead = f": the evidence says {span['instead']}" if span["instead"] else ""
-        sys.stdout.write(f"  wrong: {span['text']}{instead}\n")
+        lines.append(f"  wrong: {span['text']}{instead}")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -133,6 +133,11 @@ BAD = [
     (["--claim", "x", "--role", "\udcff"], "--role"),
     (["--claim", "x", "--document", "{tmp}"], "folder"),
     (["--claim", "x", "--home", "~nosuchuser/x"], "nosuchuser"),
+    (["--claim", "\u200b\u200d\ufeff \n"], "cannot be seen"),
+    (["--claim", "x", "--home", ""], "--home"),
+    (["--claim", "x", "--document", ""], "--document"),
+    (["--claim", "x", "--document", "{cats}", "--image", ""], "--image"),
+    (["--claim-file", ""], "--claim-file"),
     ([], "--claim"),
     (["--claim", "x", "--claim-file", "y"], "not allowed"),
     (["--claim", "x", "--colour", "red"], "--colour"),
@@ -213,6 +218,43 @@ def test_doctor_says_what_to_do(
     assert code == 1
     assert "FAIL  encoder: Expected the exported encoder" in out
     assert "make setup" in out
+
+
+def in_shell(home: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """Run the program in a shell, which closes streams and fills devices."""
+    return subprocess.run(
+        ["/bin/bash", "-o", "pipefail", "-c", command.replace("CORE", f"{sys.executable} -m core")],
+        cwd=ROOT,
+        env={"COUNTERPOINT_HOME": str(home), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "err"),
+    [
+        ("CORE check --claim-file - <&-", 2, "Expected the claim on standard input"),
+        ("CORE check --claim '' 2>&-", 2, ""),
+        ("CORE check --claim '' 2>/dev/full", 2, ""),
+        ("CORE check 2>&-", 2, ""),
+        ("CORE doctor | true", 1, ""),
+        ("CORE doctor >/dev/full", 1, "The result cannot be written: No space left on device"),
+        ("CORE doctor >&-", 1, "The result cannot be written: standard output is closed"),
+        ("CORE check --claim x --json >/dev/full", 1, "The result cannot be written"),
+        ("CORE check --claim x --json | true", 1, ""),
+        ("CORE doctor --home ''", 2, "--home"),
+    ],
+)
+def test_streams_that_are_closed_or_full_cost_one_line_at_most(
+    tmp_path: Path, command: str, code: int, err: str
+) -> None:
+    done = in_shell(tmp_path / "h", command)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert done.stderr.count("\n") == bool(err), done.stderr
+    assert err in done.stderr
 
 
 def test_as_a_program_a_check_imports_no_torch(cats: str, tmp_path: Path) -> None:
