@@ -226,7 +226,8 @@ def best_clause(alignment: Alignment) -> Alignment:
     if len(parts) == 1:
         return alignment
     aligned = [align(alignment.claim, part) for part in parts]
-    return max(aligned, key=lambda item: item.coverage)
+    # of equals the one that holds what the claim ends with: what is said, rather than of whom
+    return max(aligned, key=lambda item: (item.coverage, max(item.matched, default=-1)))
 
 
 def _share(

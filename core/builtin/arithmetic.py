@@ -32,7 +32,20 @@ MOST_STATED = 20
 SECONDS_A_YEAR = 31_557_600.0
 PERSONS = frozenset(["person", "participant", "individual", "member", "human"])
 KINDS_OF_PERSON = frozenset(
-    ["man", "woman", "boy", "girl", "adult", "child", "male", "female", "student", "teacher"]
+    [
+        "man",
+        "woman",
+        "boy",
+        "girl",
+        "adult",
+        "child",
+        "male",
+        "female",
+        "student",
+        "teacher",
+        "passenger",
+        "crew",
+    ]
 )
 MINUS, PLUS = " − ", " + "
 
@@ -114,8 +127,10 @@ def _quantities(text: str, language: str) -> tuple[Quantity, ...]:
 def _alike(total: Quantity, group: _Values) -> list[Quantity]:
     """The group's values of the total's unit; counted things must be the same things."""
     found = [q for q in group.quantities if q.unit == total.unit]
-    same = [q for q in found if q.noun and q.noun == total.noun]
-    return same or [q for q in found if not q.noun or not total.noun]
+    same = [q for q in found if q.noun in ("", total.noun)]
+    if total.noun and any(q.noun == total.noun for q in same):
+        return same  # "1,200 bikes in 2019 and 1,500 in 2020"
+    return [q for q in found if not q.noun or not total.noun]
 
 
 def _total(claim: Reading, unit: Unit, group: _Values, counts: set[float]) -> Sum | None:
@@ -183,8 +198,8 @@ def _duration(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
     if group.is_table or not LASTED.search(claim.text, 0, unit.start):
         return None
     dates = [u.date for u in read(group.passage.text, claim.language).units if u.date]
-    years = [d.year for d in dates if d.year is not None]
-    if len(dates) != FEWEST_PARTS or len(years) != FEWEST_PARTS:
+    years = [year for d in dates for year in (d.year, d.end_year) if year is not None]
+    if len(years) != FEWEST_PARTS:
         return None
     first, last = sorted(years)
     shown = f"{last}{MINUS}{first} = {last - first}"
@@ -200,7 +215,7 @@ def _growth(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
     if not unit.quantity or unit.quantity.unit != "percent" or not CHANGE.search(claim.text):
         return None
     values = [q for q in group.quantities if q.unit != "percent" and q.low > 0]
-    if len(values) != FEWEST_PARTS or values[0].unit != values[1].unit:
+    if len(values) != FEWEST_PARTS or values[0].unit not in ("", values[1].unit):
         return None
     if any(q.unit == "percent" for q in group.quantities):
         return None

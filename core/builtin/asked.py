@@ -32,7 +32,7 @@ def kind_contrasts(pair: Pair) -> Iterator[Contrast]:
     rival = next((u for u in free if _is_of_kind(u, asked)), None)
     if rival is None:
         return
-    shown = value_words(rival)
+    shown = value_words(pair.whole.evidence, rival)
     but = f"{WORDS[asked]} was asked for, and the evidence has “{shown}”"
     yield from contrast("kind", pair, own[0].start, own[-1].end, shown, but, own)
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 from core.builtin.alignment import Alignment
 from core.builtin.reading import Reading, Unit
-from core.builtin.values.dates import describe_date
-from core.builtin.values.quantities import describe
+from core.builtin.values.dates import describe_date, find_dates
+from core.builtin.values.quantities import describe, find_quantities
 from core.records import Category
 
 Kind = Literal[
@@ -34,6 +34,7 @@ Kind = Literal[
     "kind",
 ]
 
+LONGEST_BOUND = 4
 FRAME: dict[Kind, float] = {
     "quantity": 0.5,
     "date": 0.5,
@@ -134,8 +135,23 @@ def says(evidence: str, claim: str) -> str:
     return f"the evidence says “{evidence}”, not “{claim}”"
 
 
-def value_words(unit: Unit) -> str:
-    """A unit as people write it, with its bound: "about 412 m", "14 May 1932"."""
+def value_words(reading: Reading, unit: Unit) -> str:
+    """A unit in the text's own words, with what bounds it: "fewer than 60", "14 May 1932".
+
+    Where the bound's words are not found before it, or the unit comes from a heading, it is put in
+    words of our own.
+    """
+    if unit.unscaled is not None and unit.quantity:
+        return describe(unit.quantity)
+    value = unit.quantity or unit.date
+    if value is None or value.bound == "exact":
+        return reading.text[unit.start : unit.end]
+    before = [token.start for token in reading.tokens if token.end <= unit.start]
+    for start in before[: -LONGEST_BOUND - 1 : -1]:
+        words = reading.text[start : unit.end]
+        found = find_quantities if unit.quantity else find_dates
+        if any(other.bound == value.bound for other in found(words, reading.language)):
+            return words
     if unit.quantity:
         return describe(unit.quantity)
     return describe_date(unit.date) if unit.date else unit.text

@@ -60,7 +60,9 @@ class Contrasts:
 
 
 def find_contrasts(pair: Pair) -> Contrasts:
-    """Every contrast with a frame that bears it."""
+    """Every contrast with a frame that bears it; none against what stands there word for word."""
+    if _is_verbatim(pair):
+        return Contrasts(())
     found = [item for check in CHECKS for item in check(pair)]
     found = [item for item in found if not _is_of_another_subject(pair, item)]
     turned = [item for item in found if item.kind in TURNED]
@@ -77,6 +79,18 @@ def find_contrasts(pair: Pair) -> Contrasts:
         if not any(item.start < k.end and k.start < item.end for k in kept):
             kept.append(item)
     return Contrasts(tuple(kept), affirmed and not kept)
+
+
+def _is_verbatim(pair: Pair) -> bool:
+    """True when the evidence holds the claim's words, in their order and without a gap."""
+    if not pair.claim.tokens:
+        return True
+    ours = [token.norm for token in pair.claim.tokens]
+    theirs = [token.norm for token in pair.whole.evidence.tokens]
+    last = len(theirs) - len(ours)
+    starts = (i for i in range(last + 1) if theirs[i] == ours[0])
+    whole = len(ours) == len(theirs)  # a part alone may stand in a condition or a denial
+    return whole and any(theirs[i : i + len(ours)] == ours for i in starts)
 
 
 def _frame(pair: Pair, item: Contrast) -> float:

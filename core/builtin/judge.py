@@ -117,8 +117,13 @@ class BuiltInJudge:
         found = _weigh(statement, item, overlap)
         if found.label != "hallucinated":
             return found
-        own = points_of(item) if rule_stance(item) == found.label else overlap_points(overlap)
-        return replace(found, points=tuple(own))
+        own = points_of(item) if rule_stance(item) == found.label else []
+        missing = [
+            point
+            for point in overlap_points(overlap)
+            if not any(point.start < other.end and other.start < point.end for other in own)
+        ]
+        return replace(found, points=(*own, *missing))
 
     def _unreadable(self, view: JudgeView) -> Judgement:
         names = listed(view.view.unreadable_images)

@@ -29,7 +29,7 @@ def mixed_contrasts(pair: Pair) -> Iterator[Contrast]:
 
 def _contrast(pair: Pair, place: int, rival: Unit) -> Iterator[Contrast]:
     unit = pair.claim.units[place]
-    shown = value_words(rival)
+    shown = value_words(pair.whole.evidence, rival)
     yield from contrast(
         KINDS.get(unit.kind, "name"),
         pair,

@@ -8,6 +8,8 @@ from core.builtin.contrast import Contrast, Pair, contrast
 from core.builtin.groups import MARKS, groups
 from core.builtin.reading import Reading, Token
 
+ALSO_NAMES = frozenset(["may", "will"])
+
 
 def hedge_contrasts(pair: Pair) -> Iterator[Contrast]:
     """A fact against a possibility: "causes" against "may cause"."""
@@ -21,7 +23,7 @@ def hedge_contrasts(pair: Pair) -> Iterator[Contrast]:
     if verb is None or place is None:
         return
     unit = pair.claim.units[place]
-    shown = f"{hedge.text} {verb.text}"
+    shown = evidence.text[hedge.start : verb.end]
     but = f"the evidence says “{shown}”, no more"
     yield from contrast("hedge", pair, unit.start, unit.end, shown, but, [])
 
@@ -54,4 +56,14 @@ def condition_contrasts(pair: Pair) -> Iterator[Contrast]:
 
 
 def _first(reading: Reading, words: frozenset[str]) -> Token | None:
-    return next((token for token in reading.tokens if token.norm in words), None)
+    named = [unit for unit in reading.units if unit.kind in ("date", "name")]
+    return next(
+        (
+            token
+            for token in reading.tokens
+            if token.norm in words
+            and not (token.capital and token.norm in ALSO_NAMES)
+            and not any(unit.start <= token.start < unit.end for unit in named)
+        ),
+        None,
+    )

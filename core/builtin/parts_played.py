@@ -17,6 +17,7 @@ SYMMETRIC = tuple(
 )
 BY, THAN = "by", "than"
 AFTER, BEFORE = "after", "before"
+LONGEST_SHOWN = 60
 NAMED = ("name", "date", "quantity")
 
 
@@ -36,10 +37,19 @@ def role_contrasts(pair: Pair) -> Iterator[Contrast]:
                 pair,
                 one.start,
                 other.end,
-                f"{other.text} … {one.text}",
+                _stretch(pair, first, second),
                 f"in the evidence “{other.text}” and “{one.text}” have each other's part",
                 [],
             )
+
+
+def _stretch(pair: Pair, first: int, second: int) -> str:
+    """The evidence's own words from the one to the other; only its ends where it is long."""
+    evidence, matched = pair.whole.evidence, pair.whole.matched
+    low, high = sorted((matched[first], matched[second]))
+    one, other = evidence.units[low], evidence.units[high]
+    words = evidence.text[one.start : other.end]
+    return words if len(words) <= LONGEST_SHOWN else f"{one.text} … {other.text}"
 
 
 def _kind(pair: Pair, place: int) -> str:
@@ -163,6 +173,5 @@ def place_contrasts(pair: Pair) -> Iterator[Contrast]:
         rival = next((word for word in theirs if frozenset((ours, word)) in words.places), "")
         if rival and ours not in theirs:
             token = [t for t in pair.claim.tokens if t.norm == ours and t.end <= unit.start][-1]
-            shown = f"{rival} {unit.text}"
-            but = says(shown, f"{token.text} {unit.text}")
-            yield from contrast("place", pair, token.start, unit.end, shown, but, [])
+            but = says(rival, token.text)
+            yield from contrast("place", pair, token.start, token.end, rival, but, [])

@@ -73,9 +73,12 @@ class Unit:
     unscaled: Quantity | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reading:
-    """A text with its tokens, and its units in order (function words left out)."""
+    """A text with its tokens, and its units in order (function words left out).
+
+    Compared and hashed by identity: `read` gives the same text the same reading.
+    """
 
     text: str
     language: str

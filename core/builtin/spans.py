@@ -15,9 +15,10 @@ from core.roles import JudgeView, SpanRuling
 
 KEPT_FROM = 0.5
 AGREEMENT_BONUS = 0.1
-EXTRACTOR_RULE = """Every stretch of words that a debater or the judge contested, with the
-evidence's own value where there is one. Of stretches that overlap the one with a contrast and the
-greater weight stands."""
+EXTRACTOR_RULE = """Every stretch of words that a debater or the judge contested in a statement that
+the judge calls hallucinated, with the evidence's own value where there is one; missing words only
+where the judge, who sees all the evidence, misses them too. Of stretches that overlap the one with
+a contrast and the greater weight stands."""
 ADJUDICATOR_RULE = """p is the weight of the strongest point on the span, 0.1 more when several
 raise it. Kept at p of 0.5 or more, and only under the verdict hallucinated."""
 
@@ -33,7 +34,10 @@ class PointSpanExtractor:
         """Spans from the debate's points, in order of their place."""
         response = view.view.case.response
         raised: list[tuple[Point, str]] = [
-            (point, turn.agent) for turn in view.turns for point in turn.points
+            (point, turn.agent)
+            for turn in view.turns
+            for point in turn.points
+            if _stands(point, judgement)
         ]
         raised += [(point, judgement.agent) for point in judgement.points]
         summed = {p.statement for p, _ in raised if p.category == "reasoning"}
@@ -72,6 +76,23 @@ class VotingSpanAdjudicator:
             return SpanRuling(final, False, f"p = {p:.2f} is below {KEPT_FROM}.")
         raised = "several agents contest it" if both else "one agent contests it"
         return SpanRuling(final, True, f"p = {p:.2f}: {raised}.")
+
+
+def _stands(point: Point, judgement: Judgement) -> bool:
+    """True for a debater's point that the judge, who saw all evidence, leaves standing.
+
+    A statement that is not hallucinated has no wrong words; words that one debater did not find in
+    its share are missing only if the judge did not find them either.
+    """
+    labels = judgement.statement_labels
+    if point.statement < len(labels) and labels[point.statement] != "hallucinated":
+        return False
+    if point.finding != "missing":
+        return True
+    return any(
+        own.finding == "missing" and own.start < point.end and point.start < own.end
+        for own in judgement.points
+    )
 
 
 def _joined(spans: Sequence[Span], response: str) -> tuple[Span, ...]:

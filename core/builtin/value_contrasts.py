@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from core.builtin.alignment import Alignment, may_be_name, same
 from core.builtin.contrast import Contrast, Kind, Pair, contrast, says, value_words
+from core.builtin.polarity import excepted
 from core.builtin.reading import Unit
 from core.builtin.values.dates import compare_dates
 from core.builtin.values.quantities import Quantity, compare
@@ -18,12 +19,17 @@ def value_contrasts(pair: Pair) -> Iterator[Contrast]:
             continue
         kind: Kind = "quantity" if unit.quantity else "date"
         for side in (pair.clause, pair.whole):
-            others = [other for other in side.evidence.units if _comparable(unit, other)]
+            out = excepted(side.evidence)
+            others = [
+                other
+                for j, other in enumerate(side.evidence.units)
+                if j not in out and _comparable(unit, other)
+            ]
             if any(same(unit, other) for other in others):
                 break
             if others:
                 other = min(others, key=lambda u: _distance(side, unit, u))
-                shown = value_words(other)
+                shown = value_words(side.evidence, other)
                 yield from contrast(
                     kind, pair, unit.start, unit.end, shown, says(shown, unit.text), [unit]
                 )

@@ -78,14 +78,14 @@ def _is_none(pair: Pair, negation: Token) -> bool:
 def _denied_stretch(pair: Pair, negation: Token) -> tuple[int, int, str] | None:
     """`[start, end)` of the claim's first words that the denial stands before, and the denial."""
     evidence, ours = pair.whole.evidence, pair.claim.units
-    twins = {j: i for i, j in pair.whole.matched.items()}
+    twins = {j: i for i, there in enumerate(pair.whole.twins) for j in there}
     first = next(
         (j for j, u in enumerate(evidence.units) if u.start >= negation.start and j in twins), None
     )
     if first is None:
         return None
     last = first
-    while twins.get(last + 1) == twins[last] + 1 and _touch(
+    while twins.get(last + 1, -1) == twins[last] + 1 and _touch(
         ours[twins[last]], ours[twins[last + 1]]
     ):
         last += 1

@@ -20,6 +20,8 @@ from core.errors import InputError
 from core.learning.verdict_texts import LabelledClaim
 from core.records import Label
 
+BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
+
 
 def load(name: str, folder: Path) -> list[LabelledClaim]:
     """All rows of a set; `folder` is the one that holds the sets' folders.
@@ -68,6 +70,13 @@ def _field(row: Mapping[str, object], name: str, path: Path, number: int) -> str
     return value
 
 
+def _with_brackets(text: str) -> str:
+    """The text with the brackets that treebank tokens stand for."""
+    for token, bracket in BRACKETS.items():
+        text = text.replace(token, bracket)
+    return text
+
+
 def _texts(row: Mapping[str, object], name: str, path: Path, number: int) -> list[str]:
     """The `text` of each object in a list."""
     items = row.get(name)
@@ -83,7 +92,7 @@ def _fever_symmetric(folder: Path) -> Iterator[LabelledClaim]:
     path = folder / "fever_symmetric" / "fever_symmetric_dev.jsonl.gz"
     labels: dict[str, Label] = {"REFUTES": "hallucinated", "SUPPORTS": "supported"}
     for number, row in _json_rows(path):
-        evidence = _field(row, "evidence", path, number)
+        evidence = _with_brackets(_field(row, "evidence", path, number))
         claim = _field(row, "claim", path, number)
         label = labels.get(_field(row, "gold_label", path, number))
         if label:

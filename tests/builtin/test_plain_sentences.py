@@ -243,6 +243,28 @@ CLAIMS: dict[str, list[Row]] = {
         ("The car has two airbags.", (S,)),
         ("The car has a sunroof.", (S,)),
     ],
+    "Tom likes tea but Anna does not like tea.": [
+        ("Tom likes tea but Anna does not like tea.", (S,)),
+        ("Anna does not like tea.", (S,)),
+        ("Anna likes tea.", (H,)),
+        ("Tom likes tea.", (S,)),
+    ],
+    "The north gate is open and the south gate is not open.": [
+        ("The north gate is open and the south gate is not open.", (S,)),
+        ("The south gate is open.", (H,)),
+    ],
+    "There was no water and no food, but there was shelter.": [
+        ("There was no water and no food, but there was shelter.", (S,)),
+    ],
+    "The school was founded on 3 May 1950 and closed in 1990.": [
+        ("The school closed in 1990.", (S,)),
+    ],
+    "Nobody was hurt in the fire, which destroyed two houses.": [
+        ("The fire destroyed two houses.", (S,)),
+    ],
+    "There is no doubt that the treaty ended the war.": [("The treaty ended the war.", (S,))],
+    "The queen reigned from 1837 to 1901.": [("The queen reigned for 64 years.", (S,))],
+    "The price fell from 80 to 60 euros.": [("The price fell by 25 percent.", (S,))],
 }
 
 
@@ -287,3 +309,24 @@ def test_a_plain_answer_is_judged_rightly(
 ) -> None:
     outcome = check(answer, text, question=question)
     assert outcome.judgement.label in labels, outcome.judgement.text
+
+
+@pytest.mark.parametrize("question", ["¡!", "…", "😀"])
+def test_a_question_without_words_breaks_nothing(question: str) -> None:
+    outcome = check("Sí.", "El museo está abierto.", question=question, language="es")
+    assert outcome.judgement.label in ("unclear", "supported", "hallucinated")
+
+
+def test_what_the_evidence_says_is_quoted_in_its_own_words() -> None:
+    text = "The farm has fewer than 60 cows. The cat is on the old table."
+    outcome = check("The farm has 90 cows. The cat is under the old table.", text)
+    assert outcome.instead == ["fewer than 60", "on"]
+
+
+def test_words_of_another_statement_that_one_debater_missed_are_not_marked() -> None:
+    text = (
+        "The harbour handled 412,000 tonnes of cargo in 2018. It employs 86 people. "
+        "Its crane was bought in 1999. Ships wait a day. The harbour has two docks."
+    )
+    said = "The harbour handled 421,000 tonnes of cargo in 2018 and employs 86 people."
+    assert check(said, text).wrong == ["421,000 tonnes"]
