@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
+from xml.parsers import expat
 
 from core.config import MEGABYTE
 from core.errors import InputError
@@ -25,8 +26,6 @@ NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
 MARGINS = re.compile(r"(?:header|footer)\d*\.xml")
 LETTER = re.compile(r"[^\W\d_]{2}")
 ENCRYPTED = 1  # Bit 0 of a zip member's flags.
-DTD_WITHIN = 65536
-DTD = tuple("<!DOCTYPE".encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
 BETWEEN = "\n\n"
 DAMAGE = (zipfile.BadZipFile, zlib.error, ParseError, KeyError, EOFError, NotImplementedError)
 AGAIN = "open it in Word, save it as .docx and add it again"
@@ -52,6 +51,11 @@ def read_docx(request: ReadRequest) -> Source:
         raise InputError(
             f"{request.file} could not be read as a Word document: it is damaged ({error}); "
             f"{AGAIN}."
+        ) from error
+    except RecursionError as error:
+        raise InputError(
+            f"{request.file} could not be read as a Word document: its tables or text boxes are "
+            "nested too deeply; put them beside each other and add it again."
         ) from error
     if not draft.length:
         draft.note("There is no text in this document; text in its pictures is not read.")
@@ -99,9 +103,32 @@ def _main_part(archive: zipfile.ZipFile) -> str:
 def _whole(archive: zipfile.ZipFile, part: str) -> bytes:
     """A part's bytes. Its size was checked; zipfile never yields more than the directory says."""
     data = archive.read(part)
-    if any(mark in data[:DTD_WITHIN] for mark in DTD):
-        raise ParseError("a document type declaration, which no Word document has")
+    _refuse_dtd(data)
     return data
+
+
+class _BodyBegins(Exception):
+    """The first element: no document type can be declared after it."""
+
+
+def _refuse_dtd(data: bytes) -> None:
+    """Whatever stands before it, and in any encoding: the XML parser itself looks for it."""
+
+    def declared(*_: object) -> None:
+        raise ParseError("a document type declaration, which no Word document has")
+
+    def begun(*_: object) -> None:
+        raise _BodyBegins
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = declared
+    parser.StartElementHandler = begun
+    try:
+        parser.Parse(data, True)
+    except _BodyBegins:
+        return
+    except (expat.ExpatError, ValueError, LookupError) as error:  # also: an unknown encoding
+        raise ParseError(str(error)) from error
 
 
 def _body(archive: zipfile.ZipFile, part: str) -> Iterator[Element]:

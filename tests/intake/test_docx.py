@@ -34,6 +34,15 @@ def changed(old: str, new: str) -> bytes:
     return edited(data, {BODY: lambda xml: xml.replace(old, new)})
 
 
+def packed(members: dict[str, bytes]) -> bytes:
+    """A zip file of these members."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
 def fill(table: Any, rows: list[list[str]]) -> None:
     for number, row in enumerate(rows):
         for column, text in enumerate(row):
@@ -151,10 +160,30 @@ def test_sizes_that_the_directory_hides_are_not_believed() -> None:
         read_word(lying)
 
 
-def test_entities_are_not_expanded() -> None:
-    bomb = b"<!DOCTYPE a [<!ENTITY b 'boom'>]><a>&b;</a>"
-    with pytest.raises(InputError, match="document type declaration"):
-        read_word(_with_body(bomb))
+BOMB = '<!DOCTYPE a [<!ENTITY b "boom">]><a>&b;</a>'
+
+
+@pytest.mark.parametrize("before", ["", " " * 70_000, f"<!-- {'x' * 70_000} -->", "<?p <!?>\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_entities_are_not_expanded(before: str, encoding: str) -> None:
+    bomb = (before + BOMB).encode(encoding)
+    good = {"_rels/.rels": RELATIONS, BODY: b"<a><body/></a>"}
+    for member in (*good, "word/footnotes.xml"):
+        with pytest.raises(InputError, match="document type declaration"):
+            read_word(packed(good | {member: bomb}))
+
+
+def test_entities_are_not_expanded_under_a_declared_encoding() -> None:
+    for encoding in ("latin-1", "cp1252", "cp037"):
+        bomb = f'<?xml version="1.0" encoding="{encoding}"?>{BOMB}'.encode(encoding)
+        with pytest.raises(InputError, match="it is damaged"):
+            read_word(packed({"_rels/.rels": RELATIONS, BODY: bomb}))
+
+
+def test_words_about_a_document_type_are_words() -> None:
+    said = "<!-- <!DOCTYPE html> --><w:p><w:r><w:t><![CDATA[<!DOCTYPE html>]]></w:t></w:r></w:p>"
+    data = changed("<w:body>", f"<w:body>{said}")
+    assert read_word(data).text == "<!DOCTYPE html>\n\nWords."
 
 
 def _with_body(xml: bytes) -> bytes:
@@ -175,6 +204,16 @@ def test_endless_nesting_is_refused() -> None:
     nested = b"<a><body>" + b"<x>" * 3000 + b"</x>" * 3000 + b"</body></a>"
     with pytest.raises(InputError, match="could not be read as a Word document"):
         read(request("a.docx", _with_body(nested), "docx"))
+
+
+@pytest.mark.parametrize("part", ["<tbl><tr><tc>", "<p><r><txbxContent>", "<p>" + "<ins>" * 9])
+def test_tables_in_tables_without_end_take_one_clear_sentence(part: str) -> None:
+    names = [name.strip("<>") for name in part.replace("><", "> <").split()]
+    close = "".join(f"</{name}>" for name in reversed(names))
+    body = f"<a><body>{part * 3000}<p><r><t>x</t></r></p>{close * 3000}</body></a>"
+    with pytest.raises(InputError, match="nested too deeply") as caught:
+        read(request("a.docx", _with_body(body.encode()), "docx"))
+    assert "recursion" not in str(caught.value).casefold()
 
 
 def test_spans_do_not_make_a_table_wider_than_any_is() -> None:
