@@ -82,8 +82,12 @@ class Lexicon:
         return empty.union(*(self.families.get(form, empty) for form in self._forms(word)))
 
     def _forms(self, word: str) -> frozenset[str]:
-        folded = fold(word)
-        return frozenset((folded, "~" + stem(folded, self.language)))
+        return _forms_of(word, self.language)
+
+
+@lru_cache(maxsize=50_000)
+def _forms_of(word: str, language: str) -> frozenset[str]:
+    return frozenset(_forms(word, language))
 
 
 @lru_cache(maxsize=32)
