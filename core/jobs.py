@@ -35,6 +35,7 @@ LOGGER = logging.getLogger(__name__)
 BEAT_SECONDS = 0.25
 SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
 RosterMaker = Callable[[str], "Roster"]
+Together = tuple[Event, ...]  # stored in one transaction
 
 
 @dataclass
@@ -208,9 +209,7 @@ class Jobs:
                     raise
                 self._append(store, active, RunFailed(time.time(), "reading", str(error)))
 
-    def _events(
-        self, store: Store, active: _Active, settings: Settings
-    ) -> Iterator[tuple[Event, ...]]:
+    def _events(self, store: Store, active: _Active, settings: Settings) -> Iterator[Together]:
         """The engine's events over what is stored of the run, as they are to be stored."""
         run = store.runs.get(active.run_id, time.time(), settings.lease_seconds)
         case = store.cases.get(run.case_id) if run else None
@@ -222,20 +221,15 @@ class Jobs:
         from core.verdict.classifier import load_classifier
 
         roster = self._make_roster(run.plan.roster)
-        resources = Resources(
-            home=self.home,
-            settings=settings,
-            encoder=load_encoder(ENCODER_DIR),
-            classifier=load_classifier(self.home, run.plan.classifier),
-            now=time.time,
-        )
+        classifier = load_classifier(self.home, run.plan.classifier)
+        resources = Resources(self.home, settings, load_encoder(ENCODER_DIR), classifier, time.time)
         past = [event for _, event in store.runs.events(run.id)]
         earlier = _earlier(store, run, settings.lease_seconds)
         return review_to_store(
             case, run.plan, roster, resources, active.stop, past=past, earlier=earlier
         )
 
-    def _take(self, store: Store, active: _Active, events: Sequence[Event]) -> None:
+    def _take(self, store: Store, active: _Active, events: Together) -> None:
         """Store durable events together, and show passing ones."""
         live = active.live
         durable: list[Event] = []
@@ -248,9 +242,8 @@ class Jobs:
                 durable.append(replace(event, by=active.stopped_by))
             else:
                 durable.append(event)
-        if not durable:
-            return
-        self._append(store, active, *durable)
+        if durable:
+            self._append(store, active, *durable)
         for event in durable:
             if event.kind == "turn_finished":
                 live.words.pop(event.turn.number, None)
