@@ -10,6 +10,7 @@ from components import drafts, state
 from components.inputs import draw_sources, draw_uploader
 from components.new_check import library_choice
 from components.words import escaped
+from core.builtin.speech import counted
 from core.claim_table import read_claims, start_batch
 from core.config import Settings
 from core.errors import InputError
@@ -46,6 +47,13 @@ def draw_new_table() -> None:
     )
     if len(rows) > PREVIEWED:
         st.caption(f"The first {PREVIEWED} of them.")
+    if sources:
+        st.caption(f"Every row also rests on the {counted(len(sources), 'file')} chosen beside it.")
+    elif not any(row.sources for row in rows):
+        st.warning(
+            "No file is chosen and no row names one: without evidence every verdict is unclear.",
+            icon=":material/warning:",
+        )
     plan = Plan(max_turns=settings.max_turns, passages=settings.passages)
     if st.button("Check them", key="many.start", type="primary", icon=":material/gavel:"):
         _start(name, rows, sources, plan)

@@ -153,12 +153,13 @@ def _prepared(
 ) -> BatchRow:
     """The row as a stored case, or with the reason why; call inside `Store.writing()`."""
     by_name, shared = shelf
-    case_id, problem = None, ""
+    case_id, problem, names = None, "", row.sources
     unknown = [name for name in row.sources if name not in by_name]
     if unknown:
         problem = f"The library has no file called {', '.join(unknown)}."
     else:
         chosen = {entry.id: entry for entry in (*shared, *(by_name[n] for n in row.sources))}
+        names = tuple(dict.fromkeys(entry.name for entry in chosen.values()))
         draft = Draft(
             row.claim,
             row.question,
@@ -169,9 +170,7 @@ def _prepared(
             case_id = store_case(store, project, draft, batch.author, batch.created_at).id
         except ReviewError as error:
             problem = str(error)
-    return BatchRow(
-        batch.id, row.number, row.claim, row.sources, case_id, None, problem, row.question
-    )
+    return BatchRow(batch.id, row.number, row.claim, names, case_id, None, problem, row.question)
 
 
 def _with_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:

@@ -121,6 +121,25 @@ def test_a_batch_that_cannot_be_stored_leaves_no_case(
         assert next(store.db.query("SELECT count(*) AS n FROM cases"))["n"] == 0
 
 
+def test_a_row_says_what_it_rests_on(home: Path) -> None:
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        files = [
+            store_file(store, home, project.id, name, name.encode(), "Mira", 1.0, Settings()).id
+            for name in ("cats.txt", "more.md")
+        ]
+        rows = read_claims("t.csv", b"claim,document\nOne.,cats.txt\nTwo.,", 10)
+        jobs = Jobs(home)
+        batch = start_batch(
+            store, jobs, project, rows, author="M", name="t", plan=Plan(), common=files[1:]
+        )
+        named = [row.sources for row, _ in results(store, batch)]
+        for row, _ in results(store, batch):
+            assert row.run_id
+            assert jobs.wait(row.run_id, 60)
+    assert [set(names) for names in named] == [{"cats.txt", "more.md"}, {"more.md"}]
+
+
 def test_open_rows_are_taken_up_again(home: Path, batch: str) -> None:
     with open_store(home) as store:
         jobs = Jobs(home)
