@@ -41,15 +41,16 @@ def draw_downloads(
             icon=":material/markdown:",
             on_click="ignore",
         )
-        st.download_button(
-            "Trace file",
-            data=lambda: _trace(run.id),
-            file_name=f"{name}.trace.json",
-            mime="application/json",
-            key="run.trace",
-            icon=":material/movie:",
-            on_click="ignore",
-        )
+        if progress.began_at:  # of a run that was never begun there is nothing to play
+            st.download_button(
+                "Trace file",
+                data=lambda: _trace(run.id),
+                file_name=f"{name}.trace.json",
+                mime="application/json",
+                key="run.trace",
+                icon=":material/movie:",
+                on_click="ignore",
+            )
         st.page_link(
             "pages/check/replay.py",
             label="Replay the debate",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from core.agents.rosters import ROSTER_WORDS
 from core.events import StepsReused
 from core.records import Cause, Label, PersonRole, QuoteStatus, RunStatus
 
+WORD_JOINER = "\u2060"
+MADE_LATER = re.compile(r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE)
 LABEL_WORDS: dict[Label, str] = {
     "supported": "Supported",
     "hallucinated": "Hallucinated",
@@ -103,8 +106,12 @@ def clipped(text: str, limit: int) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text so that Streamlit's Markdown shows it letter by letter, on one line."""
-    flat = " ".join(text.split())
+    """The text so that Streamlit's Markdown shows it letter by letter, on one line.
+
+    Icons (`:material/home:`), emoji names and bare addresses are made of the text after backslashes
+    are gone; an invisible word joiner keeps them apart.
+    """
+    flat = MADE_LATER.sub(lambda found: found[0] + WORD_JOINER, " ".join(text.split()))
     return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>~$:&^=" else c for c in flat)
 
 

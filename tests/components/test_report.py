@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from components.cues import at_moment, cues
 from components.report import LONGEST_SPAN, html_report, markdown_report
 from components.verdict import worth_of
@@ -129,9 +131,17 @@ def test_no_probability_is_rounded_to_certainty() -> None:
 
 
 def test_markdown_in_names_is_shown_letter_by_letter() -> None:
-    assert escaped("*a* [b](c) `d` :red[e] $x$ #") == (
-        r"\*a\* \[b\]\(c\) \`d\` \:red\[e\] \$x\$ \#"
-    )
+    assert escaped("*a* [b](c) `d` $x$ # 10:15") == r"\*a\* \[b\]\(c\) \`d\` \$x\$ \# 10\:15"
+
+
+@pytest.mark.parametrize(
+    "text", [":red[e]", ":material/home:", ":dog:", "http://e.com", "www.e.com", "a@e.com"]
+)
+def test_icons_colours_and_addresses_in_names_stay_text(text: str) -> None:
+    """They are made after backslashes are gone: an invisible joiner must part them."""
+    shown = escaped(text).replace("\\", "")
+    assert shown != text
+    assert shown.replace("\u2060", "") == text
 
 
 def test_a_replay_at_recorded_pace_keeps_the_times() -> None:
