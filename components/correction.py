@@ -49,15 +49,16 @@ def draw_corrections(
                 args=(run.id, label),
             )
     chosen = st.session_state.get(f"{key}.label")
+    drafts.watch(
+        f"{key}.watch",
+        {name: f"{key}.{name}" for name in TEXTS},
+        lambda texts: keep_typed(run.id, texts),
+        focus=f"{key}.reason" if chosen in LABELS else "",
+        stamp=float(st.session_state.get(f"{key}.stamp") or 0.0),
+        shortcuts="".join(str(number) for number in range(1, len(LABELS) + 1)),
+    )
     if chosen in LABELS:
         _draw_form(run, case, progress, chosen)
-        drafts.watch(
-            f"{key}.watch",
-            {name: f"{key}.{name}" for name in TEXTS},
-            lambda texts: keep_typed(run.id, texts),
-            focus=f"{key}.reason",
-            stamp=float(st.session_state.get(f"{key}.stamp") or 0.0),
-        )
 
 
 def _machine_label(progress: Progress) -> Label:

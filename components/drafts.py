@@ -16,8 +16,10 @@ from components import state
 from core.checking import draft_of, keep_draft
 
 PAUSE_MILLISECONDS = 500
+PATIENCE_MILLISECONDS = 10_000
 JS = """
 let focused = 0;
+let ahead = null;  // keys pressed after a shortcut, before its field is there; null: none awaited
 const TEXT = "textarea, input";
 
 function field(name) {
@@ -29,6 +31,8 @@ function focusSoon(name, tries) {
   if (found) {
     found.focus();
     found.scrollIntoView({ block: "nearest" });
+    if (ahead) document.execCommand("insertText", false, ahead);
+    ahead = null;
   } else if (tries > 0) {
     setTimeout(() => focusSoon(name, tries - 1), 50);
   }
@@ -60,6 +64,20 @@ export default function({ data, parentElement, setStateValue }) {
     mine.sending = (event) => {  // With Ctrl+Enter the field itself tells the server.
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) clearTimeout(mine.timer);
     };
+    mine.hurrying = (event) => {
+      const modified = event.altKey || event.ctrlKey || event.metaKey;
+      if (event.altKey && mine.data.shortcuts.includes(event.key)) {
+        ahead = "";
+        clearTimeout(mine.patience);
+        mine.patience = setTimeout(() => { ahead = null; }, mine.data.patience);
+      } else if (ahead !== null && !modified && event.key.length === 1) {
+        if (event.target.matches?.(TEXT)) return;
+        ahead += event.key;
+        event.preventDefault();
+        event.stopPropagation();
+      }
+    };
+    document.addEventListener("keydown", mine.hurrying, true);
     document.addEventListener("input", mine.typing, true);
     document.addEventListener("keydown", mine.sending, true);
   }
@@ -67,6 +85,7 @@ export default function({ data, parentElement, setStateValue }) {
     clearTimeout(mine.timer);
     document.removeEventListener("input", mine.typing, true);
     document.removeEventListener("keydown", mine.sending, true);
+    document.removeEventListener("keydown", mine.hurrying, true);
     mine.typing = null;
   };
 }
@@ -132,15 +151,18 @@ def watch(
     *,
     focus: str = "",
     stamp: float = 0.0,
+    shortcuts: str = "",
 ) -> None:
     """Tell `on_typed` what stands in the fields while it is typed.
 
     Args:
         key: the component's own key.
-        fields: a name for each field to the key of its widget, which is drawn already.
+        fields: a name for each field to the key of its widget, drawn or not.
         on_typed: is called with a text for each of those names.
         focus: the key of the widget that gets the cursor.
         stamp: a moment; each later one moves the cursor once.
+        shortcuts: keys that, with Alt, open the field to focus; what is typed until it is there
+            goes into it.
     """
 
     def told() -> None:
@@ -156,6 +178,8 @@ def watch(
                 "focus": _css(focus),
                 "stamp": stamp,
                 "pause": PAUSE_MILLISECONDS,
+                "shortcuts": shortcuts,
+                "patience": PATIENCE_MILLISECONDS,
             },
             default={"typed": None},
             on_typed_change=told,

@@ -101,7 +101,10 @@ def draw_record() -> None:
                 roster=roster or project.roster,
                 protocol=protocol or project.protocol,
             )
-            _save(project, changed)
+            try:
+                _save(project, changed)
+            except ReviewError as error:  # the rest of the page stays, and what was typed
+                st.error(escaped(str(error)))
 
 
 def _save(before: Project, changed: Project) -> None:

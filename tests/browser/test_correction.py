@@ -49,6 +49,23 @@ def test_disagreeing_takes_two_keystrokes_and_a_reason(
     ]
 
 
+def test_no_key_is_lost_between_the_shortcut_and_the_field(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    page = open_page(server)
+    checked(page)
+    settle(page)
+    page.keyboard.press("Alt+2")
+    page.keyboard.type("86 is right", delay=40)
+    expect(page.get_by_label(REASON)).to_have_value("86 is right")
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("86 is right").first.wait_for()
+    settle(page)
+    with open_store(server.home) as store:
+        assert [c.reason for c in store.corrections.newest_by_run()] == ["86 is right"]
+
+
 def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:

@@ -126,6 +126,7 @@ def test_an_annotator_may_not_change_the_project(app: OpenApp, project_id: str, 
     at.text_input(key=f"{key}.name").set_value("Mine")
     at.button(key=f"{key}.save").click().run()
     assert "takes the role admin" in at.error[0].value
+    assert at.text_input(key="project.member"), "the rest of the page stays"
     with open_store(home) as store:
         assert store.projects.get(project_id).name == "First project"  # type: ignore[union-attr]
 
