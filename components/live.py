@@ -14,8 +14,10 @@ from components.words import escaped, seconds
 from core.events import Event, ProgressMade, Stage
 from core.jobs import Live
 from core.progress import Progress, folded
+from core.records import RunStatus
 
 POLL_SECONDS = 0.25
+AWAY_SECONDS = 2.0
 # A long response would push the debate out of sight while it is spoken.
 MOST_SHOWN = 600
 STAGE_WORDS: dict[Stage, str] = {
@@ -58,6 +60,16 @@ def follow(run_id: str) -> None:
     for problem in progress.problems:
         st.warning(escaped(problem.message), icon=":material/warning:")
     show(debate_html(progress.turns, speaking_now(events, live)))
+
+
+@st.fragment(run_every=AWAY_SECONDS)
+def notice(run_id: str, status: RunStatus) -> None:
+    """Draw the page anew when another tab or person takes up a run that came to no end."""
+    with state.open_store() as store:
+        lease = store.projects.settings().lease_seconds
+        run = store.runs.get(run_id, time.time(), lease)
+    if run is not None and run.status != status:
+        st.rerun()
 
 
 def _stop(run_id: str) -> None:

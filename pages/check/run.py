@@ -4,7 +4,7 @@ import streamlit as st
 
 from components.again import draw_again
 from components.frame import page_title
-from components.live import follow
+from components.live import follow, notice
 from components.report_buttons import draw_downloads
 from components.run_view import draw_header, draw_run, load_run
 
@@ -25,6 +25,8 @@ draw_header(run, progress)
 if run.status in ("queued", "running"):
     follow(run.id)
 else:
+    if run.status != "finished" and run.origin == "here":
+        notice(run.id, run.status)
     draw_run(run, case, progress, corrections)
     draw_again(run, case)
     draw_downloads(run, case, progress, corrections)

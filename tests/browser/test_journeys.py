@@ -89,8 +89,11 @@ def test_stop_stops_and_resume_goes_on(
         events = store.runs.events(page.url.split("run=")[1])
     spoken = sum(event.kind == "turn_finished" for _, event in events)
     expect(page.locator(".cp-turn").filter(visible=True)).to_have_count(spoken)
+    second = open_page(server, page.url.removeprefix(server.url))
+    second.get_by_text("What was found so far is kept").wait_for()
     page.get_by_role("button", name="Resume").click()
     assert verdict(page).endswith("Hallucinated")
+    assert verdict(second).endswith("Hallucinated"), "the other tab sees it go on"
 
 
 def test_a_killed_server_leaves_a_run_that_its_own_link_resumes(
