@@ -159,11 +159,7 @@ def _difference(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
     said = DIFFERENCE.search(claim.text, unit.end)
     if quantity is None or said is None or said.start() - unit.end > NEAR:
         return None
-    parts = _alike(quantity, group)
-    if len(parts) != FEWEST_PARTS or any(compare(quantity, q) == "equal" for q in parts):
-        return None
-    larger, smaller = sorted(parts, key=lambda q: -q.low)
-    return _result(unit, [larger, smaller], group.passage, MINUS)
+    return _less(unit, quantity, _alike(quantity, group), group.passage)
 
 
 def _change(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
@@ -173,10 +169,15 @@ def _change(claim: Reading, unit: Unit, group: _Values) -> Sum | None:
         return None
     # "84 million euros, up from 79 million": the second has its unit from the first
     parts = [q for q in group.quantities if q.unit in ("", unit.quantity.unit) and not q.noun]
-    if len(parts) != FEWEST_PARTS or any(compare(unit.quantity, q) == "equal" for q in parts):
+    return _less(unit, unit.quantity, parts, group.passage)
+
+
+def _less(unit: Unit, stated: Quantity, parts: Sequence[Quantity], passage: Passage) -> Sum | None:
+    """The smaller of two values taken from the larger; None where one of them is the stated."""
+    if len(parts) != FEWEST_PARTS or any(compare(stated, part) == "equal" for part in parts):
         return None
     larger, smaller = sorted(parts, key=lambda q: -q.low)
-    return _result(unit, [larger, smaller], group.passage, MINUS)
+    return _result(unit, [larger, smaller], passage, MINUS)
 
 
 def _persons(unit: Unit, group: _Values) -> Sum | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from core.builtin.alignment import may_be_name
 from core.builtin.contrast import Contrast, Pair, contrast, value_words
-from core.builtin.reading import Unit
+from core.builtin.reading import Reading, Unit
 
 # English only: in other languages the kind is not asked of an answer.
 ASKS_FOR = (
@@ -25,26 +26,28 @@ def kind_contrasts(pair: Pair) -> Iterator[Contrast]:
     own = [u for u in pair.claim.units if u.start >= pair.own_start]
     if not asked or not own or pair.claim.language != "en":
         return
-    if any(_fits(unit, asked) for unit in own) or not all(u.kind in VALUES for u in own):
+    evidence = pair.whole.evidence
+    if any(_fits(unit, asked, evidence) for unit in own) or not all(u.kind in VALUES for u in own):
         return
     taken = set(pair.whole.matched.values())
-    free = [u for j, u in enumerate(pair.whole.evidence.units) if j not in taken]
+    free = [u for j, u in enumerate(evidence.units) if j not in taken]
     rival = next((u for u in free if _is_of_kind(u, asked)), None)
     if rival is None:
         return
-    shown = value_words(pair.whole.evidence, rival)
+    shown = value_words(evidence, rival)
     but = f"{WORDS[asked]} was asked for, and the evidence has “{shown}”"
     yield from contrast("kind", pair, own[0].start, own[-1].end, shown, but, own)
 
 
-def _fits(unit: Unit, asked: str) -> bool:
-    """True for a unit that may answer; a bare year may be a count too ("1889 people")."""
+def _fits(unit: Unit, asked: str, evidence: Reading) -> bool:
+    """True for a unit that may answer; what looks like a year may be a count ("1889" members)."""
     if asked == "n" and unit.date is not None:
-        return False
+        return any(u.quantity and u.quantity.low == unit.date.year for u in evidence.units)
     return _is_of_kind(unit, asked)
 
 
 def _is_of_kind(unit: Unit, asked: str) -> bool:
+    """True for a quantity, a date, or what may be a name."""
     if asked == "n":
         return unit.quantity is not None
-    return unit.kind == asked or (asked == "name" and unit.text[:1].isupper())
+    return may_be_name(unit) if asked == "name" else unit.kind == asked

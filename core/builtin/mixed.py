@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
+from core.builtin.alignment import may_be_name
 from core.builtin.contrast import Contrast, Kind, Pair, contrast, says, value_words
 from core.builtin.groups import groups, leads_to, preposition
 from core.builtin.reading import Unit
@@ -83,7 +84,7 @@ class _Sides:
     def _kind(self, place: int) -> str:
         """Kind of value or name; empty for words, but for a capital that opens the claim."""
         unit = self.claim.units[place]
-        if unit.kind == "word" and unit.text[:1].isupper():
+        if may_be_name(unit):
             return "name"
         return unit.kind if unit.kind in KINDS else ""
 

@@ -205,7 +205,7 @@ def only_contrasts(pair: Pair) -> Iterator[Contrast]:
             pair,
             ours.start,
             ours.end,
-            f"{added.text} {shown}",
+            shown,
             f"the evidence also names “{shown}”",
             [],
         )

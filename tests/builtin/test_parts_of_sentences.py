@@ -149,3 +149,6 @@ def test_an_answer_of_the_wrong_kind_is_named_with_one_of_the_right_kind() -> No
     found = list(kind_contrasts(_pair(question + "1889", evidence, len(question))))
     assert _shown(found) == [("1889", "330 m")]
     assert not list(kind_contrasts(_pair(question + "330 m", evidence, len(question))))
+    members = "How many members are there? "
+    counted = "The club has 1,889 members and 3 halls."
+    assert not list(kind_contrasts(_pair(members + "1889", counted, len(members))))
