@@ -59,10 +59,9 @@ def differences(before: Loaded, after: Loaded) -> list[str]:
         second = LABEL_WORDS[run_b.label].lower() if run_b.label else "no verdict"
         lines.append(f"The verdict changed from {first} to {second}.")
     elif run_a.p_hallucinated is not None and run_b.p_hallucinated is not None:
-        lines.append(
-            f"The verdict is the same; p(hallucinated) went from {run_a.p_hallucinated:.2f} "
-            f"to {run_b.p_hallucinated:.2f}."
-        )
+        first, second = f"{run_a.p_hallucinated:.2f}", f"{run_b.p_hallucinated:.2f}"
+        moved = f"is {second} again" if first == second else f"went from {first} to {second}"
+        lines.append(f"The verdict is the same; p(hallucinated) {moved}.")
     sources_a = set(case_a.documents) | set(case_a.images)
     sources_b = set(case_b.documents) | set(case_b.images)
     if sources_b - sources_a:

@@ -27,7 +27,7 @@ def test_plans_and_marks_that_differ_are_named() -> None:
     before = loaded(plan, "hallucinated", (13, 18))
     after = loaded(replace(plan, max_turns=2, passages=9), "hallucinated", (28, 31))
     assert differences(before, after) == [
-        "The verdict is the same; p(hallucinated) went from 0.70 to 0.70.",
+        "The verdict is the same; p(hallucinated) is 0.70 again.",
         "Debate turns at most: 5 before, 2 after.",
         "Passages per statement: 5 before, 9 after.",
         "Only marked before: “512 m”.",
