@@ -17,28 +17,26 @@ from typing import TypeVar
 from core.concurrency import Stop
 from core.config import Settings
 from core.debate.ceda import reached_consensus, run_debate
-from core.errors import ModelError, ReviewError, Stopped
+from core.errors import BudgetReached, ModelError, ReviewError, Stopped
 from core.events import (
-    ContextBuilt,
     Event,
-    JudgementReached,
     LabelPredicted,
     PassagesFound,
+    ProblemMet,
     ProgressMade,
     RunFailed,
     RunFinished,
     RunStarted,
     RunStopped,
-    SpanAdjudicated,
-    SpanProposed,
-    StatementFound,
     StepsReused,
 )
+from core.evidence.described import described_passages, described_texts
 from core.evidence.gather import Gathering, gather_sources, missed, sources_of
 from core.evidence.retrieve import Retriever
 from core.models.encoder import Embedder
+from core.played import Play, calls_of, context_built, judged, marked, segmented
 from core.progress import Progress, folded
-from core.records import Case, Plan, Source
+from core.records import Case, Cause, Plan, Source, Verdict
 from core.reuse import Earlier, code_digest, copies, reusable
 from core.roles import CaseView, Evidence, JudgeView, Roster
 from core.store import Store, open_store
@@ -50,13 +48,22 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Resources:
-    """What a review works with; each thread opens the store for itself."""
+    """What a review works with; each thread opens the store for itself.
+
+    `encoder` is the built-in agents' own.
+    """
 
     home: Path
     settings: Settings
     encoder: Embedder
     classifier: Classifier
     now: Callable[[], float]
+    retriever: Embedder | None = None
+
+    @property
+    def embedder(self) -> Embedder:
+        """What embeds passages: CEDA's agent A; the built-in encoder unless the roster says so."""
+        return self.retriever or self.encoder
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,11 @@ class _Review:
     @property
     def now(self) -> Callable[[], float]:
         return self.resources.now
+
+    @property
+    def play(self) -> Play:
+        """What the roles share."""
+        return Play(self.roster, self.stop, self.now)
 
 
 def review(
@@ -117,9 +129,12 @@ def review_to_store(
                 run.progress.add(event)
             yield together
     except Stopped:
-        yield (RunStopped(resources.now()),)
+        yield (*calls_of(run.play), RunStopped(resources.now()))
+    except ModelError as error:
+        yield (*calls_of(run.play), *_without_verdict(run, error))
     except ReviewError as error:
-        yield (RunFailed(resources.now(), run.progress.stage, str(error)),)
+        stage = run.progress.stage
+        yield (*calls_of(run.play), RunFailed(resources.now(), stage, str(error)))
 
 
 def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
@@ -135,15 +150,11 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
         run = replace(run, case=_with_language(run.case, sources))
         yield _taken_over(run, store)
         if progress.reused is None:
-            for statement in run.roster.segmenter.segment(run.case):
-                if statement.index not in progress.statements:
-                    yield StatementFound(run.now(), statement)
+            yield from segmented(run.play, run.case, frozenset(progress.statements))
         yield from _search(run, store, sources)
     view = _view(run, sources)
     if progress.context is None:
-        run.stop.check()
-        writer = run.roster.context_writer
-        yield ContextBuilt(run.now(), writer.name, writer.write(view, list(run.roster.debaters)))
+        yield from context_built(run.play, view)
     context = _needed(progress.context, "context")
     if progress.judgement is None:
         yield from run_debate(
@@ -153,6 +164,7 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
             max_turns=run.plan.max_turns,
             stop=run.stop,
             now=run.now,
+            calls_made=run.roster.calls_made,
             past=tuple(progress.turns),
             is_consensus_told=progress.reached_consensus,
         )
@@ -166,7 +178,7 @@ def _start(run: _Review) -> Event:
 
 def _code(run: _Review) -> str:
     """What runs now; a resumed run may have begun under another."""
-    return f"{CODE} {run.resources.encoder.id}"
+    return f"{CODE} {run.resources.embedder.id}"
 
 
 def _taken_over(run: _Review, store: Store) -> tuple[Event, ...]:
@@ -206,8 +218,9 @@ def _gathering(run: _Review) -> Gathering:
         run.case,
         run.resources.home,
         run.resources.settings,
-        run.resources.encoder,
+        run.resources.embedder,
         run.roster.image_reader,
+        (run.roster.spare or run.roster).image_reader,
         run.stop,
         run.now,
     )
@@ -219,14 +232,16 @@ def _search(run: _Review, store: Store, sources: Sequence[Source]) -> Iterator[E
     waiting = [s for i, s in sorted(progress.statements.items()) if i not in progress.passages]
     if not waiting:
         return
-    retriever = Retriever(store, run.resources.encoder, sources)
+    by_ocr = (run.roster.spare or run.roster).image_reader.name
+    seen = described_passages(progress.images.values(), run.case.language, by_ocr)
+    retriever = Retriever(store, run.resources.embedder, sources)
     for count, statement in enumerate(waiting):
         run.stop.check()
         yield ProgressMade(run.now(), "searching", "Searching the sources", count, len(waiting))
         query = f"{run.case.question} {statement.rewrite}".strip()
         found = retriever.retrieve(query, run.case.language, run.plan.passages)
         reason = "" if sources else "There is no source that could be searched."
-        yield PassagesFound(run.now(), statement.index, tuple(found), reason)
+        yield PassagesFound(run.now(), statement.index, (*found, *seen), reason)
 
 
 def _view(run: _Review, sources: Sequence[Source]) -> CaseView:
@@ -240,9 +255,25 @@ def _view(run: _Review, sources: Sequence[Source]) -> CaseView:
         case=run.case,
         statements=tuple(s for _, s in sorted(progress.statements.items())),
         evidence=evidence,
-        sources={source.id: source.text for source in sources if source.id in used},
+        sources={
+            source_id: text
+            for source_id, text in (
+                *((source.id, source.text) for source in sources),
+                *described_texts(progress.images).items(),
+            )
+            if source_id in used
+        },
         unreadable_images=progress.unreadable_images,
     )
+
+
+def _without_verdict(run: _Review, error: ModelError) -> Iterator[Event]:
+    """The end of a run whose agent, or budget, failed: unclear, with why; it can be resumed."""
+    now = run.now()
+    cause: Cause = "budget_reached" if isinstance(error, BudgetReached) else "agent_failed"
+    verdict = Verdict("unclear", None, None, f"No verdict: {error}", cause, str(error))
+    yield ProblemMet(now, run.progress.stage, str(error), cause=cause)
+    yield RunFinished(now, verdict, run.progress.seconds(now), run.progress.cost)
 
 
 def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
@@ -251,21 +282,14 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
     if progress.judgement is None:
         run.stop.check()
         yield ProgressMade(now(), "judging", "Weighing the debate")
-        began = now()
-        judgement = run.roster.judge.decide(seen, run.stop)
-        yield JudgementReached(now(), judgement, now() - began)
+        yield from judged(run.play, seen)
     judgement = _needed(progress.judgement, "judgement")
     if progress.verdict is None:
         run.stop.check()
         yield LabelPredicted(now(), run.resources.classifier.verdict(judgement))
     verdict = _needed(progress.verdict, "label")
-    ruled = {(ruling.span.start, ruling.span.end) for ruling in progress.rulings}
-    points = [point for turn in seen.turns for point in turn.points]
-    for span in run.roster.span_extractor.propose(seen, judgement):
-        if (span.start, span.end) not in ruled:
-            yield SpanProposed(now(), span)
-            ruling = run.roster.span_adjudicator.adjudicate(span, points, verdict.label)
-            yield SpanAdjudicated(now(), ruling.span, ruling.kept, ruling.reason)
+    ruled = frozenset((ruling.span.start, ruling.span.end) for ruling in progress.rulings)
+    yield from marked(run.play, seen, judgement, verdict, ruled)
     end = now()
     yield RunFinished(end, verdict, progress.seconds(end), progress.cost)
 

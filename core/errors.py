@@ -2,9 +2,13 @@
 
 ReviewError
  ├─ InputError        the person can fix it: empty claim, unreadable file
- ├─ ConfigError       the operator can fix it: missing encoder, newer database
+ ├─ ConfigError       the operator can fix it: missing encoder, wrong key, unknown model
+ │   └─ KeyMissing    a key is needed that is not at hand; carries its names
  ├─ ModelError        an agent or its service failed, after retries
+ │   ├─ ModelTimeout  it was silent for too long
+ │   └─ BudgetReached a cap leaves no room for the next call; nothing was sent
  ├─ ReplyError        an agent answered, unusably; carries the reply
+ │   └─ ModelRefused  the model or its provider's filter declined to answer
  ├─ ConflictError     somebody else changed the same thing first
  ├─ NotAllowed        the person's role does not permit it
  ├─ NotEnoughLabels   training needs more corrections; carries the counts per label
@@ -13,7 +17,7 @@ ReviewError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 class ReviewError(Exception):
@@ -28,8 +32,24 @@ class ConfigError(ReviewError):
     """Raised for how the app is set up: shown to whoever runs it."""
 
 
+class KeyMissing(ConfigError):
+    """Raised before anything is sent when a key is needed that nobody gave; names, never keys."""
+
+    def __init__(self, message: str, *, names: Sequence[str]) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
+
+
 class ModelError(ReviewError):
     """Raised when an agent could not do its part."""
+
+
+class ModelTimeout(ModelError):
+    """Raised when a model's service was silent for longer than its seat allows."""
+
+
+class BudgetReached(ModelError):
+    """Raised before a call that could pass a cap; nothing was sent and nothing is owed."""
 
 
 class ReplyError(ReviewError):
@@ -38,6 +58,10 @@ class ReplyError(ReviewError):
     def __init__(self, message: str, *, reply: str) -> None:
         super().__init__(message)
         self.reply = reply
+
+
+class ModelRefused(ReplyError):
+    """Raised when the model declined, or its provider's content filter stepped in."""
 
 
 class ConflictError(ReviewError):

@@ -14,6 +14,7 @@ from core.records import (
     Cause,
     Context,
     Judgement,
+    ModelCall,
     Page,
     Passage,
     Plan,
@@ -103,6 +104,15 @@ class ContextBuilt:
 
 
 @dataclass(frozen=True)
+class ModelCalled:
+    """An agent had a language model answer; told once the agent's part is done."""
+
+    at: float
+    call: ModelCall
+    kind: Literal["model_called"] = "model_called"
+
+
+@dataclass(frozen=True)
 class TurnStarted:
     """A debater begins to speak."""
 
@@ -189,7 +199,8 @@ class LabelPredicted:
 class ProblemMet:
     """Something failed and the run went on without it; `cause` says what it may lead to.
 
-    `source` and `source_id` name the file that it was about, if it was about one.
+    `source` and `source_id` name the file that it was about, if it was about one; `reply` is what
+    a model said that could not be used.
     """
 
     at: float
@@ -198,6 +209,7 @@ class ProblemMet:
     source: str = ""
     cause: Cause | None = None
     source_id: str = ""
+    reply: str = ""
     kind: Literal["problem_met"] = "problem_met"
 
 
@@ -273,6 +285,7 @@ Event = (
     | StatementFound
     | PassagesFound
     | ContextBuilt
+    | ModelCalled
     | TurnStarted
     | TurnDelta
     | TurnFinished

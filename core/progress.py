@@ -19,8 +19,10 @@ from core.events import (
 )
 from core.records import (
     Case,
+    Cause,
     Context,
     Judgement,
+    ModelCall,
     Passage,
     Plan,
     RoleUsed,
@@ -30,6 +32,8 @@ from core.records import (
     Verdict,
 )
 
+# Causes of an end without a verdict after which a run can be taken up again.
+RESUMABLE: frozenset[Cause] = frozenset({"agent_failed", "budget_reached"})
 # The stage that a run is in after an event of that kind; others do not change it.
 STAGE_AFTER: dict[str, Stage] = {
     "statement_found": "searching",
@@ -45,10 +49,7 @@ STAGE_AFTER: dict[str, Stage] = {
 
 @dataclass
 class Progress:
-    """The state of one run; `add` takes its events in order.
-
-    `cost` is in US dollars, None when a part of it is not known.
-    """
+    """The state of one run; `add` takes its events in order."""
 
     case: Case | None = None
     plan: Plan | None = None
@@ -66,7 +67,7 @@ class Progress:
     turns: list[Turn] = field(default_factory=list)
     reached_consensus: bool = False
     judgement: Judgement | None = None
-    cost: float | None = 0.0
+    calls: dict[str, ModelCall] = field(default_factory=dict)
     reused: StepsReused | None = None
     verdict: Verdict | None = None
     proposed: list[Span] = field(default_factory=list)
@@ -98,14 +99,14 @@ class Progress:
                 self.passages[event.statement] = event.passages
             case "context_built":
                 self.context = event.context
+            case "model_called":
+                self.calls[event.call.id] = event.call
             case "turn_finished":
                 self.turns.append(event.turn)
-                self._spend(event.cost)
             case "consensus_reached":
                 self.reached_consensus = True
             case "judgement_reached":
                 self.judgement = event.judgement
-                self._spend(event.cost)
             case "label_predicted":
                 self.verdict = event.verdict
             case "span_proposed":
@@ -117,14 +118,24 @@ class Progress:
                 self.problems.append(event)
             case "steps_reused":
                 self.reused = event
-            case "run_finished" | "run_failed" | "run_stopped":
+            case "run_finished":
+                self.ending, self.verdict = event, event.verdict
+            case "run_failed" | "run_stopped":
                 self.ending = event
             case "run_resumed":
-                self.ending = None
+                self._take_up()
 
-    def _spend(self, cost: float | None) -> None:
-        """Add to the run's cost; it is unknown (None) as soon as a part of it is."""
-        self.cost = None if cost is None or self.cost is None else self.cost + cost
+    def _take_up(self) -> None:
+        """A run that ended without a verdict goes on as if it had not ended."""
+        self.ending = None
+        if self.verdict and self.verdict.cause in RESUMABLE:
+            self.verdict = None
+            self.problems = [p for p in self.problems if p.cause not in RESUMABLE]
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars for all calls to models; None when a part of it is not known."""
+        return total_cost(self.calls.values())
 
     def _settle(self, source_id: str) -> None:
         """What is now said of a source replaces what an earlier attempt said of it."""
@@ -166,6 +177,12 @@ class Progress:
     def evidence(self) -> dict[str, Passage]:
         """All passages by id, in order of their statements."""
         return {p.id: p for _, found in sorted(self.passages.items()) for p in found}
+
+
+def total_cost(calls: Iterable[ModelCall]) -> float | None:
+    """US dollars for these calls; None when a part of it is not known."""
+    costs = [call.cost for call in calls]
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 def folded(events: Iterable[Event]) -> Progress:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from core.seats import RosterSheet
+
 Label = Literal["supported", "hallucinated", "unclear"]
 Stance = Label
 Reply = Literal["agree", "deny"]
@@ -223,6 +225,14 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Fact:
+    """A structured claim of agent C (CEDA 3.3) with the ids of the passages that it rests on."""
+
+    claim: str
+    passages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Context:
     """Agent C's product: each debater's share, the judge's whole, and what conflicts."""
 
@@ -230,6 +240,7 @@ class Context:
     whole: tuple[str, ...]
     summary: str
     conflicts: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -282,13 +293,45 @@ class Span:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a case is to be checked; kept with the run so that it explains itself years later."""
+    """How a case is to be checked; kept with the run so that it explains itself years later.
+
+    `sheet` is the roster as it was when the run began (None: the built-in engine). `token_cap`
+    bounds the run's tokens on models of no known price, 0 for the setting's; `reuses_replies`
+    allows replies of other runs to equal calls at any temperature.
+    """
 
     protocol: str = "ceda"
     roster: str = "builtin"
     max_turns: int = 5
     passages: int = 5
     classifier: str = ""
+    sheet: RosterSheet | None = None
+    token_cap: int = 0
+    reuses_replies: bool = False
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """One call to a model as the trace tells it; `id` is the ledger's.
+
+    `cost` is in US dollars, None where it is not known. `origin` says whether the reply was paid
+    for now, taken from this run's ledger after a Resume, or from another run's. `cut` says what did
+    not fit the model's window, `problem` why there is no usable reply.
+    """
+
+    id: str
+    role: str
+    slot: str
+    model: str
+    prompt: str
+    prompt_hash: str
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    seconds: float
+    origin: Literal["called", "resumed", "reused"] = "called"
+    cut: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from core.records import (
     Context,
     Judgement,
     Label,
+    ModelCall,
     Passage,
-    Point,
     RoleUsed,
     Source,
     Span,
@@ -97,7 +97,7 @@ class Agent(Protocol):
 class Segmenter(Agent, Protocol):
     """Cuts a response into statements that stand alone."""
 
-    def segment(self, case: Case) -> tuple[Statement, ...]:
+    def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
         """All statements in order, with offsets in `case.response`."""
         ...
 
@@ -105,7 +105,7 @@ class Segmenter(Agent, Protocol):
 class ImageReader(Agent, Protocol):
     """CEDA's agent B: turns an image into text about it."""
 
-    def describe(self, case: Case, image: Source) -> str:
+    def describe(self, case: Case, image: Source, stop: Stop) -> str:
         """One conclusive paragraph, or an empty text when the image cannot be read."""
         ...
 
@@ -113,7 +113,7 @@ class ImageReader(Agent, Protocol):
 class ContextWriter(Agent, Protocol):
     """CEDA's agent C: puts the evidence together and shares it out (3.3)."""
 
-    def write(self, view: CaseView, debaters: Sequence[str]) -> Context:
+    def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
         """Each debater's share, the judge's whole, and what conflicts."""
         ...
 
@@ -137,7 +137,7 @@ class Judge(Agent, Protocol):
 class SpanExtractor(Agent, Protocol):
     """Proposes the words of the response that do not hold."""
 
-    def propose(self, view: JudgeView, judgement: Judgement) -> tuple[Span, ...]:
+    def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
         """Spans with offsets in `case.response`, quotes equal to the text there."""
         ...
 
@@ -145,7 +145,7 @@ class SpanExtractor(Agent, Protocol):
 class SpanAdjudicator(Agent, Protocol):
     """Decides about a proposed span."""
 
-    def adjudicate(self, span: Span, points: Sequence[Point], label: Label) -> SpanRuling:
+    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
         """Kept or dropped under the verdict's label, with its final probability."""
         ...
 
@@ -161,7 +161,11 @@ class SpanRuling:
 
 @dataclass(frozen=True)
 class Roster:
-    """An agent for every role. `debaters` maps the name used in the debate to its agent."""
+    """An agent for every role. `debaters` maps the name used in the debate to its agent.
+
+    `spare` stands in where an agent's reply is unusable: that costs only its role. `calls_made`
+    hands over, once each, the calls to language models that were made since it was last asked.
+    """
 
     name: str
     segmenter: Segmenter
@@ -171,6 +175,8 @@ class Roster:
     judge: Judge
     span_extractor: SpanExtractor
     span_adjudicator: SpanAdjudicator
+    spare: Roster | None = None
+    calls_made: Callable[[], tuple[ModelCall, ...]] = tuple
 
     @property
     def is_deterministic(self) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LEAVES = (
+    "seats",
     "records",
     "events",
     "errors",
@@ -34,6 +35,7 @@ ROOMS = (
     "spans",
     "verdict",
     "audit",
+    "played",
     "engine",
     "jobs",
     "prereading",
@@ -46,7 +48,8 @@ ROOMS = (
     "__main__",
 )
 LEAF_IMPORTS = {
-    "records": set(),
+    "seats": set(),
+    "records": {"seats"},
     "errors": set(),
     "config": {"errors"},
     "events": {"records"},
@@ -71,6 +74,7 @@ ONE_IMPORTER: dict[str, str | tuple[str, ...]] = {
     "sentencex": "core/evidence/",
     "torch": ("core/models/export.py", "core/learning/"),
 }
+ONE_LIST = ("records.py", "events.py")  # lists of one kind of thing, read by looking up
 MOST_LINES = {"app.py": 40, "pages": 160, "components": 220, "core": 300}
 
 
@@ -146,7 +150,7 @@ def test_files_can_be_taken_in_at_one_sitting() -> None:
     for path in sources("app.py", "core", "components", "pages"):
         lines = len(path.read_text(encoding="utf-8").splitlines())
         most = MOST_LINES[path.relative_to(ROOT).parts[0]]
-        allowed = 400 if path.name == "records.py" else most
+        allowed = 440 if path.name in ONE_LIST else most
         assert lines <= allowed, f"{path} has {lines} lines"
 
 

@@ -15,8 +15,8 @@ from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.engine import Resources, review
-from core.errors import InputError, ModelError
-from core.events import TRANSIENT, Event
+from core.errors import InputError, ModelError, ReplyError
+from core.events import TRANSIENT, Event, RunResumed
 from core.evidence import gather
 from core.evidence.index import ensure_index
 from core.intake.library import reindex, remove_file, store_file
@@ -354,6 +354,15 @@ def test_the_papers_illusion_ends_hallucinated(roster: Roster, resources: Resour
     assert judge.views[0].reached_consensus
 
 
+class MumblingJudge(ScriptedJudge):
+    """Answers, but not with a verdict."""
+
+    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+        raise ReplyError(
+            "Expected a last line “Verdict: 1” or “Verdict: 0”, found none.", reply="Hm."
+        )
+
+
 class FailingJudge(ScriptedJudge):
     """Cannot be reached."""
 
@@ -361,15 +370,34 @@ class FailingJudge(ScriptedJudge):
         raise ModelError("The judge could not be reached; try again.")
 
 
-def test_a_failing_judge_fails_the_run_without_a_label(
+def test_a_failing_judge_leaves_the_run_without_a_verdict_until_it_is_resumed(
     roster: Roster, resources: Resources
 ) -> None:
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
     events = run(case, replace(roster, judge=FailingJudge("supported", "")), resources)
-    assert events[-1].kind == "run_failed"
-    assert events[-1].stage == "judging"
-    assert events[-1].message == "The judge could not be reached; try again."
-    assert folded(events).verdict is None
+    assert events[-1].kind == "run_finished"
+    verdict = events[-1].verdict
+    assert (verdict.label, verdict.cause) == ("unclear", "agent_failed")
+    assert verdict.cause_words == "The judge could not be reached; try again."
+    assert verdict.p_hallucinated is None
+    problem = folded(events).problems[-1]
+    assert (problem.stage, problem.cause) == ("judging", "agent_failed")
+    past = [*events, RunResumed(1.0, "Mira")]
+    state = folded([*past, *run(case, roster, resources, past=past)])
+    assert state.verdict
+    assert state.verdict.label == "supported"
+    assert not state.problems
+    assert len(state.turns) == len(folded(events).turns), "what was said is not said again"
+
+
+def test_a_judge_that_cannot_be_read_leaves_it_unclear(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+    events = run(case, replace(roster, judge=MumblingJudge("supported", "")), resources)
+    assert events[-1].kind == "run_finished"
+    assert (events[-1].verdict.label, events[-1].verdict.cause) == ("unclear", "unreadable_reply")
+    assert folded(events).problems[-1].reply == "Hm."
 
 
 def test_an_empty_claim_is_refused(home: Path) -> None:

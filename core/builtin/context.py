@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from core.builtin.assess import assess
 from core.builtin.claims import claim_of
 from core.builtin.speech import cited, counted
+from core.concurrency import Stop
 from core.records import Context, Share
 from core.roles import CaseView
 
@@ -27,7 +28,7 @@ class BuiltInContextWriter:
     built_in = True
     rule = RULE
 
-    def write(self, view: CaseView, debaters: Sequence[str]) -> Context:
+    def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
         """Each debater's share, the judge's whole, and the conflicts between sources."""
         shares: dict[str, list[str]] = {name: [] for name in debaters}
         whole: list[str] = []

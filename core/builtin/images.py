@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.concurrency import Stop
 from core.records import Case, Source
 
 LEAST_LETTERS = 3
@@ -17,7 +18,7 @@ class OcrImageReader:
     built_in = True
     rule = RULE
 
-    def describe(self, case: Case, image: Source) -> str:
+    def describe(self, case: Case, image: Source, stop: Stop) -> str:
         """The lines that were read, or an empty text."""
         if sum(letter.isalnum() for letter in image.text) < LEAST_LETTERS:
             return ""

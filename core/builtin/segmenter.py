@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.builtin.reading import read
+from core.concurrency import Stop
 from core.evidence.segment import sentences
 from core.records import Case, Statement
 
@@ -19,7 +20,7 @@ class BuiltInSegmenter:
     built_in = True
     rule = RULE
 
-    def segment(self, case: Case) -> tuple[Statement, ...]:
+    def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
         """All statements in order."""
         found: list[Statement] = []
         subject = ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from core.concurrency import Stop
 from core.records import Judgement, Label, Point, Span
 from core.roles import JudgeView, SpanRuling
 
@@ -30,7 +31,7 @@ class PointSpanExtractor:
     built_in = True
     rule = EXTRACTOR_RULE
 
-    def propose(self, view: JudgeView, judgement: Judgement) -> tuple[Span, ...]:
+    def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
         """Spans from the debate's points, in order of their place."""
         response = view.view.case.response
         raised: list[tuple[Point, str]] = [
@@ -65,7 +66,7 @@ class VotingSpanAdjudicator:
     built_in = True
     rule = ADJUDICATOR_RULE
 
-    def adjudicate(self, span: Span, points: Sequence[Point], label: Label) -> SpanRuling:
+    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
         """Kept or dropped, with its final probability."""
         both = "," in span.source
         p = round(min(0.99, span.p + (AGREEMENT_BONUS if both else 0.0)), 3)

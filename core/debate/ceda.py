@@ -10,17 +10,19 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from core.concurrency import Stop, streamed
-from core.errors import ModelError, ReplyError
+from core.errors import ReplyError
 from core.events import (
     ConsensusReached,
     Event,
+    ModelCalled,
     ProblemMet,
     TurnDelta,
     TurnFinished,
     TurnStarted,
 )
 from core.evidence.quotes import verify_quote
-from core.records import Context, Turn
+from core.progress import total_cost
+from core.records import Context, ModelCall, Turn
 from core.roles import CaseView, Debater, DebateView, Speak
 
 WINDOW = 2
@@ -34,19 +36,24 @@ def run_debate(
     max_turns: int,
     stop: Stop,
     now: Callable[[], float],
+    calls_made: Callable[[], tuple[ModelCall, ...]] = tuple,
     past: Sequence[Turn] = (),
     is_consensus_told: bool = False,
 ) -> Iterator[Event]:
     """Yield the debate's events; `past` are turns of an interrupted run, which are not redone.
 
     `is_consensus_told` says that the interrupted run came to tell of its consensus.
-    A debater who fails ends the debate with what was said; the judge decides on that.
+    A turn whose reply is unusable is lost and counted; the debate goes on with what was said.
+
+    Raises:
+        ModelError: a debater's service failed; the run can be resumed at this turn.
     """
     names = list(debaters)
     turns = list(past)
-    while len(turns) < max_turns and not reached_consensus(turns):
+    number = turns[-1].number if turns else 0
+    while number < max_turns and not reached_consensus(turns):
         stop.check()
-        number = len(turns) + 1
+        number += 1
         name = names[(number - 1) % len(names)]
         seen = DebateView(
             view=view,
@@ -58,10 +65,11 @@ def run_debate(
             last_message=turns[-1].text if turns else view.case.response,
         )
         try:
-            turns.append((yield from _one_turn(debaters[name], seen, stop, now)))
-        except (ModelError, ReplyError) as error:
-            yield ProblemMet(now(), "debating", f"{name} could not speak: {error}")
-            return
+            turns.append((yield from _one_turn(debaters[name], seen, stop, now, calls_made)))
+        except ReplyError as error:
+            yield from (ModelCalled(now(), call) for call in calls_made())
+            message = f"{name}'s turn {number} is lost: {error}"
+            yield ProblemMet(now(), "debating", message, reply=error.reply)
     if reached_consensus(turns) and not is_consensus_told:
         yield ConsensusReached(now(), turns[-1].stance, len(turns))
 
@@ -86,7 +94,11 @@ def reached_consensus(turns: Sequence[Turn]) -> bool:
 
 
 def _one_turn(
-    debater: Debater, seen: DebateView, stop: Stop, now: Callable[[], float]
+    debater: Debater,
+    seen: DebateView,
+    stop: Stop,
+    now: Callable[[], float],
+    calls_made: Callable[[], tuple[ModelCall, ...]],
 ) -> Generator[Event, None, Turn]:
     """The events of one turn; returns the finished turn with its quotes checked."""
     started = now()
@@ -105,7 +117,9 @@ def _one_turn(
         stop.check()
         yield TurnDelta(now(), seen.number, piece)
     finished = now()
-    yield TurnFinished(finished, turn, finished - started)
+    calls = calls_made()
+    yield from (ModelCalled(finished, call) for call in calls)
+    yield TurnFinished(finished, turn, finished - started, total_cost(calls))
     return turn
 
 

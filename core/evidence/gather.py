@@ -5,13 +5,14 @@ A source that cannot be read costs only itself: the run goes on with the others 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.concurrency import Stop, merged, streamed
 from core.config import Settings
-from core.errors import InputError
+from core.errors import InputError, ReplyError
 from core.events import DocumentRead, Event, ImageDescribed, ProblemMet, ProgressMade
 from core.evidence.index import ensure_index
 from core.intake.library import ensure_read
@@ -20,9 +21,18 @@ from core.records import Case, Cause, Source
 from core.roles import ImageReader
 from core.store import Store, open_store
 
-AT_ONCE = 2
+READ_AT_ONCE = 2  # reading and OCR want a core each
+ASKED_AT_ONCE = 8  # asking a model about an image only waits
 TRIES = 3
 Report = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """An image that was read and indexed, in so many seconds, and is yet to be described."""
+
+    image: Source
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -34,8 +44,12 @@ class Gathering:
     settings: Settings
     encoder: Embedder
     image_reader: ImageReader
+    spare_reader: ImageReader
     stop: Stop
     now: Callable[[], float]
+    turns_at_reading: threading.Semaphore = field(
+        default_factory=lambda: threading.Semaphore(READ_AT_ONCE)
+    )
 
 
 def gather_sources(job: Gathering, done: Collection[str]) -> Iterator[Event]:
@@ -53,7 +67,7 @@ def gather_sources(job: Gathering, done: Collection[str]) -> Iterator[Event]:
             return
         settled -= set(waiting)
         readings = [_reading_of(job, source_id) for source_id in waiting]
-        for event in merged(readings, workers=AT_ONCE):
+        for event in merged(readings, workers=ASKED_AT_ONCE):
             if isinstance(event, DocumentRead | ImageDescribed):
                 settled.add(event.source_id)
             yield event
@@ -97,16 +111,21 @@ def sources_of(store: Store, case: Case, read: Collection[str]) -> list[Source]:
 
 def _reading_of(job: Gathering, source_id: str) -> Callable[[], Iterator[Event]]:
     def events() -> Iterator[Event]:
-        def read(report: Report) -> Event:
+        def read(report: Report) -> Event | _Picture:
             return _read_one(job, source_id, report)
 
-        yield (yield from streamed(read))
+        with job.turns_at_reading:
+            event = yield from streamed(read)
+        if isinstance(event, _Picture):
+            yield from _describe(job, event)
+        else:
+            yield event
 
     return events
 
 
-def _read_one(job: Gathering, source_id: str, report: Report) -> Event:
-    """Read and index one source; the event says how it went."""
+def _read_one(job: Gathering, source_id: str, report: Report) -> Event | _Picture:
+    """Read and index one source; the event says how it went, an image is yet to be described."""
     now = job.now
     with open_store(job.home) as store:
         name = store.library.name_of(job.case.project_id, source_id) or "a deleted file"
@@ -147,7 +166,21 @@ def _read_one(job: Gathering, source_id: str, report: Report) -> Event:
             reused,
             source.notes,
         )
-    text = job.image_reader.describe(job.case, source)
-    return ImageDescribed(
-        now(), source.id, source.name, job.image_reader.name, bool(text), text, seconds
-    )
+    return _Picture(source, seconds)
+
+
+def _describe(job: Gathering, picture: _Picture) -> Iterator[Event]:
+    """What the image reader says of an image (CEDA agent B); OCR stands in for a useless reply."""
+    image, reader, now = picture.image, job.image_reader, job.now
+    began = now()
+    yield ProgressMade(began, "reading", f"{reader.name} looks at {image.name}")
+    try:
+        text = reader.describe(job.case, image, job.stop)
+    except ReplyError as error:
+        message = f"{reader.name} on {image.name}: {error} What OCR reads in it is used instead."
+        yield ProblemMet(now(), "reading", message, reply=error.reply)
+        reader = job.spare_reader
+        text = reader.describe(job.case, image, job.stop)
+    at = now()
+    seconds = picture.seconds + at - began
+    yield ImageDescribed(at, image.id, image.name, reader.name, bool(text), text, seconds)

@@ -12,6 +12,7 @@ from typing import Any
 
 from core.errors import ConflictError
 from core.events import ENDINGS, TRANSIENT, Event
+from core.progress import RESUMABLE
 from core.records import Label, Plan, Run, RunStatus
 from core.store.codec import event_from_json, from_json, to_json
 from core.store.sqlite import Database
@@ -70,19 +71,19 @@ class Runs:
         )
 
     def take(self, run_id: str, owner: str, now: float, lease: float) -> bool:
-        """Take a run up again; False when a living process has it or it has finished.
+        """Take a run up again; False when a living process has it or it came to its verdict.
 
         Call inside `Store.writing()`.
         """
         row = self._row(run_id)
-        if row is None or row["status"] == "finished":
+        if row is None or (row["status"] == "finished" and row["cause"] not in RESUMABLE):
             return False
         alive = row["status"] in ("queued", "running") and (row["heartbeat_at"] or 0) > now - lease
         if alive:
             return False
         self._db.execute(
             "UPDATE runs SET status = 'queued', owner = ?, heartbeat_at = ?, finished_at = NULL, "
-            "stop_requested_by = NULL WHERE id = ?",
+            "stop_requested_by = NULL, label = NULL, cause = NULL WHERE id = ?",
             [owner, now, run_id],
         )
         return True

@@ -52,7 +52,7 @@ def check(
         for n, text in enumerate(texts)
     ]
     view = _view(claim, question, language, sources)
-    context = roster.context_writer.write(view, list(roster.debaters))
+    context = roster.context_writer.write(view, list(roster.debaters), Stop())
     said = [
         event.turn
         for event in run_debate(
@@ -63,8 +63,8 @@ def check(
     seen = JudgeView(view, context, tuple(said), reached_consensus(said))
     judgement = roster.judge.decide(seen, Stop())
     rulings = [
-        roster.span_adjudicator.adjudicate(span, [], judgement.label)
-        for span in roster.span_extractor.propose(seen, judgement)
+        roster.span_adjudicator.adjudicate(seen, span, judgement.label, Stop())
+        for span in roster.span_extractor.propose(seen, judgement, Stop())
     ]
     return Outcome(judgement, tuple(said), tuple(r.span for r in rulings if r.kept))
 
@@ -77,7 +77,7 @@ def _view(claim: str, question: str, language: str, sources: list[Source]) -> Ca
     vectors = encoder.encode([p.text for p in passages]) if passages else None
     chosen: dict[int, tuple[str, ...]] = {}
     known: dict[str, Passage] = {}
-    statements = roster.segmenter.segment(case)
+    statements = roster.segmenter.segment(case, Stop())
     for statement in statements:
         if vectors is None:
             chosen[statement.index] = ()

@@ -1,0 +1,176 @@
+"""Has each role of a review played, and lets its spare stand in where a reply is unusable.
+
+An unusable reply costs only its role: the run says so and goes on with what is there; only the
+judge's leaves the verdict unclear. A service that failed is another thing: it ends the run, which
+can be resumed (`core/engine.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from core.concurrency import Stop, merged
+from core.errors import ModelError, ReplyError
+from core.events import (
+    ContextBuilt,
+    Event,
+    JudgementReached,
+    ModelCalled,
+    ProblemMet,
+    SpanAdjudicated,
+    SpanProposed,
+    Stage,
+    StatementFound,
+)
+from core.progress import total_cost
+from core.records import Case, Judgement, Span, Verdict
+from core.roles import Agent, CaseView, JudgeView, Roster
+
+Part = TypeVar("Part")
+AT_ONCE = 8
+UNREADABLE = "The judge's reply could not be read, so there is no verdict."
+
+
+@dataclass(frozen=True)
+class Play:
+    """What all roles of one run share."""
+
+    roster: Roster
+    stop: Stop
+    now: Callable[[], float]
+
+
+def calls_of(play: Play) -> tuple[ModelCalled, ...]:
+    """The calls to models that were made since this was last asked."""
+    return tuple(ModelCalled(play.now(), call) for call in play.roster.calls_made())
+
+
+def segmented(play: Play, case: Case, known: frozenset[int]) -> Iterator[Event]:
+    """The statements that are not known yet."""
+    segmenter = play.roster.segmenter
+    statements, told = _part(
+        play,
+        segmenter,
+        "searching",
+        lambda: segmenter.segment(case, play.stop),
+        lambda spare: spare.segmenter.segment(case, play.stop),
+    )
+    yield from told
+    for statement in statements or ():
+        if statement.index not in known:
+            yield StatementFound(play.now(), statement)
+
+
+def context_built(play: Play, view: CaseView) -> Iterator[Event]:
+    """Agent C's part (CEDA 3.3)."""
+    writer, names = play.roster.context_writer, list(play.roster.debaters)
+    context, told = _part(
+        play,
+        writer,
+        "debating",
+        lambda: writer.write(view, names, play.stop),
+        lambda spare: spare.context_writer.write(view, names, play.stop),
+    )
+    yield from told
+    if context is None:
+        raise ModelError(f"{writer.name} put no context together and nobody stands in for it.")
+    yield ContextBuilt(play.now(), writer.name, context)
+
+
+def judged(play: Play, seen: JudgeView) -> Iterator[Event]:
+    """The judge's part; nobody stands in for it: an unusable reply is no verdict."""
+    began = play.now()
+    judge = play.roster.judge
+    try:
+        judgement = judge.decide(seen, play.stop)
+    except ReplyError as error:
+        calls = calls_of(play)
+        yield from calls
+        yield _unusable(play, judge, "judging", error, UNREADABLE)
+        judgement = Judgement(
+            agent=judge.name,
+            label="unclear",
+            text=UNREADABLE,
+            cause="unreadable_reply",
+            cause_words=f"{UNREADABLE} {error}",
+        )
+    else:
+        calls = calls_of(play)
+        yield from calls
+    cost = total_cost(event.call for event in calls)
+    yield JudgementReached(play.now(), judgement, play.now() - began, cost)
+
+
+def marked(
+    play: Play,
+    seen: JudgeView,
+    judgement: Judgement,
+    verdict: Verdict,
+    ruled: frozenset[tuple[int, int]],
+) -> Iterator[Event]:
+    """Spans proposed and ruled upon; the verdict stands even where this fails."""
+    extractor = play.roster.span_extractor
+    try:
+        found, told = _part(
+            play,
+            extractor,
+            "marking",
+            lambda: extractor.propose(seen, judgement, play.stop),
+            lambda spare: spare.span_extractor.propose(seen, judgement, play.stop),
+        )
+        yield from told
+        waiting = [span for span in found or () if (span.start, span.end) not in ruled]
+        for span in waiting:
+            yield SpanProposed(play.now(), span)
+        yield from merged([_ruling(play, seen, span, verdict) for span in waiting], workers=AT_ONCE)
+    except ModelError as error:
+        message = f"The wrong words could not all be marked: {error}"
+        yield ProblemMet(play.now(), "marking", message)
+    yield from calls_of(play)
+
+
+def _ruling(
+    play: Play, seen: JudgeView, span: Span, verdict: Verdict
+) -> Callable[[], Iterator[Event]]:
+    adjudicator = play.roster.span_adjudicator
+
+    def events() -> Iterator[Event]:
+        ruling, told = _part(
+            play,
+            adjudicator,
+            "marking",
+            lambda: adjudicator.adjudicate(seen, span, verdict.label, play.stop),
+            lambda spare: spare.span_adjudicator.adjudicate(seen, span, verdict.label, play.stop),
+        )
+        yield from told
+        if ruling is not None:
+            yield SpanAdjudicated(play.now(), ruling.span, ruling.kept, ruling.reason)
+
+    return events
+
+
+def _part(
+    play: Play,
+    agent: Agent,
+    stage: Stage,
+    act: Callable[[], Part],
+    stand_in: Callable[[Roster], Part],
+) -> tuple[Part | None, list[Event]]:
+    """What the agent did, or its spare where its reply is unusable, and what there is to tell."""
+    play.stop.check()
+    try:
+        part = act()
+    except ReplyError as error:
+        spare = play.roster.spare
+        rest = "the built-in agent stands in" if spare else "nobody stands in"
+        unusable = _unusable(play, agent, stage, error, f"{rest}.")
+        return (stand_in(spare) if spare else None), [*calls_of(play), unusable]
+    told: list[Event] = [*calls_of(play)]
+    return part, told
+
+
+def _unusable(play: Play, agent: Agent, stage: Stage, error: ReplyError, then: str) -> ProblemMet:
+    message = f"{agent.name}: {error} For this part: {then}" if then != UNREADABLE else str(error)
+    return ProblemMet(play.now(), stage, message, reply=error.reply)
