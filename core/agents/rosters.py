@@ -1,26 +1,226 @@
-"""Rosters by name: an agent for every role."""
+"""Rosters by name: the sheets that are shipped, those that people keep, and agents in their seats.
+
+Source: CEDA 4.1 (who plays), 5.2 (temperatures), table 6 (pairs of debaters).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from core.errors import InputError
-from core.roles import Roster
+from core.roles import Debater, Roster
+from core.seats import BUILT_IN, READERS, DebaterSeat, RosterSheet, Seat
 
 if TYPE_CHECKING:
+    from core.agents.ask import Work
     from core.models.encoder import Embedder
 
-BUILT_IN = "builtin"
-ROSTER_WORDS = {
-    BUILT_IN: "Built-in engine: rules, overlap and OCR. No key, no network, no language model."
-}
+Player = TypeVar("Player")
+
+TURN_TOKENS = 100
+COOL, WARM = 0.2, 0.6
+SONNET = "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0"
+HAIKU = "bedrock/anthropic.claude-3-5-haiku-20241022-v1:0"
+MISTRAL = "bedrock/mistral.mistral-7b-instruct-v0:2"
+TITAN = "bedrock/amazon.titan-embed-text-v1"
+OLLAMA_BASE = "http://127.0.0.1:11434"
+OLLAMA_TEXT = "ollama_chat/llama3.1"
+OLLAMA_SECOND = "ollama_chat/mistral"
+OLLAMA_VISION = "ollama_chat/llama3.2-vision"
+# Ollama reads so much of a prompt unless it is told otherwise, and drops the rest in silence.
+OLLAMA_WINDOW = 4096
+OLLAMA_SECONDS = 300  # a model is first loaded into memory
+ANY_BASE = "http://127.0.0.1:8000/v1"
+TO_FILL_IN = "openai/name-of-your-model"
 
 
-def roster_named(name: str, encoder: Embedder) -> Roster:
-    """The roster of that name.
+class SheetShelf(Protocol):
+    """Where custom sheets are kept (`core/store/rosters.py`)."""
+
+    def get(self, name: str) -> RosterSheet | None:
+        """The newest sheet of that name."""
+        ...
+
+    def all(self) -> tuple[RosterSheet, ...]:
+        """The newest sheet of every name."""
+        ...
+
+
+class SheetStore(Protocol):
+    """A store that keeps custom sheets."""
+
+    @property
+    def rosters(self) -> SheetShelf:
+        """The custom sheets."""
+        ...
+
+
+def _pair(first: Seat, second: Seat) -> tuple[DebaterSeat, ...]:
+    return (DebaterSeat("Ada", first), DebaterSeat("Ben", second))
+
+
+def _speaking(sheet: RosterSheet, seat: Seat, *, seeing: Seat | None = None) -> RosterSheet:
+    """Every speaking role to one model; the debaters are one cool and one warm (CEDA 5.2)."""
+    cool = replace(seat, temperature=COOL, max_tokens=TURN_TOKENS)
+    return replace(
+        sheet,
+        image_reader=seeing or seat,
+        context_writer=seat,
+        debaters=_pair(cool, replace(cool, temperature=WARM)),
+        judge=seat,
+        span_extractor=seat,
+        span_adjudicator=seat,
+    )
+
+
+def one_model(model: str, api_base: str = "", key_name: str = "") -> RosterSheet:
+    """Every speaking role to one model; retrieval and segmentation stay built in."""
+    words = f"Every speaking role is {model}{f' at {api_base}' if api_base else ''}."
+    return _speaking(RosterSheet(model, words), Seat(model, api_base, key_name))
+
+
+def _ceda(name: str, words: str, first: str, second: str) -> RosterSheet:
+    """The paper's set-up with the given debaters.
+
+    The paper marks no spans. Sonnet does it here: the built-in extractor lives on points that
+    built-in debaters raise, and plain turns carry none.
+    """
+    sheet = replace(
+        _speaking(RosterSheet(name, words), Seat(SONNET)), retriever=Seat(TITAN, max_tokens=0)
+    )
+    return replace(
+        sheet,
+        debaters=_pair(
+            Seat(first, temperature=COOL, max_tokens=TURN_TOKENS),
+            Seat(second, temperature=WARM, max_tokens=TURN_TOKENS),
+        ),
+    )
+
+
+def _ollama(model: str) -> Seat:
+    return Seat(
+        model,
+        OLLAMA_BASE,
+        window=OLLAMA_WINDOW,
+        price_in=0.0,
+        price_out=0.0,
+        seconds=OLLAMA_SECONDS,
+    )
+
+
+def _all_ollama() -> RosterSheet:
+    words = (
+        "All on your own machine: Ollama's llama3.1 and mistral debate, llama3.2-vision sees. "
+        "No key; retrieval is built in. Get the models first with `ollama pull`."
+    )
+    sheet = _speaking(
+        RosterSheet("ollama", words), _ollama(OLLAMA_TEXT), seeing=_ollama(OLLAMA_VISION)
+    )
+    ben = replace(_ollama(OLLAMA_SECOND), temperature=WARM, max_tokens=TURN_TOKENS)
+    return sheet.with_seat("debater Ben", ben)
+
+
+def _mixed(sheet: RosterSheet, ben: Seat) -> RosterSheet:
+    """The rule checker debates with a model, and the sheet's model judges.
+
+    The built-in judge would not do: it weighs what it reads itself, not what a model argued.
+    """
+    warm = replace(ben, temperature=WARM, max_tokens=TURN_TOKENS)
+    return replace(sheet, context_writer=Seat(), debaters=_pair(Seat(reader="rules"), warm))
+
+
+def _shipped() -> tuple[RosterSheet, ...]:
+    sonnet = "Claude 3.5 Sonnet sees, judges and marks the wrong words"
+    bedrock = "All on Amazon Bedrock; Titan embeds."
+    mixed = "The built-in rule checker debates with {}; {}. Retrieval is built in."
+    local = "it judges and marks the wrong words, llama3.2-vision sees"
+    ollama = _all_ollama()
+    address = replace(
+        one_model(TO_FILL_IN, ANY_BASE),
+        name="address",
+        words="Every speaking role at one OpenAI-compatible address (vLLM, LM Studio, llama.cpp, a "
+        "gateway): fill in the address and the model's name under Settings.",
+    )
+    return (
+        RosterSheet(
+            BUILT_IN,
+            "Built-in engine: rules, overlap and OCR. No key, no network, no language model.",
+        ),
+        _ceda(
+            "ceda",
+            f"As the paper has it: Mistral 7B and Claude 3.5 Haiku debate; {sonnet}. {bedrock}",
+            MISTRAL,
+            HAIKU,
+        ),
+        _ceda(
+            "ceda-mistral",
+            f"Table 6 of the paper: Mistral 7B debates with itself; {sonnet}. {bedrock}",
+            MISTRAL,
+            MISTRAL,
+        ),
+        _ceda(
+            "ceda-haiku",
+            f"Table 6 of the paper: Claude 3.5 Haiku debates with itself; {sonnet}. {bedrock}",
+            HAIKU,
+            HAIKU,
+        ),
+        ollama,
+        address,
+        _mixed(
+            _speaking(RosterSheet("mixed", mixed.format("Claude 3.5 Haiku", sonnet)), Seat(SONNET)),
+            Seat(HAIKU),
+        ),
+        _mixed(
+            replace(ollama, name="mixed-ollama", words=mixed.format("Ollama's llama3.1", local)),
+            _ollama(OLLAMA_TEXT),
+        ),
+    )
+
+
+SHIPPED: Mapping[str, RosterSheet] = {sheet.name: sheet for sheet in _shipped()}
+ROSTER_WORDS: Mapping[str, str] = {name: sheet.words for name, sheet in SHIPPED.items()}
+
+
+def sheets_of(store: SheetStore) -> tuple[RosterSheet, ...]:
+    """Shipped sheets first, then those that people keep."""
+    kept = (sheet for sheet in store.rosters.all() if sheet.name not in SHIPPED)
+    return (*SHIPPED.values(), *kept)
+
+
+def sheet_named(name: str, store: SheetStore) -> RosterSheet:
+    """The sheet of that name: a shipped one, else the newest that was kept under it.
 
     Raises:
         InputError: there is none; the message lists those there are.
+    """
+    sheet = SHIPPED.get(name) or store.rosters.get(name)
+    if sheet is None:
+        known = ", ".join(sheet.name for sheet in sheets_of(store))
+        raise InputError(f"Expected a roster of {known}; found “{name}”.")
+    return sheet
+
+
+def require_filled_in(sheet: RosterSheet) -> None:
+    """Refuse a sheet in which a model's name is still to be filled in.
+
+    Raises:
+        InputError: it is; the message says where.
+    """
+    for role, seat in sheet.seats():
+        if seat.model == TO_FILL_IN:
+            raise InputError(
+                f"Roster “{sheet.name}”, {role}: expected a model's name, found the placeholder "
+                f"“{TO_FILL_IN}”; fill it in under Settings, or use --model and --api-base."
+            )
+
+
+def roster_named(name: str, encoder: Embedder) -> Roster:
+    """The built-in roster, which needs no desk and no key.
+
+    Raises:
+        InputError: another one is asked for.
     """
     if name != BUILT_IN:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
@@ -42,3 +242,54 @@ def roster_named(name: str, encoder: Embedder) -> Roster:
         span_extractor=PointSpanExtractor(),
         span_adjudicator=VotingSpanAdjudicator(),
     )
+
+
+def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
+    """An agent in every seat of the sheet; the built-in ones stand in for unusable replies.
+
+    The retriever's seat is not an agent's: whoever starts the run makes its embedder.
+
+    Raises:
+        InputError: a model's name is still to be filled in.
+    """
+    require_filled_in(sheet)
+    spare = roster_named(BUILT_IN, encoder)
+    if sheet.is_built_in and sheet.debaters == SHIPPED[BUILT_IN].debaters:
+        return replace(spare, name=sheet.name)
+    from core.agents.llm_context_writer import LlmContextWriter
+    from core.agents.llm_image_reader import LlmImageReader
+    from core.agents.llm_judge import LlmJudge
+    from core.agents.llm_segmenter import LlmSegmenter
+    from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor
+
+    def player(seat: Seat, own: Player, make: Callable[[Seat, Work], Player]) -> Player:
+        return own if seat.is_built_in else make(seat, work)
+
+    return Roster(
+        name=sheet.name,
+        segmenter=player(sheet.segmenter, spare.segmenter, LlmSegmenter),
+        image_reader=player(sheet.image_reader, spare.image_reader, LlmImageReader),
+        context_writer=player(sheet.context_writer, spare.context_writer, LlmContextWriter),
+        debaters=_debaters(sheet, work, encoder),
+        judge=player(sheet.judge, spare.judge, LlmJudge),
+        span_extractor=player(sheet.span_extractor, spare.span_extractor, LlmSpanExtractor),
+        span_adjudicator=player(sheet.span_adjudicator, spare.span_adjudicator, LlmSpanAdjudicator),
+        spare=spare,
+        calls_made=work.desk.drain,
+    )
+
+
+def _debaters(sheet: RosterSheet, work: Work, encoder: Embedder) -> dict[str, Debater]:
+    """Built-in readers take turns where the sheet does not say which it is."""
+    from core.agents.llm_debater import LlmDebater
+    from core.builtin.overlap_reader import OverlapReader
+    from core.builtin.rules import RuleChecker
+
+    debaters: dict[str, Debater] = {}
+    for number, (name, seat) in enumerate((d.name, d.seat) for d in sheet.debaters):
+        reader = seat.reader or READERS[number % len(READERS)]
+        if not seat.is_built_in:
+            debaters[name] = LlmDebater(seat, work)
+        else:
+            debaters[name] = RuleChecker() if reader == "rules" else OverlapReader(encoder)
+    return debaters

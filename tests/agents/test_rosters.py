@@ -1,0 +1,183 @@
+"""Rosters by name: the paper's models, the short way, mixed seats, and names that nobody has."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.agents.rosters import (
+    HAIKU,
+    MISTRAL,
+    OLLAMA_VISION,
+    ROSTER_WORDS,
+    SHIPPED,
+    SONNET,
+    TITAN,
+    TO_FILL_IN,
+    one_model,
+    require_filled_in,
+    roster_named,
+    sheet_named,
+    sheets_of,
+)
+from core.errors import InputError
+from core.models.encoder import Embedder
+from core.seats import READERS, DebaterSeat, RosterSheet, Seat
+from tests.fakes import FakeEmbedder
+
+SPEAKING = (
+    "image reader", "context writer", "debater Ada", "debater Ben", "judge", "span extractor",
+    "span adjudicator",
+)  # fmt: skip
+
+
+class Shelf:
+    """Custom sheets in memory."""
+
+    def __init__(self, *sheets: RosterSheet) -> None:
+        self.kept = {sheet.name: sheet for sheet in sheets}
+        self.rosters = self
+
+    def get(self, name: str) -> RosterSheet | None:
+        return self.kept.get(name)
+
+    def all(self) -> tuple[RosterSheet, ...]:
+        return tuple(self.kept.values())
+
+
+def price_list() -> dict[str, Any]:
+    """Litellm's own list of models, read as data."""
+    found = importlib.util.find_spec("litellm")
+    assert found is not None
+    assert found.submodule_search_locations
+    folder = Path(found.submodule_search_locations[0])
+    text = (folder / "model_prices_and_context_window_backup.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+def test_every_shipped_model_is_on_litellms_list() -> None:
+    listed = price_list()
+    for sheet in SHIPPED.values():
+        for role, seat in sheet.seats():
+            if seat.is_built_in or seat.model in (TO_FILL_IN, OLLAMA_VISION):
+                continue
+            provider, _, name = seat.model.partition("/")
+            key = name if provider == "bedrock" else f"{provider.removesuffix('_chat')}/{name}"
+            assert key in listed, f"{sheet.name}, {role}: {seat.model}"
+            assert listed[key]["litellm_provider"] == provider.removesuffix("_chat")
+            if role == "retriever":
+                assert listed[key]["mode"] == "embedding"
+            if role == "image reader":
+                assert listed[key]["supports_vision"] is True
+
+
+def test_the_papers_roster_is_the_papers() -> None:
+    ceda = dict(SHIPPED["ceda"].seats())
+    assert ceda["retriever"].model == TITAN
+    for role in ("image reader", "context writer", "judge", "span extractor", "span adjudicator"):
+        assert (ceda[role].model, ceda[role].temperature) == (SONNET, 0.0), role
+    ada, ben = ceda["debater Ada"], ceda["debater Ben"]
+    assert (ada.model, ada.temperature, ada.max_tokens) == (MISTRAL, 0.2, 100)
+    assert (ben.model, ben.temperature, ben.max_tokens) == (HAIKU, 0.6, 100)
+    assert ceda["segmenter"].is_built_in
+
+
+@pytest.mark.parametrize(("name", "model"), [("ceda-mistral", MISTRAL), ("ceda-haiku", HAIKU)])
+def test_table_6_pairs_differ_from_the_papers_roster_in_the_debaters_alone(
+    name: str, model: str
+) -> None:
+    sheet, ceda = SHIPPED[name], SHIPPED["ceda"]
+    assert [d.seat.model for d in sheet.debaters] == [model, model]
+    assert [d.seat.temperature for d in sheet.debaters] == [0.2, 0.6]
+    same = replace(sheet, name=ceda.name, words=ceda.words, debaters=ceda.debaters)
+    assert same == ceda
+
+
+def test_ollama_needs_no_key_and_costs_nothing() -> None:
+    for role, seat in SHIPPED["ollama"].seats():
+        if role in SPEAKING:
+            assert seat.api_base == "http://127.0.0.1:11434"
+            assert (seat.price_in, seat.price_out) == (0.0, 0.0)
+            assert 0 < seat.window <= 8192
+        else:
+            assert seat.is_built_in, role
+
+
+def test_one_model_plays_every_speaking_role() -> None:
+    sheet = one_model("openai/x", "http://127.0.0.1:9/v1", "MY_KEY")
+    assert sheet.name == "openai/x"
+    seats = dict(sheet.seats())
+    assert [role for role, seat in seats.items() if not seat.is_built_in] == list(SPEAKING)
+    for role in SPEAKING:
+        seat = seats[role]
+        assert (seat.model, seat.api_base, seat.key_name) == (
+            "openai/x", "http://127.0.0.1:9/v1", "MY_KEY",
+        )  # fmt: skip
+    temperatures = {role: seats[role].temperature for role in SPEAKING}
+    assert temperatures.pop("debater Ada") == 0.2
+    assert temperatures.pop("debater Ben") == 0.6
+    assert set(temperatures.values()) == {0.0}
+    assert [d.seat.max_tokens for d in sheet.debaters] == [100, 100]
+
+
+def test_mixed_rosters_have_a_built_in_debater_and_a_judge_that_reads_what_models_say() -> None:
+    for name in ("mixed", "mixed-ollama"):
+        seats = dict(SHIPPED[name].seats())
+        assert seats["debater Ada"].reader in READERS
+        assert seats["debater Ada"].is_built_in
+        assert not seats["debater Ben"].is_built_in
+        assert not seats["judge"].is_built_in
+
+
+def test_names_are_told_in_words_for_every_shipped_sheet() -> None:
+    assert list(ROSTER_WORDS) == list(SHIPPED)
+    assert next(iter(ROSTER_WORDS)) == "builtin"
+    for name, sheet in SHIPPED.items():
+        assert sheet.name == name
+        assert ROSTER_WORDS[name].endswith(".")
+
+
+def test_a_custom_sheet_is_found_and_never_hides_a_shipped_one() -> None:
+    mine = one_model("openai/x")
+    impostor = replace(mine, name="ceda")
+    shelf = Shelf(mine, impostor)
+    assert sheet_named("openai/x", shelf) == mine
+    assert sheet_named("ceda", shelf) == SHIPPED["ceda"]
+    assert [sheet.name for sheet in sheets_of(shelf)] == [*SHIPPED, "openai/x"]
+
+
+def test_an_unknown_name_is_told_which_there_are() -> None:
+    with pytest.raises(InputError, match=r"builtin, ceda.*, mine; found “titans”") as raised:
+        sheet_named("titans", Shelf(replace(one_model("openai/x"), name="mine")))
+    assert "\n" not in str(raised.value)
+
+
+def test_the_placeholder_is_not_taken_for_a_model() -> None:
+    with pytest.raises(InputError, match="image reader: expected a model's name"):
+        require_filled_in(SHIPPED["address"])
+    for name in SHIPPED:
+        if name != "address":
+            require_filled_in(SHIPPED[name])
+
+
+def test_the_built_in_roster_is_had_by_name_alone() -> None:
+    encoder: Embedder = FakeEmbedder()
+    roster = roster_named("builtin", encoder)
+    assert roster.is_deterministic
+    assert roster.spare is None
+    with pytest.raises(InputError, match="titans"):
+        roster_named("titans", encoder)
+
+
+def test_a_sheets_copy_with_another_seat_keeps_the_rest() -> None:
+    sheet = SHIPPED["builtin"].with_seat("debater Ben", Seat("openai/x"))
+    assert sheet.debaters == (
+        DebaterSeat("Ada", Seat(reader="rules")),
+        DebaterSeat("Ben", Seat("openai/x")),
+    )
+    assert sheet.judge.is_built_in
