@@ -87,9 +87,7 @@ def _ceda(name: str, words: str, first: str, second: str) -> RosterSheet:
     The paper marks no spans. Sonnet does it here: the built-in extractor lives on points that
     built-in debaters raise, and plain turns carry none.
     """
-    sheet = replace(
-        _speaking(RosterSheet(name, words), Seat(SONNET)), retriever=Seat(TITAN, max_tokens=0)
-    )
+    sheet = replace(_speaking(RosterSheet(name, words), Seat(SONNET)), retriever=Seat(TITAN))
     return replace(
         sheet,
         debaters=_pair(

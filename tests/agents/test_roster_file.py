@@ -1,0 +1,223 @@
+"""A roster as a file: it comes back the same, and whatever is wrong in one is said in a line."""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.agents.roster_file import MOST_BYTES, read_roster, roster_file
+from core.agents.rosters import SHIPPED, one_model
+from core.agents.sheet_rules import check_sheet, looks_like_a_key
+from core.errors import InputError
+from core.seats import READERS, DebaterSeat, RosterSheet, Seat
+
+Body = dict[str, Any]
+PLAIN = string.ascii_letters + "äöü中文, .-"
+names = st.text(PLAIN, min_size=1, max_size=40).filter(lambda text: text == text.strip())
+models = st.builds(
+    Seat,
+    model=st.sampled_from(["openai/x", "bedrock/a.b-c-v1:0", "ollama_chat/llama3.1", "gpt"]),
+    api_base=st.sampled_from(["", "http://127.0.0.1:8000/v1", "https://[::1]:1/v1", "http://ö.se"]),
+    key_name=st.sampled_from(["", "MY_KEY", "_k2"]),
+    temperature=st.floats(0, 2),
+    max_tokens=st.integers(1, 200_000),
+    window=st.sampled_from([0, 512, 8192, 20_000_000]),
+    seconds=st.integers(1, 3600),
+)
+prices = st.one_of(st.none(), st.tuples(st.floats(0, 10_000), st.floats(0, 10_000)))
+priced = st.builds(
+    lambda seat, price: replace(seat, price_in=price[0], price_out=price[1]) if price else seat,
+    models,
+    prices,
+)
+seats = st.one_of(st.just(Seat()), priced)
+debaters = st.lists(
+    st.builds(
+        DebaterSeat, names, st.one_of(seats, st.builds(Seat, reader=st.sampled_from(READERS)))
+    ),
+    min_size=2,
+    max_size=8,
+    unique_by=lambda debater: debater.name.casefold(),
+)
+sheets = st.builds(
+    RosterSheet,
+    name=names,
+    words=st.text(PLAIN, max_size=200),
+    retriever=seats,
+    segmenter=seats,
+    image_reader=seats,
+    context_writer=seats,
+    debaters=debaters.map(tuple),
+    judge=seats,
+    span_extractor=seats,
+    span_adjudicator=seats,
+    prompts=st.sampled_from(["", "0123abcd"]),
+)
+
+
+@given(sheets)
+def test_what_is_written_is_read_back_to_the_last_field(sheet: RosterSheet) -> None:
+    found = read_roster(roster_file(sheet))
+    assert found.sheet == sheet
+    assert found.notice == ""
+
+
+def test_every_shipped_sheet_keeps_the_rules_and_comes_back() -> None:
+    for sheet in SHIPPED.values():
+        assert read_roster(roster_file(sheet)).sheet == sheet
+
+
+def test_the_file_is_for_people() -> None:
+    text = roster_file(SHIPPED["ceda"]).decode()
+    assert text.startswith('{\n  "counterpoint_roster": 1,\n  "name": "ceda",')
+    assert '"segmenter": "built-in"' in text
+    assert '"model": "bedrock/mistral.mistral-7b-instruct-v0:2"' in text
+
+
+def test_other_prompts_are_told_and_no_obstacle() -> None:
+    data = roster_file(SHIPPED["ceda"], "aaaa1111")
+    found = read_roster(data, "bbbb2222")
+    assert "aaaa1111" in found.notice
+    assert "bbbb2222" in found.notice
+    assert found.sheet.prompts == "aaaa1111"
+    assert read_roster(data, "aaaa1111").notice == ""
+    assert read_roster(roster_file(SHIPPED["ceda"]), "bbbb2222").notice == ""
+
+
+def changed(change: Callable[[Body], object]) -> bytes:
+    body: Body = json.loads(roster_file(one_model("openai/x", "http://127.0.0.1:1/v1")))
+    change(body)
+    return json.dumps(body).encode()
+
+
+def setting(role: str, field: str, value: object) -> Callable[[Body], object]:
+    return lambda body: body[role].update({field: value})
+
+
+WRONG: list[tuple[Callable[[Body], object], str]] = [
+    (lambda b: b.update(colour="red"), "“colour”"),
+    (lambda b: b.pop("judge"), "the field judge, found none"),
+    (lambda b: b.update(counterpoint_roster=2), "counterpoint_roster: expected version 1, found 2"),
+    (lambda b: b.update(counterpoint_roster=True), "version 1"),
+    (lambda b: b.update(name=5), "name: expected text, found a number"),
+    (lambda b: b.update(name="  "), "name: expected a name"),
+    (lambda b: b.update(name="x" * 81), "name: expected at most 80 characters, found 81"),
+    (lambda b: b.update(name="a\nb"), "name: expected one line"),
+    (lambda b: b.update(name="\ud800"), "name: expected text, found half a character"),
+    (lambda b: b.update(words="w" * 601), "words: expected at most 600"),
+    (lambda b: b.update(judge=None), "judge: expected “built-in” or an object"),
+    (lambda b: b.update(judge="builtin"), "judge: expected “built-in” or an object"),
+    (lambda b: b.update(judge={"temperature": 0.5}), "judge, model: expected a model's name"),
+    (setting("judge", "temperature", 2.1), "judge, temperature: expected 0 to 2, found 2.1"),
+    (setting("judge", "temperature", -0.1), "judge, temperature"),
+    (setting("judge", "temperature", "hot"), "judge, temperature: expected a number, found a text"),
+    (setting("judge", "temperature", True), "judge, temperature: expected a number"),
+    (setting("judge", "temperature", None), "judge, temperature: expected a number"),
+    (setting("judge", "temperature", 10**400), "judge, temperature"),
+    (setting("judge", "max_tokens", 0), "judge, max_tokens: expected 1 to 200,000, found 0"),
+    (setting("judge", "max_tokens", 10.0), "judge, max_tokens: expected a whole number"),
+    (setting("judge", "max_tokens", True), "judge, max_tokens: expected a whole number"),
+    (setting("judge", "window", 100), "judge, window"),
+    (setting("judge", "seconds", 0), "judge, seconds"),
+    (setting("judge", "price_in", 1.0), "both prices"),
+    (lambda b: b["judge"].update(price_in=-1, price_out=1), "judge, price_in"),
+    (setting("judge", "model", ""), "judge, model: expected a model's name beside its settings"),
+    (setting("judge", "model", "a b"), "judge, model: expected a name like"),
+    (setting("judge", "reader", "rules"), "judge, reader: expected none"),
+    (setting("judge", "api_base", "ftp://x"), "judge, api_base: expected an address like"),
+    (setting("judge", "api_base", "http://"), "judge, api_base: expected an address like"),
+    (setting("judge", "api_base", "http://x:99999"), "judge, api_base: expected an address like"),
+    (setting("judge", "api_base", "file:///etc/passwd"), "judge, api_base"),
+    (setting("judge", "api_base", "javascript:1"), "judge, api_base"),
+    (setting("judge", "api_base", "http://me:pw@x/v1"), "judge, api_base"),
+    (setting("judge", "api_base", "http://x/v1?api=1"), "judge, api_base"),
+    (setting("judge", "api_base", "http://x y/v1"), "judge, api_base"),
+    (setting("judge", "key_name", "MY KEY"), "judge, key_name: expected a variable's name"),
+    (setting("judge", "api_key", "x"), "expected no key in a roster file"),
+    (setting("judge", "Authorization", "x"), "expected no key in a roster file"),
+    (lambda b: b.update(secret="x"), "expected no key in a roster file"),
+    (lambda b: b.update(debaters="Ada"), "debaters: expected a list, found a text"),
+    (lambda b: b["debaters"].pop(), "debaters: expected 2 to 8 debaters, found 1"),
+    (lambda b: b["debaters"].extend(b["debaters"] * 4), "debaters: expected 2 to 8"),
+    (lambda b: b["debaters"][1].update(name="ada"), "debater 2, name: expected a name that no"),
+    (lambda b: b["debaters"][1].update(name=""), "debater 2, name: expected a name"),
+    (lambda b: b["debaters"][1].update(name="x" * 41), "debater 2, name: expected at most 40"),
+    (lambda b: b["debaters"][0]["seat"].update(reader="rules"), "either a model or a built-in"),
+    (lambda b: b["debaters"][0].update(seat={"reader": "tea"}), "reader: expected one of rules"),
+    (lambda b: b["debaters"][0].update(side="pro"), "debater 1: expected no fields but name, seat"),
+]
+
+
+@pytest.mark.parametrize(("change", "named"), WRONG)
+def test_whatever_is_wrong_is_said_in_one_line(
+    change: Callable[[Body], object], named: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        read_roster(changed(change))
+    message = str(raised.value)
+    assert named in message
+    assert "\n" not in message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (b"", "something else"),
+        (b"\xff\xfe\x00", "something else"),
+        (b"[]", "an object"),
+        (b"[" * 50_000, "something else"),
+        (b"{}", "counterpoint_roster"),
+        (b'{"name": 1, "name": 2}', "name: expected each field once"),
+        (b'{"name": NaN}', "plain numbers, found NaN"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "something else"),
+        (b" " * (MOST_BYTES + 1), "at most 100,000 bytes"),
+    ],
+)
+def test_what_is_no_roster_file_is_refused(data: bytes, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        read_roster(data)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read_or_refused_in_words(data: bytes) -> None:
+    with pytest.raises(InputError):
+        read_roster(data)
+
+
+SECRETS = [
+    "sk-proj-abcdefghijklmnop1234",
+    "AKIAIOSFODNN7EXAMPLE",
+    "AIzaSyA1234567890abcdefghijklmnopqrstu",
+    "gsk_abcdefghijklmnopqrst",
+    "hf_abcdefghijklmnopqrst",
+    "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("field", ["key_name", "model", "api_base"])
+def test_a_key_is_refused_wherever_it_stands_and_never_shown(field: str, secret: str) -> None:
+    value = f"http://127.0.0.1/{secret}" if field == "api_base" else secret
+    with pytest.raises(InputError) as raised:
+        read_roster(changed(setting("judge", field, value)))
+    assert secret not in str(raised.value)
+    with pytest.raises(InputError):
+        roster_file(one_model("openai/x", key_name=secret))
+
+
+def test_no_shipped_word_or_model_is_taken_for_a_key() -> None:
+    for sheet in SHIPPED.values():
+        for text in (sheet.name, sheet.words, *(seat.model for _, seat in sheet.seats())):
+            assert not looks_like_a_key(text), text
+    for name in ("AZURE_OPENAI_API_KEY_2", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY"):
+        check_sheet(one_model("openai/x", key_name=name))
+    check_sheet(one_model("openai/Qwen3-235B-A22B-Instruct-2507-FP8"))
+    check_sheet(one_model("fireworks_ai/accounts/fireworks/models/mixtral-8x22b-instruct-hf"))
