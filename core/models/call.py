@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from core.concurrency import Stop
+from core.records import ModelCall
 from core.seats import Seat
 
 Speak = Callable[[str], None]
@@ -120,6 +121,10 @@ class Desk(Protocol):
             BudgetReached: a cap leaves no room; nothing was sent.
             ReviewError: whatever `Model.complete` raises.
         """
+        ...
+
+    def drain(self) -> tuple[ModelCall, ...]:
+        """The calls made since this was last asked, each handed out once."""
         ...
 
 

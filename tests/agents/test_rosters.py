@@ -11,43 +11,25 @@ from typing import Any
 import pytest
 
 from core.agents.rosters import (
-    HAIKU,
-    MISTRAL,
-    OLLAMA_VISION,
     ROSTER_WORDS,
     SHIPPED,
-    SONNET,
-    TITAN,
-    TO_FILL_IN,
     one_model,
     require_filled_in,
     roster_named,
     sheet_named,
     sheets_of,
 )
+from core.agents.shipped import HAIKU, MISTRAL, OLLAMA_VISION, SONNET, TITAN, TO_FILL_IN
 from core.errors import InputError
 from core.models.encoder import Embedder
-from core.seats import READERS, DebaterSeat, RosterSheet, Seat
+from core.seats import READERS, DebaterSeat, Seat
+from core.store import Store
 from tests.fakes import FakeEmbedder
 
 SPEAKING = (
     "image reader", "context writer", "debater Ada", "debater Ben", "judge", "span extractor",
     "span adjudicator",
 )  # fmt: skip
-
-
-class Shelf:
-    """Custom sheets in memory."""
-
-    def __init__(self, *sheets: RosterSheet) -> None:
-        self.kept = {sheet.name: sheet for sheet in sheets}
-        self.rosters = self
-
-    def get(self, name: str) -> RosterSheet | None:
-        return self.kept.get(name)
-
-    def all(self) -> tuple[RosterSheet, ...]:
-        return tuple(self.kept.values())
 
 
 def price_list() -> dict[str, Any]:
@@ -142,18 +124,23 @@ def test_names_are_told_in_words_for_every_shipped_sheet() -> None:
         assert ROSTER_WORDS[name].endswith(".")
 
 
-def test_a_custom_sheet_is_found_and_never_hides_a_shipped_one() -> None:
+def test_a_custom_sheet_is_found_and_never_hides_a_shipped_one(store: Store) -> None:
     mine = one_model("openai/x")
-    impostor = replace(mine, name="ceda")
-    shelf = Shelf(mine, impostor)
-    assert sheet_named("openai/x", shelf) == mine
-    assert sheet_named("ceda", shelf) == SHIPPED["ceda"]
-    assert [sheet.name for sheet in sheets_of(shelf)] == [*SHIPPED, "openai/x"]
+    store.rosters.save(mine, "Mira", 1.0)
+    store.rosters.save(replace(mine, name="ceda"), "Mira", 2.0)
+    assert sheet_named("openai/x", store) == mine
+    assert sheet_named("ceda", store) == SHIPPED["ceda"]
+    assert [sheet.name for sheet in sheets_of(store)] == [*SHIPPED, "openai/x"]
+    store.rosters.remove("openai/x", "Mira", 3.0)
+    assert [sheet.name for sheet in sheets_of(store)] == [*SHIPPED]
+    with pytest.raises(InputError, match="openai/x"):
+        sheet_named("openai/x", store)
 
 
-def test_an_unknown_name_is_told_which_there_are() -> None:
+def test_an_unknown_name_is_told_which_there_are(store: Store) -> None:
+    store.rosters.save(replace(one_model("openai/x"), name="mine"), "Mira", 1.0)
     with pytest.raises(InputError, match=r"builtin, ceda.*, mine; found “titans”") as raised:
-        sheet_named("titans", Shelf(replace(one_model("openai/x"), name="mine")))
+        sheet_named("titans", store)
     assert "\n" not in str(raised.value)
 
 
