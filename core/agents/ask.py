@@ -1,0 +1,189 @@
+"""What every agent behind a language model does alike: fence, fill, fit, and ask at the desk.
+
+Untrusted text enters a prompt only through `Asking.fenced`. Slots name a run's calls and stay the
+same on Resume, so that what was paid for is found again in the ledger.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from core.concurrency import Stop
+from core.errors import ModelError
+from core.models.call import Asked, Call, Completion, Desk, Message, Picture, in_silence
+from core.models.fence import Fence
+from core.models.prices import window_of
+from core.models.prompting import LANGUAGES, Prompt, PromptBook, filled
+from core.models.window import estimated_tokens, fitting
+from core.records import Case, Project
+from core.roles import Speak
+from core.seats import Seat
+
+PER_MESSAGE = 8
+SPARE_SHARE = 0.05
+AGAIN = " again"
+
+
+class Notes:
+    """What agents want said in the trace that fits no record; safe between threads."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+        self._lock = threading.Lock()
+
+    def add(self, words: str) -> None:
+        """Keep one sentence."""
+        with self._lock:
+            self._said.append(words)
+
+    def drain(self) -> tuple[str, ...]:
+        """All sentences since this was last asked, once each."""
+        with self._lock:
+            said, self._said = tuple(self._said), []
+        return said
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the agents of one run share: the desk, the prompts in force, the fence, the files."""
+
+    desk: Desk
+    book: PromptBook
+    fence: Fence
+    home: Path
+    notes: Notes = field(default_factory=Notes)
+
+
+class LlmAgent:
+    """The face of an agent with a language model: its name and the prompts that rule it."""
+
+    built_in = False
+    prompts: ClassVar[tuple[str, ...]]
+
+    def __init__(self, seat: Seat, work: Work) -> None:
+        self._seat = seat
+        self._work = work
+
+    @property
+    def name(self) -> str:
+        """The model's name without its provider."""
+        return self._seat.model.split("/", 1)[-1]
+
+    @property
+    def rule(self) -> str:
+        """The prompts in force, in every language: the case's decides which one is sent."""
+        book = self._work.book
+        found = [book.prompt(name, lang) for name in self.prompts for lang in LANGUAGES]
+        return "\n\n".join(f"{p.name} ({p.language}) {p.hash}\n{p.text.strip()}" for p in found)
+
+    def _asking(
+        self,
+        prompt: str,
+        case: Case,
+        stop: Stop,
+        *,
+        role: str,
+        slot: str,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Asking:
+        chosen = self._work.book.prompt(prompt, case.language)
+        mend = self._work.book.prompt("mend", case.language)
+        return Asking(self._seat, self._work, role, slot, chosen, mend, stop, schema)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """One question of one role, from its prompt to the reply."""
+
+    seat: Seat
+    work: Work
+    role: str
+    slot: str
+    prompt: Prompt
+    mend_prompt: Prompt
+    stop: Stop
+    schema: Mapping[str, Any] | None = None
+    cut: str = ""
+
+    def fenced(self, kind: str, text: str) -> str:
+        """The text as material: fenced, and unable to end its fence."""
+        return self.work.fence.around(kind, text)
+
+    def whole(
+        self, fields: Mapping[str, str], pictures: tuple[Picture, ...] = ()
+    ) -> tuple[Message, ...]:
+        """The filled prompt, nothing of it cut; pictures go with its last message.
+
+        Raises:
+            ModelError: it does not fit the model's window.
+        """
+        *before, last = filled(self.prompt, fields)
+        messages = (*before, replace(last, pictures=pictures))
+        self._room_beside(messages)
+        return messages
+
+    def fitted(
+        self, parts: Sequence[str], fields: Mapping[str, str], key: str
+    ) -> tuple[Asking, tuple[Message, ...], int]:
+        """As many leading parts as the model's window takes, fenced in the field `key`.
+
+        (The asking, which says what was cut; the messages; how many parts are in them.)
+
+        Raises:
+            ModelError: even without any of them the question does not fit.
+        """
+        room = self._room_beside(filled(self.prompt, {**fields, key: self.fenced(key, "")}))
+        kept = fitting(parts, int(room * (1 - SPARE_SHARE)))
+        messages = filled(self.prompt, {**fields, key: self.fenced(key, "\n".join(parts[:kept]))})
+        if kept == len(parts):
+            return self, messages, kept
+        window = window_of(self.seat)
+        lost = f"{len(parts) - kept} of {len(parts)} passages"
+        cut = f"{lost} did not fit the model's {window:,} tokens."
+        return replace(self, cut=cut), messages, kept
+
+    def _room_beside(self, messages: tuple[Message, ...]) -> int:
+        """Tokens that the model's window has left beside these messages and the answer."""
+        window = window_of(self.seat)
+        needed = sum(estimated_tokens(m.text) + PER_MESSAGE for m in messages)
+        room = window - self.seat.max_tokens - needed
+        if room < 0:
+            raise ModelError(
+                f"The {self.role}'s model takes {window:,} tokens; the question without any "
+                f"evidence needs about {needed:,} and its answer up to {self.seat.max_tokens:,}. "
+                "Seat a model with a larger window, or shorten the text."
+            )
+        return room
+
+    def say(
+        self, messages: tuple[Message, ...], *, again: bool = False, speak: Speak = in_silence
+    ) -> Completion:
+        """The reply; the retry that shows the model its error has a slot of its own."""
+        call = Call(self.seat, messages, self.schema, self.work.fence.token)
+        slot = self.slot + AGAIN if again else self.slot
+        name = f"{self.prompt.language}/{self.prompt.name}"
+        asked = Asked(self.role, slot, call, name, self.prompt.hash, self.cut)
+        return self.work.desk.ask(asked, self.stop, speak)
+
+    def mend(self, error: str) -> Message:
+        """The message that shows the model what was wrong with its reply."""
+        return filled(self.mend_prompt, {"error": error})[-1]
+
+
+def case_fields(asking: Asking, case: Case) -> dict[str, str]:
+    """The claim, its question, and the person's role and instruction (CEDA A.3.1)."""
+    return {
+        "role": asking.fenced("role", case.role or Project.role),
+        "instruction": asking.fenced("instruction", case.instruction or Project.instruction),
+        "claim": asking.fenced("claim", case.response),
+        "question": asking.fenced("question", case.question),
+    }
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """A name that stands outside fences: on one line, and short."""
+    return " ".join(text.split())[:limit]

@@ -1,0 +1,126 @@
+"""Hears a debater's turn: reply, stance and quotes in plain text, in English and Chinese.
+
+CEDA's turns begin with AGREE or DENY about the last message (A.3.3); ours say next whether the
+claim is CORRECT, WRONG or OPEN, because whoever agrees with a refutation does not agree with the
+claim. Where that second word is missing, the stance follows from the last message's.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from core.errors import ReplyError
+from core.evidence.segment import sentences
+from core.records import Quote, Reply, Stance
+
+HEAD_WORDS = 12
+HEAD_CHARACTERS = 160
+HAN_HEAD = 30
+LEAST_WORDS = 3
+LEAST_HAN = 6
+FOUND_CHARACTERS = 80
+OPPOSITE: dict[Stance, Stance] = {
+    "supported": "hallucinated",
+    "hallucinated": "supported",
+    "unclear": "unclear",
+}
+NOT = r"(?:not|n['’]t|cannot|can['’]?t|never)(?: \w+)?"
+ECHOED = re.compile(r"^\W*(?:agree|同意)\s*(?:/|\||or|或)\s*(?:deny|反对)\W*", re.IGNORECASE)
+REPLY = re.compile(
+    rf"(?P<neither>\bneither agree|{NOT} deny|既不同意|不反对|不否认|不反對)"
+    rf"|(?P<deny>(?:\bdo )?{NOT} agree|\bdisagree\w*|\bden(?:y|ies|ied)\b|不同意|不赞同|不贊同"
+    r"|反对|反對|否认|否認)"
+    r"|(?P<agree>\bagree[sd]?\b|同意|赞同|贊同)",
+    re.IGNORECASE,
+)
+WORDS = (
+    r"(?P<hallucinated>in ?correct|not correct|wrong|不正确|不正確|错误|錯誤)"
+    r"|(?P<supported>correct|正确|正確)"
+    r"|(?P<unclear>open|未定|待定|无法确定|無法確定)"
+)
+SHOUTED = re.compile(
+    r"\b(?:(?P<hallucinated>INCORRECT|NOT CORRECT|WRONG)|(?P<supported>CORRECT)"
+    r"|(?P<unclear>OPEN))\b"
+)
+# Right behind the reply: “agree, wrong.”, “I agree that the claim is correct.”; not “agree: the
+# correct figure is …”, which is prose.
+ADJACENT = re.compile(
+    r"^[\W_]*(?:(?:and|that|with (?:the|this|that) \w+|以及|并且)[\W_]+)?"
+    r"(?:(?:the|this|original)\s+)*(?:(?:claim|statement|answer|陈述|原陈述)\s*)?(?:is|:|：|是)?[\W_]*"
+    rf"(?:{WORDS})(?![^\W_]|\s+(?!because|since|as\b|for\b|based|by\b)[a-z])",
+    re.IGNORECASE,
+)
+HAN = re.compile(r"[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]")
+QUOTED = re.compile(
+    r"“([^“”]+)”|„([^“”„]+)[“”]|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』|\"([^\"\n]+)\""
+)
+ENDED = re.compile(r"""[.!?。！？।؟…][)"'”’」』»\]*_]*\s*$""")
+
+
+def reply_of(text: str) -> tuple[Reply, str]:
+    """AGREE or DENY at the beginning of a turn, and the rest of its head.
+
+    Raises:
+        ReplyError: neither is said there; nothing is guessed from the rest.
+    """
+    head = _head(text)
+    match = REPLY.search(head)
+    if match is None or match.lastgroup == "neither":
+        found = " ".join(text.split())[:FOUND_CHARACTERS] or "nothing"
+        raise ReplyError(
+            f"Expected a turn that begins with AGREE or DENY, found “{found}”.", reply=text
+        )
+    reply: Reply = "agree" if match.lastgroup == "agree" else "deny"
+    return reply, head[match.end() :]
+
+
+def stance_of(reply: Reply, rest: str, last: Stance) -> Stance:
+    """What the turn says about the claim; `last` is the last message's stance."""
+    match = SHOUTED.search(rest) or ADJACENT.match(rest)
+    for stance in OPPOSITE:
+        if match and match.groupdict()[stance]:
+            return stance
+    return last if reply == "agree" else OPPOSITE[last]
+
+
+def quotes_in(text: str) -> tuple[Quote, ...]:
+    """What stands in quotation marks and is long enough to be a citation; not checked yet."""
+    found = dict.fromkeys(
+        _trimmed(next(part for part in match.groups() if part is not None))
+        for match in QUOTED.finditer(text)
+    )
+    return tuple(Quote(words, "not_found", 0.0) for words in found if _is_citation(words))
+
+
+def without_name(text: str, name: str) -> str:
+    """The turn without the speaker's own name before it, as some models write it."""
+    own = r"\s+".join(re.escape(part) for part in name.split())
+    return re.sub(rf"^[\W_]*{own}[*_]*\s*[:：][*_]*\s*", "", text.strip(), flags=re.IGNORECASE)
+
+
+def whole_sentences(text: str, language: str) -> str:
+    """A text that its token limit cut, up to its last full sentence; as it is if it has none."""
+    found = sentences(text, language)
+    while found and not ENDED.search(text[found[-1].start : found[-1].end]):
+        found.pop()
+    is_bare = found and len(text[: found[-1].end].split()) < LEAST_WORDS and not HAN.search(text)
+    if not found or is_bare:
+        return text
+    return text[: found[-1].end]
+
+
+def _head(text: str) -> str:
+    """The first words, without markdown and without an echo of the choice itself."""
+    plain = unicodedata.normalize("NFKC", text).replace("*", "").replace("`", "").strip()
+    plain = ECHOED.sub("", plain)
+    words = " ".join(plain.split()[:HEAD_WORDS])[:HEAD_CHARACTERS]
+    return words[:HAN_HEAD] if HAN.search(words[:HAN_HEAD]) else words
+
+
+def _trimmed(words: str) -> str:
+    return words.strip().rstrip(",;:，；：").strip()
+
+
+def _is_citation(words: str) -> bool:
+    return len(words.split()) >= LEAST_WORDS or len(HAN.findall(words)) >= LEAST_HAN

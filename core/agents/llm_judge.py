@@ -1,0 +1,97 @@
+"""The judge by a language model: prose whose last line is the verdict (CEDA A.3.4).
+
+This is the boundary at which the paper's numbers become labels: 1 is correct, 0 is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from core.agents.ask import LlmAgent, case_fields
+from core.agents.laid_out import conflict_lines, fact_lines, passage_lines, transcript
+from core.builtin.speech import capitalised, listed
+from core.concurrency import Stop
+from core.models.call import Completion
+from core.models.structured import Unusable, ask_readable
+from core.records import Cause, Judgement, Label
+from core.roles import JudgeView
+
+VERDICT = re.compile(
+    r"[\W_]*(?:(?:my )?final )?(?:verdict|裁决|裁決|结论|結論|判决|判決)"
+    r"[\W_]*[:：][\W_]*(?P<number>[01])[\W_]*"
+    r"(?P<word>correct|supported|正确|正確|wrong|incorrect|hallucinated|错误|錯誤)?[\W_]*",
+    re.IGNORECASE,
+)
+LABELS: dict[str, Label] = {"1": "supported", "0": "hallucinated"}
+RIGHT = frozenset({"correct", "supported", "正确", "正確"})
+SAYS_SOMETHING = re.compile(r"[^\W_]")
+# The wording of the built-in judge, on whose verdicts the seed head was trained.
+OPENINGS: dict[Label, str] = {
+    "supported": "Verdict: CORRECT, the statement is supported.",
+    "hallucinated": "Verdict: INCORRECT, the statement is hallucinated.",
+}
+
+
+class LlmJudge(LlmAgent):
+    """Judge with a language model."""
+
+    prompts = ("judge",)
+
+    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+        """The finding; unclear without a call where there is nothing that could carry one.
+
+        Raises:
+            ReplyError: twice no last line that is `Verdict: 1` or `Verdict: 0`.
+        """
+        if view.view.unreadable_images:
+            words = f"{listed(view.view.unreadable_images)} could not be read here"
+            return self._unclear("image_not_readable", words)
+        if not view.view.evidence.passages and not view.turns:
+            return self._unclear("no_evidence", "there is neither evidence nor a debate")
+        case, evidence = view.view.case, view.view.evidence
+        asking = self._asking("judge", case, stop, role="judge", slot="judge")
+        whole = case_fields(asking, case)
+        fields = {
+            "claim": whole["claim"],
+            "question": whole["question"],
+            "facts": asking.fenced("facts", fact_lines(view.context, evidence)),
+            "conflicts": asking.fenced(
+                "conflicts", conflict_lines(view.context.conflicts, evidence)
+            ),
+            "transcript": transcript(asking, view),
+        }
+        asking, messages, _ = asking.fitted(passage_lines(evidence), fields, "evidence")
+        label, prose = ask_readable(asking.say, messages, verdict_of, asking.mend)
+        return Judgement(agent=self.name, label=label, text=verdict_text(label, prose))
+
+    def _unclear(self, cause: Cause, words: str) -> Judgement:
+        text = f"No verdict: {words}."
+        return Judgement(self.name, "unclear", text, cause=cause, cause_words=capitalised(words))
+
+
+def verdict_of(said: Completion) -> tuple[Label, str]:
+    """The label of the last line that says anything, and the prose before it.
+
+    Raises:
+        Unusable: that line is no verdict; a verdict in an earlier line is not one.
+    """
+    lines = [line for line in said.text.splitlines() if SAYS_SOMETHING.search(line)]
+    last = unicodedata.normalize("NFKC", lines[-1]) if lines else ""
+    match = VERDICT.fullmatch(last)
+    contradicts = (
+        match is not None
+        and match["word"] is not None
+        and (match["word"].casefold() in RIGHT) != (match["number"] == "1")
+    )
+    if match is None or contradicts:
+        raise Unusable(
+            "Expected a last line that reads “Verdict: 1” or “Verdict: 0” and nothing after it, "
+            f"found “{' '.join(last.split())[-80:]}”."
+        )
+    return LABELS[match["number"]], "\n".join(lines[:-1]).strip()
+
+
+def verdict_text(label: Label, prose: str) -> str:
+    """What people read and the classifier judges by (CEDA 3.4): the verdict in words, the prose."""
+    return f"{OPENINGS[label]} {prose}".strip()

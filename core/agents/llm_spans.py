@@ -1,0 +1,138 @@
+"""Spans by a language model: one marks the words that do not hold, another votes on each.
+
+Source: MSA (extraction and adjudication). What a model quotes must stand in the response; what
+stands nowhere is dropped, counted and said, never put somewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import msgspec
+
+from core.agents.ask import Asking, LlmAgent
+from core.agents.laid_out import passage_lines
+from core.agents.placed import placed
+from core.concurrency import Stop
+from core.models.structured import Shape, Unusable, ask_structured
+from core.records import CATEGORY_WORDS, Category, Judgement, Label, Span
+from core.roles import JudgeView, SpanRuling
+
+Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    reason: str
+    quote: str
+    category: Category
+    instead: str
+    p: Probability
+
+
+class _Marks(msgspec.Struct, frozen=True):
+    spans: list[_Mark]
+
+
+class _Vote(msgspec.Struct, frozen=True):
+    reason: str
+    hallucinated: bool
+    p: Probability
+
+
+MARKS, VOTE = Shape(_Marks), Shape(_Vote)
+
+
+class LlmSpanExtractor(LlmAgent):
+    """Span extractor with a language model."""
+
+    prompts = ("spans",)
+
+    def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
+        """Spans in order of their place, none overlapping; none unless it is hallucinated.
+
+        Raises:
+            ReplyError: twice nothing of what it quotes stands in the response.
+        """
+        if judgement.label != "hallucinated":
+            return ()
+        case = view.view.case
+        asking = self._asking(
+            "spans", case, stop, role="span extractor", slot="spans", schema=MARKS.schema
+        )
+        fields = {
+            "question": asking.fenced("question", case.question),
+            "response": asking.fenced("response", case.response),
+            "finding": asking.fenced("finding", judgement.text),
+        }
+        lines = passage_lines(view.view.evidence)
+        asking, messages, _ = asking.fitted(lines, fields, "evidence")
+
+        def check(marks: _Marks) -> None:
+            if marks.spans and not self._spans(case.response, marks)[0]:
+                raise Unusable(
+                    "None of the quotes stands in the response; copy them from it exactly."
+                )
+
+        marks = ask_structured(asking.say, messages, MARKS, asking.mend, check)
+        spans, lost = self._spans(case.response, marks)
+        if lost:
+            said = f"{lost} of {len(marks.spans)} places that {self.name} marked"
+            self._work.notes.add(f"{said} stand nowhere in the text under review: left out.")
+        return spans
+
+    def _spans(self, response: str, marks: _Marks) -> tuple[tuple[Span, ...], int]:
+        """(the spans, how many quotes stand nowhere); of overlapping ones the surest stays."""
+        spans: list[Span] = []
+        lost = 0
+        for mark in sorted(marks.spans, key=lambda mark: -mark.p):
+            place = placed(mark.quote, response, [(span.start, span.end) for span in spans])
+            if place is None:
+                lost += 1
+                continue
+            start, end = place
+            if any(span.start < end and start < span.end for span in spans):
+                continue
+            instead = mark.instead.strip()
+            text = response[start:end]
+            spans.append(Span(start, end, text, mark.p, mark.category, self.name, instead))
+        return tuple(sorted(spans, key=lambda span: span.start)), lost
+
+
+class LlmSpanAdjudicator(LlmAgent):
+    """Span adjudicator with a language model: one vote on one span."""
+
+    prompts = ("span_vote",)
+
+    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
+        """Kept when the vote says hallucinated, with the vote's probability."""
+        if label != "hallucinated":
+            return SpanRuling(span, False, f"The verdict is {label}.")
+        asking = self._asking(
+            "span_vote",
+            view.view.case,
+            stop,
+            role="span adjudicator",
+            slot=f"span {span.start} to {span.end}",
+            schema=VOTE.schema,
+        )
+        lines = passage_lines(view.view.evidence)
+        fields = _vote_fields(asking, view, span)
+        asking, messages, _ = asking.fitted(lines, fields, "evidence")
+        vote = ask_structured(asking.say, messages, VOTE, asking.mend)
+        reason = vote.reason.strip() or "It gave no reason."
+        return SpanRuling(replace(span, p=round(vote.p, 3)), vote.hallucinated, reason)
+
+
+def _vote_fields(asking: Asking, view: JudgeView, span: Span) -> dict[str, str]:
+    """The words, why they were marked, and what the debate came to."""
+    why = CATEGORY_WORDS[span.category]
+    if span.instead:
+        why = f"{why}; the evidence says: {span.instead}"
+    finding = "\n".join(f"{turn.debater}: {turn.text}" for turn in view.turns[-2:])
+    return {
+        "response": asking.fenced("response", view.view.case.response),
+        "words": asking.fenced("words", span.text),
+        "why": asking.fenced("why", why),
+        "finding": asking.fenced("finding", finding),
+    }
