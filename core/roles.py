@@ -54,7 +54,10 @@ class CaseView:
 
 @dataclass(frozen=True)
 class DebateView:
-    """What a debater sees when it is its turn: its share, and all that was said."""
+    """What a debater sees when it is its turn: its share, and all that was said.
+
+    `conflicts` are all that agent C wrote down; a debater shows itself those of its share.
+    """
 
     view: CaseView
     debater: str
@@ -63,6 +66,7 @@ class DebateView:
     number: int
     round: int
     last_message: str
+    conflicts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
