@@ -13,6 +13,7 @@ import msgspec
 from core.errors import InputError
 from core.events import EVENT_TYPES, Event
 from core.records import BoxedText, Case, Correction, Page, Plan, Project, Source
+from core.seats import RosterSheet
 
 Record = TypeVar("Record")
 KINDS: tuple[Any, ...] = (
@@ -21,6 +22,7 @@ KINDS: tuple[Any, ...] = (
     Correction,
     Plan,
     Project,
+    RosterSheet,
     Source,
     tuple[BoxedText, ...],
     tuple[Page, ...],

@@ -17,10 +17,13 @@ from core.errors import ConfigError
 from core.store.batches import Batches
 from core.store.cases import Cases
 from core.store.corrections import Corrections
+from core.store.ledger import Ledger
 from core.store.library import Library
 from core.store.migrations import migrations
 from core.store.projects import Projects
+from core.store.prompt_edits import PromptEdits
 from core.store.readings import Readings
+from core.store.rosters import Rosters
 from core.store.runs import Runs
 from core.store.sqlite import Database
 from core.store.versions import Versions
@@ -42,6 +45,9 @@ class Store:
         self.corrections = Corrections(db)
         self.batches = Batches(db)
         self.versions = Versions(db)
+        self.ledger = Ledger(db)
+        self.rosters = Rosters(db)
+        self.prompt_edits = PromptEdits(db)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

@@ -160,3 +160,45 @@ def m005_batch_questions(db: Database) -> None:
             WHERE case_id IN (SELECT id FROM cases);
         """,
     )
+
+
+@migrations()
+def m006_models(db: Database) -> None:
+    """Calls to language models and what they cost; rosters and prompts as people wrote them.
+
+    Money is in billionths of a US dollar, whole numbers, so that sums are exact. `counts_nano` and
+    `counts_tokens` are what a call takes from the caps: its worst case while it is under way.
+    """
+    _each(
+        db,
+        """
+        CREATE TABLE calls (
+            id TEXT PRIMARY KEY, run_id TEXT NOT NULL, slot TEXT NOT NULL, digest TEXT NOT NULL,
+            project_id TEXT NOT NULL, person TEXT NOT NULL, role TEXT NOT NULL,
+            model TEXT NOT NULL, prompt TEXT NOT NULL, prompt_hash TEXT NOT NULL,
+            cut TEXT NOT NULL, at REAL NOT NULL,
+            status TEXT NOT NULL CHECK (status IN ('reserved', 'done', 'failed')),
+            reserved_nano INTEGER, reserved_tokens INTEGER NOT NULL,
+            counts_nano INTEGER NOT NULL, counts_tokens INTEGER NOT NULL,
+            tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, is_counted INTEGER NOT NULL,
+            cost_nano INTEGER, seconds REAL NOT NULL,
+            reply TEXT NOT NULL, finish TEXT NOT NULL, problem TEXT NOT NULL,
+            reused_from TEXT NOT NULL
+        );
+        CREATE INDEX calls_run ON calls (run_id, slot, digest);
+        CREATE INDEX calls_digest ON calls (digest) WHERE status = 'done';
+        CREATE INDEX calls_day ON calls (at, person, counts_nano, counts_tokens, status);
+        CREATE TABLE rosters (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, at REAL NOT NULL,
+            author TEXT NOT NULL, sheet TEXT
+        );
+        CREATE INDEX rosters_name ON rosters (name, number);
+        CREATE TABLE prompt_edits (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            project_id TEXT NOT NULL REFERENCES projects(id),
+            name TEXT NOT NULL, language TEXT NOT NULL, text TEXT NOT NULL,
+            at REAL NOT NULL, author TEXT NOT NULL
+        );
+        CREATE INDEX prompt_edits_prompt ON prompt_edits (project_id, name, language, number);
+        """,
+    )

@@ -41,3 +41,10 @@ def test_a_released_database_opens_whole(released: Path, home: Path) -> None:
         assert (kinds[0], kinds[-1]) == ("run_started", "run_finished")
         (correction,) = store.corrections.of_run(run.id)
         assert correction.spans[0].text == "left"
+        knows_models = released.name >= "m006"
+        replies = [call.reply for call in store.ledger.of_run(run.id)]
+        assert replies == (["Verdict: 0"] if knows_models else [])
+        names = [saved.name for saved in store.rosters.all()]
+        assert names == (["Two of a kind"] if knows_models else [])
+        edits = store.prompt_edits.current(project.id)
+        assert edits == ({("judge", "en"): "Decide."} if knows_models else {})

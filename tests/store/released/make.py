@@ -1,7 +1,8 @@
 """Writes the newest schema's database beside this file: `python -m tests.store.released.make`.
 
 Run once for every release that adds a migration; files of earlier releases are never written
-again. It holds one finished check of our own text, its correction, and a project's settings.
+again. It holds one finished check of our own text, its correction, a call to a language model, a
+roster, an edited prompt, and a project's settings.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from pathlib import Path
 
 from core.checking import Request, check_once
 from core.jobs import new_id
-from core.records import Correction, Span
+from core.records import Correction, Run, Span
+from core.seats import RosterSheet
 from core.store import open_store
 from core.store.database import DATABASE
+from core.store.ledger import LedgerRow
 from core.store.migrations import migrations
+from core.store.prompt_edits import PromptEdit
 
 FOLDER = Path(__file__).parent
 CLAIM = "Female cats tend to be left pawed."
@@ -42,6 +46,10 @@ def main() -> None:
             with store.writing():
                 store.projects.save_setting("passages", 7)
                 store.corrections.add(correction, CLAIM)
+                store.ledger.put(answered_call(run))
+                store.rosters.save(RosterSheet("Two of a kind", "Ours."), "Mira", 1_700_000_901.0)
+                edit = PromptEdit(0, run.project_id, "judge", "en", "Decide.", 1.0, "Mira")
+                store.prompt_edits.save(edit)
         connection = sqlite3.connect(home / DATABASE)
         packed = Path(folder) / "packed.db"
         connection.execute("VACUUM INTO ?", (str(packed),))
@@ -49,6 +57,36 @@ def main() -> None:
         newest = [migration.name for migration in migrations._migrations][-1]
         target = FOLDER / f"{newest}.db.gz"
         target.write_bytes(gzip.compress(packed.read_bytes(), mtime=0))
+
+
+def answered_call(run: Run) -> LedgerRow:
+    """A call of the run as the ledger keeps it."""
+    return LedgerRow(
+        id="call",
+        run_id=run.id,
+        slot="verdict",
+        digest="0" * 64,
+        project_id=run.project_id,
+        person="Mira",
+        role="judge",
+        model="openai/ours",
+        prompt="judge",
+        prompt_hash="0" * 12,
+        cut="",
+        at=1_700_000_900.0,
+        reserved_nano=700_000,
+        reserved_tokens=90,
+        counts_nano=500_000,
+        counts_tokens=0,
+        status="done",
+        tokens_in=40,
+        tokens_out=4,
+        is_counted=True,
+        cost_nano=500_000,
+        seconds=0.5,
+        reply="Verdict: 0",
+        finish="stop",
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,158 @@
+"""The ledger: every call to a language model, what it was allowed to cost and what it did cost.
+
+Money is in billionths of a US dollar (nano): whole numbers, so that sums over many calls are exact.
+A call is entered as `reserved` at its worst case before it is sent, in the transaction that looked
+at the sums, so that calls at the same moment cannot pass a cap together. One that was never
+settled, because its process died, counts in full until it is a day old or is asked again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from core.store.sqlite import Database
+
+DAY = 86_400
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerRow:
+    """One call. `reserved_nano` and `cost_nano` are None where the price is not known.
+
+    `counts_nano` and `counts_tokens` are what it takes from the caps: money where the price is
+    known, else tokens. The prompt is kept as its digest alone; the reply is kept whole, for Resume
+    and for equal calls of other runs (`reused_from` names the call that was paid for).
+    """
+
+    id: str
+    run_id: str
+    slot: str
+    digest: str
+    project_id: str
+    person: str
+    role: str
+    model: str
+    prompt: str
+    prompt_hash: str
+    cut: str
+    at: float
+    reserved_nano: int | None
+    reserved_tokens: int
+    counts_nano: int
+    counts_tokens: int
+    status: Literal["reserved", "done", "failed"] = "reserved"
+    tokens_in: int = 0
+    tokens_out: int = 0
+    is_counted: bool = False
+    cost_nano: int | None = None
+    seconds: float = 0.0
+    reply: str = ""
+    finish: str = ""
+    problem: str = ""
+    reused_from: str = ""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Money and tokens that count against caps; `held_…` is the part of calls under way."""
+
+    nano: int = 0
+    tokens: int = 0
+    held_nano: int = 0
+    held_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was used and is held: by a run, by everybody today (UTC), by one person today."""
+
+    run: Amount
+    day: Amount
+    person_day: Amount
+
+
+COLUMNS = tuple(item.name for item in fields(LedgerRow))
+_AMOUNT = """
+    SELECT COALESCE(SUM(counts_nano), 0) AS nano, COALESCE(SUM(counts_tokens), 0) AS tokens,
+        COALESCE(SUM(counts_nano) FILTER (WHERE status = 'reserved'), 0) AS held_nano,
+        COALESCE(SUM(counts_tokens) FILTER (WHERE status = 'reserved'), 0) AS held_tokens
+    FROM calls WHERE (status != 'reserved' OR at > :since) AND
+"""
+
+
+class Ledger:
+    """Calls to language models."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def put(self, row: LedgerRow) -> None:
+        """Enter a call, or what became of it."""
+        names = ", ".join(COLUMNS)
+        places = ", ".join(f":{name}" for name in COLUMNS)
+        changes = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name != "id")
+        self._db.execute(
+            f"INSERT INTO calls ({names}) VALUES ({places}) "
+            f"ON CONFLICT (id) DO UPDATE SET {changes}",
+            asdict(row),
+        )
+
+    def finished(self, run_id: str, slot: str, digest: str) -> LedgerRow | None:
+        """The run's own answer in that slot to that very call, or None."""
+        return self._first(
+            "run_id = ? AND slot = ? AND digest = ? AND status = 'done' ORDER BY at, id",
+            [run_id, slot, digest],
+        )
+
+    def reusable(self, run_id: str, slot: str, digest: str) -> LedgerRow | None:
+        """Another run's whole answer to an equal call, from the same slot where there is one.
+
+        An answer goes to one slot of a run: several samples of a prompt stay several answers.
+        """
+        return self._first(
+            "digest = ? AND status = 'done' AND run_id != ? AND finish = 'stop' "
+            "AND reused_from = '' AND id NOT IN (SELECT reused_from FROM calls WHERE run_id = ?) "
+            "ORDER BY slot = ? DESC, at, id",
+            [digest, run_id, run_id, slot],
+        )
+
+    def lost(self, run_id: str, slot: str, digest: str) -> list[LedgerRow]:
+        """Calls of that slot that were sent and never settled."""
+        rows = self._db.query(
+            "SELECT * FROM calls WHERE run_id = ? AND slot = ? AND digest = ? "
+            "AND status = 'reserved' ORDER BY at, id",
+            [run_id, slot, digest],
+        )
+        return [_row(row) for row in rows]
+
+    def spent(self, run_id: str, person: str, now: float) -> Spent:
+        """What counts against the caps. A call belongs to the day on which it was sent."""
+        values = {
+            "run": run_id,
+            "person": person,
+            "midnight": now // DAY * DAY,
+            "since": now - DAY,
+        }
+        return Spent(
+            self._amount("run_id = :run", values),
+            self._amount("at >= :midnight", values),
+            self._amount("at >= :midnight AND person = :person", values),
+        )
+
+    def of_run(self, run_id: str) -> list[LedgerRow]:
+        """The run's calls in the order in which they were sent."""
+        rows = self._db.query("SELECT * FROM calls WHERE run_id = ? ORDER BY at, rowid", [run_id])
+        return [_row(row) for row in rows]
+
+    def _amount(self, which: str, values: dict[str, Any]) -> Amount:
+        return Amount(**next(self._db.query(_AMOUNT + which, values)))
+
+    def _first(self, which: str, values: list[str]) -> LedgerRow | None:
+        sql = f"SELECT * FROM calls WHERE {which} LIMIT 1"
+        row = next(self._db.query(sql, values), None)
+        return _row(row) if row else None
+
+
+def _row(row: dict[str, Any]) -> LedgerRow:
+    return LedgerRow(**{**row, "is_counted": bool(row["is_counted"])})
