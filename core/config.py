@@ -47,6 +47,12 @@ class Settings:
     max_turns: int = 5
     workers: int = 2
     lease_seconds: int = 6
+    run_cents: int = 100
+    day_cents: int = 2_000
+    person_day_cents: int = 1_000
+    run_tokens: int = 200_000
+    day_tokens: int = 4_000_000
+    person_day_tokens: int = 2_000_000
 
     @staticmethod
     def from_mapping(values: Mapping[str, object]) -> Settings:
@@ -117,6 +123,40 @@ SETTINGS: dict[str, Setting] = {
         3,
         120,
         "A run whose process has been silent for so long counts as interrupted.",
+    ),
+    "run_cents": Setting(
+        "Most money per run",
+        "US cents",
+        0,
+        1_000_000,
+        "A call to a language model that could pass it is not sent; 0 sends none that costs.",
+    ),
+    "day_cents": Setting(
+        "Most money per day", "US cents", 0, 10_000_000, "Everybody together, by the UTC day."
+    ),
+    "person_day_cents": Setting(
+        "Most money per person and day", "US cents", 0, 10_000_000, "By the UTC day."
+    ),
+    "run_tokens": Setting(
+        "Most tokens per run",
+        "tokens",
+        0,
+        1_000_000_000,
+        "For models of no known price, which never count as free; 0 sends none of them.",
+    ),
+    "day_tokens": Setting(
+        "Most tokens per day",
+        "tokens",
+        0,
+        10_000_000_000,
+        "For models of no known price; everybody together, by the UTC day.",
+    ),
+    "person_day_tokens": Setting(
+        "Most tokens per person and day",
+        "tokens",
+        0,
+        10_000_000_000,
+        "For models of no known price, by the UTC day.",
     ),
 }
 

@@ -41,7 +41,13 @@ class KeyMissing(ConfigError):
 
 
 class ModelError(ReviewError):
-    """Raised when an agent could not do its part."""
+    """Raised when an agent could not do its part.
+
+    `is_unbilled` is set where its service surely charges nothing: it was not reached, or answered
+    with an error instead of a reply.
+    """
+
+    is_unbilled = False
 
 
 class ModelTimeout(ModelError):
