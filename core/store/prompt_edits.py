@@ -71,7 +71,7 @@ class PromptEdits:
             )
         return replace(kept, number=cursor.lastrowid or 0)
 
-    def current(self, project_id: str) -> dict[tuple[str, str], str]:
+    def of_project(self, project_id: str) -> dict[tuple[str, str], str]:
         """The project's own texts by (name, language); what is back to ours is not among them."""
         rows = self._db.query(
             "SELECT name, language, text FROM prompt_edits WHERE text != '' AND number IN "

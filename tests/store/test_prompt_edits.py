@@ -28,7 +28,7 @@ def test_the_newest_edit_counts_for_its_project_and_language(shelf: Store) -> No
     edits.save(edit("two"))
     edits.save(edit("二", language="zh"))
     edits.save(edit("theirs", project="q"))
-    assert edits.current("p") == {("judge", "en"): "two", ("judge", "zh"): "二"}
+    assert edits.of_project("p") == {("judge", "en"): "two", ("judge", "zh"): "二"}
     assert [kept.text for kept in edits.history("p", "judge", "en")] == ["two", "one"]
 
 
@@ -36,7 +36,7 @@ def test_the_newest_edit_counts_for_its_project_and_language(shelf: Store) -> No
 def test_an_empty_text_goes_back_to_ours(shelf: Store, empty: str) -> None:
     shelf.prompt_edits.save(edit("one"))
     shelf.prompt_edits.save(edit(empty))
-    assert shelf.prompt_edits.current("p") == {}
+    assert shelf.prompt_edits.of_project("p") == {}
     assert [kept.text for kept in shelf.prompt_edits.history("p", "judge", "en")] == ["", "one"]
 
 
@@ -45,7 +45,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_covered(shelf: Store) -> None
     shelf.prompt_edits.save(edit("two", author="Tom"), seen=first.number)
     with pytest.raises(ConflictError, match="“judge” was changed by Tom meanwhile"):
         shelf.prompt_edits.save(edit("three"), seen=first.number)
-    assert shelf.prompt_edits.current("p") == {("judge", "en"): "two"}
+    assert shelf.prompt_edits.of_project("p") == {("judge", "en"): "two"}
 
 
 def test_a_prompt_that_is_too_long_is_refused(shelf: Store) -> None:

@@ -46,5 +46,5 @@ def test_a_released_database_opens_whole(released: Path, home: Path) -> None:
         assert replies == (["Verdict: 0"] if knows_models else [])
         names = [saved.name for saved in store.rosters.all()]
         assert names == (["Two of a kind"] if knows_models else [])
-        edits = store.prompt_edits.current(project.id)
+        edits = store.prompt_edits.of_project(project.id)
         assert edits == ({("judge", "en"): "Decide."} if knows_models else {})
