@@ -1,20 +1,25 @@
-"""Stand-ins at the boundaries: a scripted debater and judge, an encoder of hashes, builders."""
+"""Stand-ins at the boundaries: scripted agents and models, an encoder of hashes, builders."""
 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from core.concurrency import Stop
 from core.errors import ReviewError
+from core.models.call import Asked, Call, Completion, Model, in_silence
 from core.models.encoder import Matrix, TokenVectors
 from core.records import (
     Case,
     Judgement,
     Label,
+    ModelCall,
     Passage,
     Quote,
     Reply,
@@ -79,6 +84,101 @@ class ScriptedJudge:
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
         self.views.append(view)
         return self._judgement
+
+
+@dataclass(frozen=True)
+class Said:
+    """A scripted reply with more to it than its text."""
+
+    text: str
+    finish: Literal["stop", "length"] = "stop"
+
+
+Scripted = str | Said | ReviewError
+Script = Sequence[Scripted] | Callable[[Call], Scripted]
+
+
+class ScriptedModel:
+    """Answers calls with replies in order, or with what a function makes of each call.
+
+    Streams in chunks. Complains when it runs out; `finished` complains about replies left over.
+    """
+
+    def __init__(self, script: Script, chunk: int = 8) -> None:
+        self._answer = script if callable(script) else None
+        self._left: list[Scripted] = [] if callable(script) else list(script)
+        self._chunk = chunk
+        self._lock = threading.Lock()
+        self.calls: list[Call] = []
+
+    def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
+        with self._lock:
+            self.calls.append(call)
+            reply = self._next(call)
+        if isinstance(reply, ReviewError):
+            raise reply
+        said = Said(reply) if isinstance(reply, str) else reply
+        for start in range(0, len(said.text), self._chunk):
+            stop.check()
+            speak(said.text[start : start + self._chunk])
+        words = sum(len(message.text.split()) for message in call.messages)
+        return Completion(
+            said.text, said.finish, words, len(said.text.split()), False, 0.001, seconds=0.2
+        )
+
+    def finished(self) -> None:
+        assert not self._left, f"the model was not asked for {self._left}"
+
+    def _next(self, call: Call) -> Scripted:
+        if self._answer:
+            return self._answer(call)
+        if not self._left:
+            raise AssertionError(f"the model has no reply left for {call.messages[-1].text[:200]}")
+        return self._left.pop(0)
+
+
+class FakeDesk:
+    """Passes calls on to a model and keeps what was asked; knows no caps and no ledger."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._made: list[ModelCall] = []
+        self._lock = threading.Lock()
+        self.asked: list[Asked] = []
+
+    def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
+        with self._lock:
+            self.asked.append(asked)
+        try:
+            done = self._model.complete(asked.call, speak, stop)
+        except ReviewError as error:
+            self._keep(asked, None, str(error))
+            raise
+        self._keep(asked, done, "")
+        return done
+
+    def drain(self) -> tuple[ModelCall, ...]:
+        with self._lock:
+            made, self._made = tuple(self._made), []
+        return made
+
+    def _keep(self, asked: Asked, done: Completion | None, problem: str) -> None:
+        call = ModelCall(
+            id=asked.slot,
+            role=asked.role,
+            slot=asked.slot,
+            model=asked.call.seat.model,
+            prompt=asked.prompt,
+            prompt_hash=asked.prompt_hash,
+            tokens_in=done.tokens_in if done else 0,
+            tokens_out=done.tokens_out if done else 0,
+            cost=done.cost if done else 0.0,
+            seconds=done.seconds if done else 0.0,
+            cut=asked.cut,
+            problem=problem,
+        )
+        with self._lock:
+            self._made.append(call)
 
 
 class FakeEmbedder:

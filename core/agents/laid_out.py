@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from core.agents.ask import Asking
+from core.agents.ask import Asking, one_line
 from core.builtin.speech import cited, place_of
 from core.models.fence import steering
 from core.records import Context, Passage, Quote, Turn
@@ -18,6 +18,7 @@ from core.roles import CaseView, Evidence, JudgeView
 
 NUMBER = re.compile(r"\[?\s*[Pp]?\s*(\d{1,5})\s*\]?")
 LOOKS_NUMBERED = re.compile(r"\[(?=\s*[Pp]?\d+\s*\])")
+CLOSING = r"[\s,.;:!?，。；：！？]*[”\"»」』“]"
 MARKS = {"verified": "✓", "fuzzy": "≈", "not_found": "✗"}
 
 
@@ -80,16 +81,18 @@ def fact_lines(context: Context, evidence: Evidence) -> str:
 
 
 def transcript(asking: Asking, view: JudgeView) -> str:
-    """Every turn, then its quotes with what our code found of them.
+    """Every turn on a line, each quotation followed by what our code found of it.
 
-    The marks stand outside the fences, where nobody but us can write.
+    The turns are made harmless first, so that nobody but us can write a mark.
     """
+    fence = asking.work.fence
     spoken = []
     for turn in view.turns:
-        head = f"{turn.number}. {' '.join(turn.debater.split())}:"
-        quotes = [_marked(asking, quote, view.view.evidence) for quote in turn.quotes]
-        spoken.append("\n".join([head, asking.fenced("turn", turn.text), *quotes]))
-    return "\n\n".join(spoken) or asking.fenced("transcript", "")
+        text = fence.harmless(" ".join(turn.text.split()))
+        for quote in turn.quotes:
+            text = _with_mark(text, fence.harmless(quote.text), _mark(quote, view.view.evidence))
+        spoken.append(f"{turn.number}. {fence.harmless(one_line(turn.debater))}: {text}")
+    return fence.enclosed("transcript", "\n".join(spoken))
 
 
 def notices(view: CaseView, turns: Sequence[Turn] = ()) -> tuple[str, ...]:
@@ -108,8 +111,9 @@ def notices(view: CaseView, turns: Sequence[Turn] = ()) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _marked(asking: Asking, quote: Quote, evidence: Evidence) -> str:
-    found = [
+def _mark(quote: Quote, evidence: Evidence) -> str:
+    """✓, ≈ or ✗, with the number of the passage in which the quote stands."""
+    within = [
         number
         for i, number in numbers(evidence).items()
         if quote.start is not None
@@ -118,8 +122,15 @@ def _marked(asking: Asking, quote: Quote, evidence: Evidence) -> str:
         and evidence.passages[i].start < quote.end
         and quote.start < evidence.passages[i].end
     ]
-    mark = MARKS[quote.status]
-    return " ".join([asking.fenced("quote", quote.text), mark, *found[:1]])
+    return " ".join([MARKS[quote.status], *within[:1]])
+
+
+def _with_mark(text: str, quote: str, mark: str) -> str:
+    """The mark behind the quotation, or behind the turn where its words were changed since."""
+    match = re.search(re.escape(quote) + CLOSING, text)
+    if match is None:
+        return f"{text} “{quote}” {mark}"
+    return f"{text[: match.end()]} {mark}{text[match.end() :]}"
 
 
 def _flat(text: str) -> str:

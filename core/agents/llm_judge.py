@@ -26,10 +26,12 @@ VERDICT = re.compile(
 LABELS: dict[str, Label] = {"1": "supported", "0": "hallucinated"}
 RIGHT = frozenset({"correct", "supported", "正确", "正確"})
 SAYS_SOMETHING = re.compile(r"[^\W_]")
-# The wording of the built-in judge, on whose verdicts the seed head was trained.
-OPENINGS: dict[Label, str] = {
-    "supported": "Verdict: CORRECT, the statement is supported.",
-    "hallucinated": "Verdict: INCORRECT, the statement is hallucinated.",
+# In the wording of the built-in judge, on whose verdicts the seed head was trained.
+IN_WORDS: dict[Label, str] = {
+    "supported": "The judge agrees that the statement is correct. "
+    "Verdict: CORRECT, the statement is supported.",
+    "hallucinated": "The judge agrees that the statement is wrong. "
+    "Verdict: INCORRECT, the statement is hallucinated.",
 }
 
 
@@ -93,5 +95,10 @@ def verdict_of(said: Completion) -> tuple[Label, str]:
 
 
 def verdict_text(label: Label, prose: str) -> str:
-    """What people read and the classifier judges by (CEDA 3.4): the verdict in words, the prose."""
-    return f"{OPENINGS[label]} {prose}".strip()
+    """What people read and the classifier judges by (CEDA 3.4): the prose between two verdicts.
+
+    The seed head learned from the built-in judge's short texts. By free prose alone it called 9 of
+    11 of our supported ones hallucinated: prose that weighs objections looks like blame to it. With
+    the verdict in the words that it knows before and after, it is on the judge's side.
+    """
+    return f"{IN_WORDS[label]} {prose} {IN_WORDS[label]}" if prose else IN_WORDS[label]
