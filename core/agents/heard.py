@@ -96,7 +96,7 @@ def quotes_in(text: str) -> tuple[Quote, ...]:
 def without_name(text: str, name: str) -> str:
     """The turn without the speaker's own name before it, as some models write it."""
     own = r"\s+".join(re.escape(part) for part in name.split())
-    return re.sub(rf"^[\W_]*{own}[*_]*\s*[:：][*_]*\s*", "", text.strip(), flags=re.IGNORECASE)
+    return re.sub(rf"^[\W_]*{own}[*_\])]*\s*[:：][*_]*\s*", "", text.strip(), flags=re.IGNORECASE)
 
 
 def whole_sentences(text: str, language: str) -> str:

@@ -10,7 +10,10 @@ import re
 import unicodedata
 
 LONGEST = 400
-SORRY = r"(?:(?:i['’]?m|i am|we['’]?re) )?(?:(?:very|so|really|terribly) )?(?:sorry|afraid)"
+SORRY = (
+    r"(?:i (?:do )?apologi[sz]e|"
+    r"(?:(?:i['’]?m|i am|we['’]?re) )?(?:(?:very|so|really|terribly) )?(?:sorry|afraid))"
+)
 CANNOT = (
     r"(?:can ?not|can['’]?t|could not|couldn['’]?t|won['’]?t|will not|do not|don['’]?t|"
     r"(?:am|['’]m|are) (?:not able|unable|not allowed|not permitted)|must decline)"
@@ -45,7 +48,7 @@ GOES_ON = re.compile(
 
 def is_refusal(text: str) -> bool:
     """True for a short reply that only declines."""
-    flat = " ".join(unicodedata.normalize("NFKC", text).strip(" *_#>\"'“”").split())
+    flat = " ".join(re.sub(r"[*_#>`\"“”]", "", unicodedata.normalize("NFKC", text)).split())
     if not flat or len(flat) > LONGEST:
         return False
     match = next((m for opening in OPENINGS if (m := opening.match(flat))), None)
