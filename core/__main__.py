@@ -14,31 +14,26 @@ import os
 import sqlite3
 import sys
 import time
-import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from core.config import MEGABYTE, home_from
+from core.command import parser_of, require_sense, require_words
+from core.config import MEGABYTE, PROJECT_ROOT, home_from
 from core.errors import InputError, ReviewError
+from core.seats import BUILT_IN
+
+if TYPE_CHECKING:
+    from core.checking import Request
+    from core.models.keys import Keys
 
 BAD_INPUT = 2
 CLAIM_MEGABYTES = 16
-# Spaces, controls and characters that only shape others: a text of these alone says nothing.
-UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 
 
 class OutputLost(Exception):
     """Standard output takes no more; the message is empty when its reader just went away."""
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """Argument errors take one line, like every other bad input."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print one line and exit with 2."""
-        _complain(f"{self.prog}: {message} (see --help)")
-        sys.exit(BAD_INPUT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,14 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # quotes of any language, on any terminal
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    parser = OneLineParser(prog="python -m core", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
-    _add_check(commands.add_parser("check", help="check one claim against documents and images"))
-    doctor = commands.add_parser("doctor", help="say what works here and what to do about the rest")
-    _add_home(doctor)
-    given = parser.parse_args(arguments)
     try:
-        _require_paths(given)
+        given = parser_of(__doc__).parse_args(arguments)
+        require_sense(given)
         home = home_from(os.environ, given.home)
         if given.command == "doctor":
             return _doctor(home)
@@ -106,25 +96,6 @@ def _silence(stream: TextIO) -> None:
         os.dup2(nowhere.fileno(), stream.fileno())
 
 
-def _add_home(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="folder for database, documents and models")
-
-
-def _add_check(parser: argparse.ArgumentParser) -> None:
-    claim = parser.add_mutually_exclusive_group(required=True)
-    claim.add_argument("--claim", help="the claim, answer or response to check")
-    claim.add_argument("--claim-file", help="a UTF-8 file with it, or - for standard input")
-    parser.add_argument("--question", default="", help="the question that the claim answers")
-    parser.add_argument("--document", action="append", default=[], metavar="FILE")
-    parser.add_argument("--image", action="append", default=[], metavar="FILE")
-    parser.add_argument("--role", help="CEDA's Role (A.3.1)")
-    parser.add_argument("--instruction", help="CEDA's Instruction (A.3.1)")
-    parser.add_argument("--roster", default="builtin")
-    parser.add_argument("--protocol", default="ceda")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    _add_home(parser)
-
-
 def _doctor(home: Path) -> int:
     from core.doctor import report
 
@@ -136,54 +107,40 @@ def _doctor(home: Path) -> int:
 
 def _check(given: argparse.Namespace, home: Path) -> int:
     """Check one claim in this process and print the outcome."""
-    from core.checking import Request, check_once
+    from core.checking import Request, check_once, planned
 
-    for option in ("claim", "question", "role", "instruction", "roster", "protocol"):
-        _require_text(option, getattr(given, option))
-    claim = _claim(given)
-    _require_words(claim)
     request = Request(
-        response=claim,
+        response="",
         question=given.question,
         documents=[Path(name) for name in given.document],
         images=[Path(name) for name in given.image],
         role=given.role,
         instruction=given.instruction,
-        roster=given.roster,
+        roster=given.roster or BUILT_IN,
         protocol=given.protocol,
+        model=given.model or "",
+        api_base=given.api_base or "",
+        token_cap=given.token_cap,
     )
-    result, complaints = check_once(home, request, time.time)
+    keys = _keys(request)
+    planned(home, request, keys)  # before the claim is waited for
+    claim = _claim(given)
+    require_words(claim)
+    result, complaints = check_once(home, replace(request, response=claim), time.time, keys)
     for complaint in complaints:
         _complain(complaint)
     _print(json.dumps(result, ensure_ascii=False) + "\n" if given.json else _plainly(result))
     return 0 if result["status"] == "finished" else 1
 
 
-def _require_paths(given: argparse.Namespace) -> None:
-    """An empty path would be the folder that one stands in."""
-    for option in ("home", "claim_file", "document", "image"):
-        paths = getattr(given, option, None)
-        if "" in (paths if isinstance(paths, list) else [paths]):
-            name = option.replace("_", "-")
-            raise InputError(f"Expected a path in --{name}, found an empty one; give one.")
+def _keys(request: Request) -> Keys:
+    """The keys of this machine; the built-in engine needs none and never looks."""
+    from core.agents.keys_here import keys_here
+    from core.models.keys import Keys
 
-
-def _require_words(claim: str) -> None:
-    if all(unicodedata.category(char) in UNSEEN for char in claim):
-        raise InputError(
-            "Expected a claim to check, found an empty text or one that cannot be seen; give one."
-        )
-
-
-def _require_text(option: str, value: str | None) -> None:
-    """Arguments may carry bytes that are no UTF-8; they cannot be stored or shown."""
-    try:
-        (value or "").encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"Expected UTF-8 text in --{option}, found another encoding at character "
-            f"{error.start + 1}; give the text in a UTF-8 file with --claim-file."
-        ) from error
+    if request.roster == BUILT_IN and not request.model:
+        return Keys({})
+    return keys_here(os.environ, PROJECT_ROOT)
 
 
 def _claim(given: argparse.Namespace) -> str:
@@ -219,7 +176,17 @@ def _plainly(result: dict[str, object]) -> str:
     for span in spans if isinstance(spans, list) else []:
         instead = f": the evidence says {span['instead']}" if span["instead"] else ""
         lines.append(f"  wrong: {span['text']}{instead}")
+    models = result["models"]
+    for model, used in models.items() if isinstance(models, dict) else ():
+        lines.append(f"  {_used(model, used)}")
     return "\n".join(lines) + "\n"
+
+
+def _used(model: str, used: dict[str, Any]) -> str:
+    """What a model did, in words; a cost that is not known is never a zero."""
+    cost = "cost unknown" if used["cost"] is None else f"{used['cost']:.4f} US dollars"
+    calls = "1 call" if used["calls"] == 1 else f"{used['calls']} calls"
+    return f"{model}: {calls}, {used['tokens_in'] + used['tokens_out']:,} tokens, {cost}"
 
 
 if __name__ == "__main__":

@@ -8,11 +8,12 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core.agents.rosters import ROSTER_WORDS
+from core.agents.chosen import chosen_roster
+from core.agents.rosters import SHIPPED
 from core.concurrency import Stop
 from core.config import MEGABYTE, shown_safely
 from core.errors import InputError
@@ -20,19 +21,27 @@ from core.evidence.terms import terms
 from core.intake.language import language_of
 from core.intake.library import ensure_read, store_file
 from core.jobs import Jobs, new_id
+from core.models.keys import Keys
+from core.models.prompting import PromptBook
 from core.outcome import outcome
 from core.progress import folded
 from core.records import Case, LibraryEntry, Member, Plan, Project
+from core.seats import BUILT_IN
+from core.staffing import require_keys
 from core.store import Store, open_store
 
 FIRST_PROJECT = "First project"
 PERSON_NOTE = "person"
 PROTOCOLS = ("ceda",)
+NO_KEYS = Keys({})
 
 
 @dataclass(frozen=True)
 class Request:
-    """One claim with its files, as the command line takes it."""
+    """One claim with its files, as the command line takes it.
+
+    `roster` is a name or a file; `model` goes before it and gets every speaking role.
+    """
 
     response: str
     question: str = ""
@@ -40,8 +49,11 @@ class Request:
     images: Sequence[Path] = ()
     role: str | None = None
     instruction: str | None = None
-    roster: str = "builtin"
+    roster: str = BUILT_IN
     protocol: str = "ceda"
+    model: str = ""
+    api_base: str = ""
+    token_cap: int = 0
 
 
 @dataclass(frozen=True)
@@ -203,19 +215,15 @@ def read_whole(path: Path, most_megabytes: int) -> bytes:
 
 
 def check_once(
-    home: Path, request: Request, clock: Callable[[], float]
+    home: Path, request: Request, clock: Callable[[], float], keys: Keys = NO_KEYS
 ) -> tuple[dict[str, Any], list[str]]:
     """Check one claim here and now; (the outcome, complaints about files left out).
 
     Raises:
         InputError: nothing to check, an unknown roster or protocol, or no file could be used.
+        KeyMissing: the roster needs a key that is not at hand; nothing was read or stored.
     """
-    if request.protocol not in PROTOCOLS:
-        known = ", ".join(PROTOCOLS)
-        raise InputError(f"Expected a protocol of {known}; found “{request.protocol}”.")
-    if request.roster not in ROSTER_WORDS:
-        known = ", ".join(ROSTER_WORDS)
-        raise InputError(f"Expected a roster of {known}; found “{request.roster}”.")
+    plan, notices = planned(home, request, keys)
     with open_store(home) as store:
         if not request.response.strip():
             raise InputError("Expected a claim to check, found an empty text; give one.")
@@ -235,18 +243,33 @@ def check_once(
         )
         case = store_case(store, project, draft, person, clock())
         settings = store.projects.settings()
-    plan = Plan(
-        protocol=request.protocol,
-        roster=request.roster,
-        max_turns=settings.max_turns,
-        passages=settings.passages,
-    )
-    return run_to_end(home, case, plan, clock), complaints
+    plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
+    return run_to_end(home, case, plan, clock, keys), [*notices, *complaints]
 
 
-def run_to_end(home: Path, case: Case, plan: Plan, clock: Callable[[], float]) -> dict[str, Any]:
+def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
+    """Who is to check, before anything is read or stored; (the plan, what to tell of it).
+
+    Raises:
+        InputError: an unknown roster or protocol.
+        KeyMissing: the roster needs a key that is not at hand.
+    """
+    if request.protocol not in PROTOCOLS:
+        known = ", ".join(PROTOCOLS)
+        raise InputError(f"Expected a protocol of {known}; found “{request.protocol}”.")
+    prompts = PromptBook().digest()
+    found = chosen_roster(home, request.roster, request.model, request.api_base, prompts)
+    sheet = None if found.sheet == SHIPPED[BUILT_IN] else found.sheet
+    plan = Plan(request.protocol, found.sheet.name, sheet=sheet, token_cap=request.token_cap)
+    require_keys(plan, keys)
+    return plan, [found.notice] if found.notice else []
+
+
+def run_to_end(
+    home: Path, case: Case, plan: Plan, clock: Callable[[], float], keys: Keys = NO_KEYS
+) -> dict[str, Any]:
     """Run a plan over a stored case in this process and return the outcome; Ctrl-C stops it."""
-    jobs = Jobs(home)
+    jobs = Jobs(home, keys=keys)
     run_id = jobs.start(case, plan)
     try:
         jobs.wait(run_id)

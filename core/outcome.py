@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from core.progress import Progress
-from core.records import Passage, Quote, Run, Span, Turn
+from core.progress import Progress, total_cost
+from core.records import ModelCall, Passage, Quote, Run, Span, Turn
 
 
 def outcome(run: Run, progress: Progress) -> dict[str, Any]:
@@ -14,6 +15,7 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
     Offsets of statements and spans count code points of the response, those of evidence and
     quotes of the source's text. A run that did not finish has `label: null`. `cost` is in US
     dollars, null where a part of it is not known; built-in agents call nothing and cost nothing.
+    `models` has an entry for each language model that was called.
     """
     verdict = progress.verdict if run.status == "finished" else None
     return {
@@ -35,6 +37,27 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "protocol": run.plan.protocol,
         "seconds": round(progress.seconds(), 3),
         "cost": None if progress.cost is None else round(progress.cost, 6),
+        "models": _models(progress),
+    }
+
+
+def _models(progress: Progress) -> dict[str, dict[str, Any]]:
+    """What each model did for this run; replies taken from other runs were paid for there."""
+    by_model: dict[str, list[ModelCall]] = {}
+    for call in progress.calls.values():
+        by_model.setdefault(call.model, []).append(call)
+    return {model: _used(calls) for model, calls in sorted(by_model.items())}
+
+
+def _used(calls: Sequence[ModelCall]) -> dict[str, Any]:
+    sent = [call for call in calls if call.origin != "reused"]
+    cost = total_cost(sent)
+    return {
+        "calls": len(sent),
+        "reused": len(calls) - len(sent),
+        "tokens_in": sum(call.tokens_in for call in sent),
+        "tokens_out": sum(call.tokens_out for call in sent),
+        "cost": None if cost is None else round(cost, 6),
     }
 
 

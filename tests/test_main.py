@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,19 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from core.__main__ import main
+from core.agents.roster_file import roster_file
+from core.agents.rosters import SHIPPED, one_model
+from core.seats import Seat
+from core.store import open_store
+from tests.models.cast import Cast, role_of
+from tests.models.loopback import Loopback, Reply, loopback
 
 ROOT = Path(__file__).resolve().parent.parent
+SECRET = "test-key-0123456789"
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 KEYS = {
     "run_id", "status", "label", "cause", "p_hallucinated", "confidence", "rationale",
-    "statements", "spans", "evidence", "turns", "seconds", "cost",
+    "statements", "spans", "evidence", "turns", "seconds", "cost", "models",
 }  # fmt: skip
 
 
@@ -62,6 +71,7 @@ def test_a_check_prints_one_object(capsys: pytest.CaptureFixture[str], cats: str
     assert turn["reply"] in ("agree", "deny")
     assert found["seconds"] > 0
     assert found["cost"] == 0
+    assert found["models"] == {}
 
 
 def test_without_evidence_it_is_unclear_with_its_cause(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,6 +151,29 @@ BAD = [
     ([], "--claim"),
     (["--claim", "x", "--claim-file", "y"], "not allowed"),
     (["--claim", "x", "--colour", "red"], "--colour"),
+    (["--claim", "x", "--model", "openai/x", "--roster", "builtin"], "not allowed with"),
+    (["--claim", "x", "--model", "openai/x", "--roster", "ceda"], "not allowed with"),
+    (["--claim", "x", "--api-base", "http://127.0.0.1:1/v1"], "--model beside --api-base"),
+    (["--claim", "x", "--roster", "ollama", "--api-base", "http://x/v1"], "--model beside"),
+    (["--claim", "x", "--model", "openai/x", "--api-base", "ftp://x"], "--api-base: expected an"),
+    (["--claim", "x", "--model", "openai/x", "--api-base", "127.0.0.1:80"], "--api-base"),
+    (["--claim", "x", "--model", "openai/x", "--api-base", "http://a:b@x/v1"], "--api-base"),
+    (["--claim", "x", "--model", "openai/x", "--api-base", ""], "--api-base"),
+    (["--claim", "x", "--model", ""], "--model"),
+    (["--claim", "x", "--model", "a b"], "model"),
+    (["--claim", "x", "--model", "\udcff"], "--model"),
+    (["--claim", "x", "--model", "no-such-model-anywhere"], "no-such-model-anywhere"),
+    (["--claim", "x", "--model", "openai/gpt-4o", "--token-cap", "0"], "--token-cap"),
+    (["--claim", "x", "--model", "openai/gpt-4o", "--token-cap", "-5"], "--token-cap"),
+    (["--claim", "x", "--model", "openai/gpt-4o", "--token-cap", "1.5"], "--token-cap"),
+    (["--claim", "x", "--model", "openai/gpt-4o", "--token-cap", "many"], "--token-cap"),
+    (["--claim", "x", "--model", "openai/gpt-4o", "--token-cap", ""], "--token-cap"),
+    (["--claim", "x", "--model", "openai/gpt-4o", "--token-cap", "9" * 30], "--token-cap"),
+    (["--claim", "x", "--roster", ""], "--roster"),
+    (["--claim", "x", "--roster", "address"], "name-of-your-model"),
+    (["--claim", "x", "--roster", "{tmp}/none.json"], "none.json"),
+    (["--claim", "x", "--roster", "{tmp}/broken.json"], "Roster, file"),
+    (["--claim", "x", "--roster", "{tmp}/folder.json"], "folder.json"),
 ]
 
 
@@ -152,6 +185,8 @@ def test_bad_input_takes_one_line_and_exits_with_2(
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4\n1 0 obj <<")
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     (tmp_path / "latin.txt").write_bytes("Café".encode("latin-1"))
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "folder.json").mkdir()
     filled = [part.format(cats=cats, tmp=tmp_path) for part in arguments]
     try:
         code = main(["check", *filled, "--json"])
@@ -162,6 +197,181 @@ def test_bad_input_takes_one_line_and_exits_with_2(
     assert captured.out == ""
     assert captured.err.count("\n") == 1, captured.err
     assert named in captured.err
+
+
+@pytest.fixture
+def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without any key; the root in which the secrets file is looked for."""
+    for name in list(os.environ):
+        if name.endswith("_KEY") or name.startswith(("AWS_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    root = tmp_path / "root"
+    (root / ".streamlit").mkdir(parents=True)
+    monkeypatch.setattr("core.__main__.PROJECT_ROOT", root)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--model", "openai/gpt-4.1-mini"], "OPENAI_API_KEY"),
+        (["--model", "gpt-4.1-mini"], "OPENAI_API_KEY"),
+        (["--model", "anthropic/claude-haiku-4-5"], "ANTHROPIC_API_KEY"),
+        (["--roster", "ceda"], "AWS_SECRET_ACCESS_KEY"),
+    ],
+)
+def test_a_missing_key_is_found_before_anything_is_read_or_stored(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str], no_keys: Path, home: Path
+) -> None:
+    code = main(["check", "--claim-file", "/nowhere", "--document", "/nowhere", *arguments])
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (2, "")
+    assert captured.err.count("\n") == 1
+    assert named in captured.err
+    assert not home.exists()
+
+
+def test_a_broken_secrets_file_is_one_sentence_and_no_matter_to_the_built_in_engine(
+    capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path
+) -> None:
+    (no_keys / ".streamlit" / "secrets.toml").write_text('OPENAI_API_KEY = "sk-abcdefgh\n')
+    code, _, err = check(capsys, "--claim", "Cats sleep.", "--model", "openai/gpt-4.1-mini")
+    assert code == 2
+    assert err.startswith("Expected TOML in .streamlit/secrets.toml")
+    assert err.count("\n") == 1
+    assert "sk-abcdefgh" not in err
+    code, _, err = check(capsys, "--claim", "Cats sleep.", "--document", cats)
+    assert (code, err) == (0, "")
+
+
+def asked_in(server: Loopback) -> set[str]:
+    return {role_of(asked) for asked in server.asked}
+
+
+def at(server: Loopback, *more: str) -> list[str]:
+    return ["--model", "openai/loopback", "--api-base", server.base, *more]
+
+
+def test_one_model_plays_every_speaking_role(
+    capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path
+) -> None:
+    before = dict(os.environ)
+    (no_keys / ".streamlit" / "secrets.toml").write_text(f'COUNTERPOINT_API_KEY = "{SECRET}"\n')
+    with loopback(Cast()) as server:
+        code, found, err = check(
+            capsys, "--claim", "Female cats tend to be left pawed.", "--document", cats, *at(server)
+        )
+    assert (code, err) == (0, "")
+    assert (found["status"], found["label"]) == ("finished", "hallucinated")
+    assert found["roster"] == "openai/loopback"
+    assert asked_in(server) >= {"context", "debate", "judge", "spans"}
+    used = found["models"]["openai/loopback"]
+    assert used["calls"] == len(server.asked)
+    assert used["tokens_in"] == 100 * len(server.asked)
+    assert used["tokens_out"] == 20 * len(server.asked)
+    assert (used["cost"], found["cost"]) == (None, None)
+    assert {asked.headers["Authorization"] for asked in server.asked} == {f"Bearer {SECRET}"}
+    assert SECRET not in json.dumps(found)
+    added = {name: os.environ[name] for name in os.environ if name not in before}
+    assert SECRET not in str(added)
+
+
+def test_an_image_is_shown_to_the_model(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, no_keys: Path
+) -> None:
+    path = tmp_path / "chart.png"
+    Image.new("RGB", (300, 200), "white").save(path)
+    with loopback(Cast()) as server:
+        code, found, _ = check(
+            capsys, "--claim", "Norway imported the most.", "--image", str(path), *at(server)
+        )
+    assert code == 0, found
+    assert {"image_question", "image_reading"} <= asked_in(server)
+    assert any(asked.images for asked in server.asked)
+
+
+def test_for_people_the_models_are_told_and_an_unknown_cost_is_no_zero(
+    capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path
+) -> None:
+    with loopback(Cast()) as server:
+        code = main(["check", "--claim", "Cats sleep.", "--document", cats, *at(server)])
+    out = capsys.readouterr().out
+    assert code == 0
+    assert f"openai/loopback: {len(server.asked)} calls, " in out
+    assert "cost unknown" in out
+
+
+def test_a_run_without_a_verdict_is_unclear_with_its_cause(
+    capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path
+) -> None:
+    with loopback(Reply(status=401, message="no such key")) as server:
+        code, found, _ = check(capsys, "--claim", "Cats sleep.", "--document", cats, *at(server))
+    assert found["label"] != "supported"
+    assert found["label"] != "hallucinated"
+    assert "refused the key" in found["cause_words"]
+    assert code == (0 if found["status"] == "finished" else 1)
+    with loopback(Cast({"judge": Reply("I cannot tell.")})) as server:
+        code, found, _ = check(capsys, "--claim", "Cats sleep.", "--document", cats, *at(server))
+    assert (code, found["label"], found["cause"]) == (0, "unclear", "unreadable_reply")
+    with loopback(Cast({"judge": Reply(status=500)})) as server:
+        code, found, _ = check(capsys, "--claim", "Cats sleep.", "--document", cats, *at(server))
+    assert (code, found["label"], found["cause"]) == (0, "unclear", "agent_failed")
+    assert "500" in found["cause_words"]
+
+
+def test_a_token_cap_is_kept(capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path) -> None:
+    with loopback(Cast()) as server:
+        code, found, _ = check(
+            capsys, "--claim", "Cats sleep.", "--document", cats, *at(server, "--token-cap", "1")
+        )
+    assert server.asked == []
+    assert (code, found["label"], found["cause"]) == (0, "unclear", "budget_reached")
+    assert "--token-cap" in found["cause_words"]
+    assert found["models"] == {}
+
+
+def test_a_rosters_file_may_be_given(
+    capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.json"
+    with loopback(Cast()) as server:
+        sheet = SHIPPED["builtin"].with_seat(
+            "debater Ben", Seat("openai/loopback", server.base, max_tokens=100)
+        )
+        path.write_bytes(roster_file(replace(sheet, name="mine"), "0123456789ab"))
+        code, found, err = check(
+            capsys, "--claim", "Female cats tend to be left pawed.", "--document", cats,
+            "--roster", str(path),
+        )  # fmt: skip
+    assert code == 0
+    assert found["roster"] == "mine"
+    assert asked_in(server) == {"debate"}
+    assert {turn["agent"] for turn in found["turns"]} == {"Rule checker", "loopback"}
+    assert "0123456789ab" in err
+    assert err.count("\n") == 1
+
+
+def test_a_kept_roster_may_be_given(
+    capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path, home: Path
+) -> None:
+    with loopback(Cast()) as server:
+        with open_store(home) as store:
+            sheet = replace(one_model("openai/loopback", server.base), name="ours")
+            store.rosters.save(sheet, "Mira", 1.0)
+        code, found, _ = check(
+            capsys, "--claim", "Cats sleep.", "--document", cats, "--roster", "ours"
+        )
+    assert (code, found["roster"]) == (0, "ours")
+    assert server.asked
+
+
+def test_help_tells_about_models(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "--help"])
+    assert ended.value.code == 0
+    words = capsys.readouterr().out
+    for part in ("--model", "--api-base", "--token-cap", "secrets.toml", "exit code", "ceda"):
+        assert part in words
 
 
 def test_a_broken_file_beside_a_good_one_is_named_and_the_good_one_used(

@@ -105,7 +105,7 @@ def _seat(role: str, seat: Seat) -> None:
     if any(char.isspace() for char in seat.model):
         raise wrong(f"{role}, model", "a name like provider/model", f"“{seat.model}” with a space")
     if seat.api_base:
-        check_address(f"{role}, api_base", seat.api_base)
+        check_address(f"Roster, {role}, api_base", seat.api_base)
     if seat.key_name and not NAME_OF_KEY.fullmatch(seat.key_name):
         found = "something else; never write the key itself"
         raise wrong(f"{role}, key_name", "a variable's name such as OPENAI_API_KEY", found)
@@ -132,24 +132,27 @@ def _numbers(role: str, seat: Seat) -> None:
             raise wrong(f"{role}, {name}", most_words, f"{price:g}")
 
 
-def check_address(field: str, address: str) -> None:
+def check_address(where: str, address: str) -> None:
     """Refuse what is no http address, or one that carries a user, a password or a query.
 
     Raises:
-        InputError: it is such a one.
+        InputError: it is such a one; it begins with `where`.
     """
+    expected = f"{where}: expected an address like http://127.0.0.1:8000/v1"
+    if looks_like_a_key(address):
+        raise InputError(f"{expected} without a key in it, found what looks like one; take it out.")
     try:
         parts = urlsplit(address)
-        port_is_good = parts.port is None or parts.port > 0
+        is_good_port = parts.port is None or parts.port > 0
     except ValueError:
-        raise wrong(field, "an address like http://127.0.0.1:8000/v1", "a broken one") from None
+        raise InputError(f"{expected}, found a broken one.") from None
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise wrong(
-            field,
-            "an address without user, password or query: keys do not belong there",
-            "one with them",
+        raise InputError(
+            f"{expected} without user, password or query (keys do not belong there), found one "
+            "with them."
         )
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_good:
-        raise wrong(field, "an address like http://127.0.0.1:8000/v1", f"“{address[:80]}”")
-    if any(char.isspace() or not char.isprintable() for char in address):
-        raise wrong(field, "an address without spaces", f"“{address[:80]}”")
+    is_web = parts.scheme in ("http", "https") and parts.hostname and is_good_port
+    is_plain = all(char.isprintable() and not char.isspace() for char in address)
+    if not (is_web and is_plain):
+        shown = "".join(char if char.isprintable() else "?" for char in address[:80])
+        raise InputError(f"{expected}, found “{shown}”.")

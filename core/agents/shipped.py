@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from core.seats import BUILT_IN, DebaterSeat, RosterSheet, Seat
 
+LONGEST_NAME = 80
 TURN_TOKENS = 100
 COOL, WARM = 0.2, 0.6
 SONNET = "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0"
@@ -48,7 +49,8 @@ def _speaking(sheet: RosterSheet, seat: Seat, *, seeing: Seat | None = None) -> 
 def one_model(model: str, api_base: str = "", key_name: str = "") -> RosterSheet:
     """Every speaking role to one model; retrieval and segmentation stay built in."""
     words = f"Every speaking role is {model}{f' at {api_base}' if api_base else ''}."
-    return _speaking(RosterSheet(model, words), Seat(model, api_base, key_name))
+    name = model if len(model) <= LONGEST_NAME else f"{model[: LONGEST_NAME - 1]}…"
+    return _speaking(RosterSheet(name, words), Seat(model, api_base, key_name))
 
 
 def _ceda(name: str, words: str, first: str, second: str) -> RosterSheet:

@@ -1,0 +1,170 @@
+"""What may be given on the command line, and what is refused before anything is done."""
+
+from __future__ import annotations
+
+import argparse
+import unicodedata
+from typing import NoReturn
+
+from core.agents.shipped import SHIPPED
+from core.errors import InputError
+
+MOST_TOKENS = 1_000_000_000
+CHECK_WORDS = """\
+Check one claim against documents and images, and print the verdict.
+
+Without --model and --roster the built-in engine checks: no key, no network, no language model.
+With --model one language model plays every speaking role; documents are searched on this computer.
+Keys are read from the environment and from .streamlit/secrets.toml, never from an argument."""
+CHECK_EXAMPLES = """\
+examples:
+  python -m core check --claim "The tower is 412 m tall." --document facts.pdf
+  python -m core check --claim-file answer.txt --document facts.pdf --model gpt-4.1-mini
+  python -m core check --claim "…" --image chart.png --model openai/qwen2.5-vl \\
+      --api-base http://127.0.0.1:8000/v1 --token-cap 50000
+  python -m core check --claim "…" --document facts.pdf --roster ceda --json
+
+exit code: 0 the run finished, also when its verdict is unclear; 1 it failed; 2 bad input or a
+missing key, with one line that says so."""
+TEXTS = (
+    "claim", "question", "role", "instruction", "roster", "protocol", "model", "api_base",
+)  # fmt: skip
+# Spaces, controls and characters that only shape others: a text of these alone says nothing.
+UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Argument errors take one line, like every other bad input."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the arguments.
+
+        Raises:
+            InputError: always; one line.
+        """
+        raise InputError(f"{self.prog}: {message} (see --help)")
+
+
+def parser_of(about: str | None) -> OneLineParser:
+    """The parser of all commands; `about` stands above their list."""
+    parser = OneLineParser(prog="python -m core", description=about)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
+    check = commands.add_parser(
+        "check",
+        help="check one claim against documents and images",
+        description=CHECK_WORDS,
+        epilog=CHECK_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_check(check)
+    _add_home(check)
+    doctor = commands.add_parser("doctor", help="say what works here and what to do about the rest")
+    _add_home(doctor)
+    return parser
+
+
+def require_sense(given: argparse.Namespace) -> None:
+    """Refuse options that say nothing, cannot be kept, or go only with others.
+
+    Raises:
+        InputError: with the option's name.
+    """
+    _require_paths(given)
+    if given.command == "check":
+        _require_texts(given)
+
+
+def _add_home(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--home", help="folder for database, documents and models")
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    claim = parser.add_mutually_exclusive_group(required=True)
+    claim.add_argument("--claim", help="the claim, answer or response to check")
+    claim.add_argument("--claim-file", help="a UTF-8 file with it, or - for standard input")
+    parser.add_argument("--question", default="", help="the question that the claim answers")
+    parser.add_argument("--document", action="append", default=[], metavar="FILE")
+    parser.add_argument("--image", action="append", default=[], metavar="FILE")
+    parser.add_argument("--role", help="CEDA's Role (A.3.1)")
+    parser.add_argument("--instruction", help="CEDA's Instruction (A.3.1)")
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument(
+        "--roster",
+        metavar="NAME_OR_FILE",
+        help=f"who checks: {', '.join(SHIPPED)}, "
+        "one kept under Settings, or a roster's .json file (default: builtin)",
+    )
+    who.add_argument(
+        "--model",
+        help="a model for every speaking role, as litellm names it: "
+        "gpt-4.1-mini, anthropic/claude-haiku-4-5, ollama_chat/llama3.1",
+    )
+    parser.add_argument(
+        "--api-base", metavar="URL", help="the OpenAI-compatible address of --model"
+    )
+    parser.add_argument(
+        "--token-cap",
+        metavar="N",
+        type=_token_cap,
+        default=0,
+        help="most tokens that models of no known price may use (default: as Settings say)",
+    )
+    parser.add_argument("--protocol", default="ceda")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _token_cap(text: str) -> int:
+    """A whole number of tokens."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_TOKENS))):
+        found = text if text.isprintable() and len(text) <= 40 else "something else"
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number from 1 to {MOST_TOKENS:,}, found “{found}”"
+        )
+    if not 1 <= int(text) <= MOST_TOKENS:
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number from 1 to {MOST_TOKENS:,}, found {int(text):,}"
+        )
+    return int(text)
+
+
+def _require_paths(given: argparse.Namespace) -> None:
+    """An empty path would be the folder that one stands in."""
+    for option in ("home", "claim_file", "document", "image"):
+        paths = getattr(given, option, None)
+        if "" in (paths if isinstance(paths, list) else [paths]):
+            name = option.replace("_", "-")
+            raise InputError(f"Expected a path in --{name}, found an empty one; give one.")
+
+
+def _require_texts(given: argparse.Namespace) -> None:
+    """Options that say nothing, or go only with others."""
+    for option in TEXTS:
+        _require_text(option, getattr(given, option))
+    for option in ("roster", "model", "api_base"):
+        value = getattr(given, option)
+        if value is not None and not value.strip():
+            name = option.replace("_", "-")
+            raise InputError(f"Expected a text in --{name}, found an empty one; give one.")
+    if given.api_base is not None and given.model is None:
+        raise InputError(
+            "Expected --model beside --api-base, found none; name the model that is asked there."
+        )
+
+
+def _require_text(option: str, value: str | None) -> None:
+    """Arguments may carry bytes that are no UTF-8; they cannot be stored or shown."""
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"Expected UTF-8 text in --{option}, found another encoding at character "
+            f"{error.start + 1}; give the text in a UTF-8 file with --claim-file."
+        ) from error
+
+
+def require_words(claim: str) -> None:
+    """Refuse a claim of nothing that can be seen."""
+    if all(unicodedata.category(char) in UNSEEN for char in claim):
+        raise InputError(
+            "Expected a claim to check, found an empty text or one that cannot be seen; give one."
+        )
