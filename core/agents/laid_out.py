@@ -19,6 +19,7 @@ from core.roles import CaseView, Evidence, JudgeView
 NUMBER = re.compile(r"\[?\s*[Pp]?\s*(\d{1,5})\s*\]?")
 LOOKS_NUMBERED = re.compile(r"\[(?=\s*[Pp]?\d+\s*\])")
 CLOSING = r"[\s,.;:!?，。；：！？]*[”\"»」』“]"
+TICKS = re.compile("[✓✔☑✅✗✘❌☒]\ufe0f?")
 MARKS = {"verified": "✓", "fuzzy": "≈", "not_found": "✗"}
 
 
@@ -88,7 +89,7 @@ def transcript(asking: Asking, view: JudgeView) -> str:
     fence = asking.work.fence
     spoken = []
     for turn in view.turns:
-        text = fence.harmless(" ".join(turn.text.split()))
+        text = fence.harmless(" ".join(TICKS.sub("", turn.text).split()))
         for quote in turn.quotes:
             text = _with_mark(text, fence.harmless(quote.text), _mark(quote, view.view.evidence))
         spoken.append(f"{turn.number}. {fence.harmless(one_line(turn.debater))}: {text}")
