@@ -270,7 +270,10 @@ def test_one_model_plays_every_speaking_role(
     assert used["tokens_in"] == 100 * len(server.asked)
     assert used["tokens_out"] == 20 * len(server.asked)
     assert (used["cost"], found["cost"]) == (None, None)
-    assert {asked.headers["Authorization"] for asked in server.asked} == {f"Bearer {SECRET}"}
+    sent = [
+        {name.lower(): value for name, value in asked.headers.items()} for asked in server.asked
+    ]
+    assert {headers["authorization"] for headers in sent} == {f"Bearer {SECRET}"}
     assert SECRET not in json.dumps(found)
     added = {name: os.environ[name] for name in os.environ if name not in before}
     assert SECRET not in str(added)

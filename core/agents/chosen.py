@@ -29,11 +29,12 @@ def chosen_roster(
     found = _of_model(model, api_base) if model else _named(home, roster, prompts)
     require_filled_in(found.sheet)
     for role, seat in found.sheet.seats():
+        where = "--model" if model else f"Roster, {role}, model"
         if seat.model and provider_of(seat) is None:
             raise InputError(
-                f"{'--model' if model else f'Roster, {role}, model'}: expected a model's name as provider/model, such as openai/gpt-4o-mini or "
-                f"ollama_chat/llama3.1, found “{seat.model}”. A server of your own also needs its "
-                "address (--api-base)."
+                f"{where}: expected a model's name as provider/model, such as openai/gpt-4o-mini "
+                f"or ollama_chat/llama3.1, found “{seat.model}”. A server of your own also needs "
+                "its address (--api-base)."
             )
     return found
 
