@@ -103,7 +103,10 @@ def _check_again(run: Run, case: Case, key: str) -> None:
             if set(documents) != set(case.documents) or set(images) != set(case.images):
                 again = _with_sources(store, case, documents, images)
             plan = replace(run.plan, classifier="")
-        started = state.jobs().start(again, plan, parent_id=run.id)
+            person = state.person(store)
+        started = state.jobs().start(
+            again, plan, parent_id=run.id, by=person, typed=state.typed_keys()
+        )
     except ReviewError as error:
         st.session_state[f"{key}.problem"] = str(error)
         return

@@ -14,6 +14,7 @@ from components.show import paged, show
 from components.words import LABEL_SIGNS, clipped, escaped
 from core.config import Settings
 from core.errors import InputError
+from core.evidence.described import SEEN
 from core.intake.library import file_bytes
 from core.intake.pictures import boxes_of, page_picture, quote_boxes, strip_around
 from core.progress import Progress
@@ -103,7 +104,14 @@ def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool)
             show(joined([words, element("div", f"{found}{like}", class_="cp-quiet")]))
         with right:
             draw_place_button(
-                Place(passage.source_id, passage.source, passage.page, passage.start, passage.end),
+                Place(
+                    passage.source_id,
+                    passage.source,
+                    passage.page,
+                    passage.start,
+                    passage.end,
+                    passage.text if passage.source_id.endswith(SEEN) else "",
+                ),
                 f"{key}.{passage.id}.show",
             )
 
@@ -125,6 +133,9 @@ def draw_place_button(place: Place, key: str, *, sign: str = "", about: str = ""
 def show_source(place: Place) -> None:
     """The page picture with the passage boxed; for plain sources the text around it."""
     st.markdown(f"**{escaped(place_words(place))}**")
+    if place.source_id.endswith(SEEN):
+        _show_image(place)
+        return
     with state.open_store() as store:
         source = store.readings.get(place.source_id, place.source)
     if source is None:
@@ -141,6 +152,21 @@ def show_source(place: Place) -> None:
             st.image(page, width="stretch", alt=place_words(place))
     with st.expander("As text"):
         draw_around(source, place)
+
+
+def _show_image(place: Place) -> None:
+    """The image that a model described: people compare with their own eyes."""
+    st.caption(
+        "A language model said this of the image; the words do not stand in it. Look for yourself."
+    )
+    if place.quote:
+        st.markdown(f"“{escaped(place.quote)}”")
+    try:
+        data = file_bytes(state.home(), place.source_id.removesuffix(SEEN))
+    except InputError as error:
+        st.info(escaped(str(error)))
+        return
+    st.image(data, width="stretch", alt=place_words(place))
 
 
 def source_picture(place: Place, source: Source) -> tuple[bytes, bytes | None] | None:

@@ -8,7 +8,13 @@ import streamlit as st
 
 from components import drafts, state
 from components.inputs import draw_sources, draw_uploader
-from components.new_check import library_choice
+from components.new_check import library_choice, project_roster
+from components.roster_choice import (
+    draw_roster_choice,
+    draw_roster_keys,
+    expected_of_table,
+    planned,
+)
 from components.words import escaped
 from core.builtin.speech import counted
 from core.claim_table import read_claims, start_batch
@@ -54,7 +60,14 @@ def draw_new_table() -> None:
             "No file is chosen and no row names one: without evidence every verdict is unclear.",
             icon=":material/warning:",
         )
-    plan = Plan(max_turns=settings.max_turns, passages=settings.passages)
+    roster = draw_roster_choice("many.roster", project_roster())
+    draw_roster_keys(roster)
+    try:
+        plan = planned(roster, settings.max_turns, settings.passages)
+        st.caption(expected_of_table([row.claim for row in rows], sources, plan))
+    except InputError as error:
+        st.error(escaped(str(error)), icon=":material/error:")
+        return
     if st.button("Check them", key="many.start", type="primary", icon=":material/gavel:"):
         _start(name, rows, sources, plan)
 
@@ -123,6 +136,7 @@ def _start(name: str, rows: list[Any], common: list[str], plan: Plan) -> None:
             name=name,
             plan=plan,
             common=common,
+            typed=state.typed_keys(),
         )
     st.session_state.pop("many.pasted", None)
     drafts.follow(PAGE, {})

@@ -12,13 +12,13 @@ from components.show import rows_chosen
 from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, escaped, when
 from core.claim_table import results, results_csv, resume_batch
 from core.errors import ReviewError
+from core.progress import can_resume
 from core.records import Run
 from core.store.batches import BatchRow
 
 POLL_SECONDS = 1.0
 MOST_PROBLEMS = 3
 ALIVE = ("queued", "running")
-CUT = ("interrupted", "stopped", "failed")
 
 
 def draw_batches() -> None:
@@ -115,7 +115,7 @@ def _draw_results(
 
 def _offer_resume(batch_id: str, rows: list[tuple[BatchRow, Run | None]]) -> None:
     """A button for the rows that came to no end, where there are any."""
-    left = sum(bool(row.case_id) and (run is None or run.status in CUT) for row, run in rows)
+    left = sum(bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows)
     if left:
         st.button(
             f"Check the {left} that are open",
@@ -154,7 +154,8 @@ def _draw_counts(rows: list[tuple[BatchRow, Run | None]]) -> None:
 def _resume(batch_id: str) -> None:
     try:
         with state.open_store() as store:
-            resume_batch(store, state.jobs(), batch_id, state.person(store))
+            person, typed = state.person(store), state.typed_keys()
+            resume_batch(store, state.jobs(), batch_id, person, typed)
     except ReviewError as error:
         st.toast(escaped(str(error)))
 

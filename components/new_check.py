@@ -11,15 +11,15 @@ import streamlit as st
 from components import state
 from components.inputs import held_uploads, split_sources
 from components.new_draft import end_draft
-from components.words import LABEL_WORDS, clipped, escaped, roster_words, seconds, when
-from core.agents.rosters import ROSTER_WORDS
+from components.roster_choice import expectation, planned
+from components.words import LABEL_WORDS, clipped, counted, escaped, when
 from core.checking import Draft, store_case
 from core.config import Settings
 from core.errors import ReviewError
-from core.estimate import expected_seconds
 from core.evidence.terms import query_terms, terms
 from core.intake.language import language_of
 from core.records import Case, Plan, Project
+from core.staffing import require_keys
 from core.store import Store
 
 MOST_SHOWN = 3
@@ -60,15 +60,6 @@ def draw_plan() -> None:
             persist_state="session",
         )
     with right:
-        names = list(ROSTER_WORDS)
-        st.selectbox(
-            "Roster",
-            names,
-            index=names.index(project.roster) if project.roster in names else 0,
-            format_func=roster_words,
-            key="new.roster",
-            persist_state="session",
-        )
         st.slider(
             "Debate turns at most",
             1,
@@ -88,15 +79,23 @@ def draw_plan() -> None:
         )
 
 
-def expected_words(sources: Sequence[str]) -> str:
-    """How long the check will take, from what was measured on this computer."""
+def project_roster() -> str:
+    """The roster that the project at hand checks with."""
     with state.open_store() as store:
-        project = state.project(store)
+        return state.project(store).roster
+
+
+def expected_words(roster: str, sources: Sequence[str]) -> str:
+    """Time, calls and cost to expect, and the cap that is never passed."""
+    with state.open_store() as store:
+        project, settings = state.project(store), store.projects.settings()
         entries = [e for e in (store.library.get(project.id, i) for i in sources) if e]
+        try:
+            plan = plan_now(project, settings, roster)
+        except ReviewError as error:
+            return escaped(str(error))
         typed = str(st.session_state.get("new.response") or "")
-        expected = expected_seconds(store, entries, len(typed))
-    count = f"{len(entries)} source{'' if len(entries) == 1 else 's'}"
-    return f"{count} · expected time: {seconds(expected)} · no cost"
+        return f"{counted(len(entries), 'source')} · {expectation(store, entries, [typed], plan)}"
 
 
 def draw_seen_before(response: str, question: str) -> None:
@@ -144,7 +143,7 @@ def start_check() -> None:
         documents, images = split_sources([*held_uploads("new.upload"), *chosen])
         with state.open_store() as store:
             project = state.project(store)
-            plan = _plan(project, store.projects.settings())
+            plan = plan_now(project, store.projects.settings())
             draft = Draft(
                 str(_typed("response", "")),
                 str(_typed("question", "")),
@@ -153,19 +152,22 @@ def start_check() -> None:
                 str(_typed("role", project.role)),
                 str(_typed("instruction", project.instruction)),
             )
-            case = store_case(store, project, draft, state.person(store), time.time())
-        st.session_state["new.started"] = state.jobs().start(case, plan)
+            person, typed = state.person(store), state.typed_keys()
+            require_keys(plan, state.keys())
+            case = store_case(store, project, draft, person, time.time())
+        st.session_state["new.started"] = state.jobs().start(case, plan, by=person, typed=typed)
         end_draft()
     except ReviewError as error:
         st.session_state["new.problem"] = str(error)
 
 
-def _plan(project: Project, settings: Settings) -> Plan:
-    return Plan(
-        project.protocol,
-        str(_typed("roster", project.roster)),
-        max_turns=int(_typed("turns", settings.max_turns)),
-        passages=int(_typed("passages", settings.passages)),
+def plan_now(project: Project, settings: Settings, roster: str = "") -> Plan:
+    """The plan that stands on the page now; `roster` where its field is not drawn yet."""
+    return planned(
+        roster or str(_typed("roster", project.roster)),
+        int(_typed("turns", settings.max_turns)),
+        int(_typed("passages", settings.passages)),
+        protocol=project.protocol,
     )
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import streamlit as st
 
 from components import state
+from components.calls import cost_words, draw_calls, draw_problems, kept_words
 from components.correction import draw_corrections
 from components.debate import draw_debate
 from components.evidence import Place, draw_evidence, draw_place_button
 from components.highlight import Mark, marked_text
+from components.key_fields import draw_key_fields
 from components.show import paged, show
 from components.state_panel import state_html
 from components.verdict import draw_verdict
@@ -23,8 +25,8 @@ from components.words import (
     roster_words,
     when,
 )
-from core.errors import ConfigError
-from core.progress import Progress
+from core.errors import ConfigError, ReviewError
+from core.progress import Progress, can_resume
 from core.records import CATEGORY_WORDS, Case, Correction, Run, Span
 from core.verdict.classifier import load_head, version_folder
 
@@ -39,9 +41,8 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
         st.caption(f"Question: {escaped(case.question)}")
     show(marked_text(case.response, _marks(progress.spans)))
     _draw_spans(progress.spans, run.id)
-    for problem in progress.problems:
-        st.warning(escaped(problem.message), icon=":material/warning:")
-    if progress.verdict is not None:
+    draw_problems(progress, run.id)
+    if progress.verdict is not None and not can_resume(run):
         draw_corrections(run, case, progress, corrections)
     evidence, debate, inside = st.tabs(["Evidence", "Debate", "How it was checked"])
     with evidence:
@@ -50,6 +51,7 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
         draw_debate(progress, f"run.{run.id}.debate")
     with inside:
         show(state_html(run, case, progress))
+        draw_calls(progress)
         _draw_roles(progress)
 
 
@@ -80,7 +82,14 @@ def _draw_ending(run: Run, progress: Progress) -> None:
             "Resume goes on from there.",
             icon=":material/power_off:",
         )
-    if run.status in ("failed", "stopped", "interrupted") and run.origin == "here":
+    elif can_resume(run):
+        st.warning(
+            f"It ended without a verdict. {escaped(kept_words(progress))} Resume goes on from "
+            "there and pays for nothing twice.",
+            icon=":material/error:",
+        )
+    if can_resume(run) and run.origin == "here":
+        draw_key_fields(run.plan)
         st.button(
             "Resume",
             key="run.resume",
@@ -89,11 +98,19 @@ def _draw_ending(run: Run, progress: Progress) -> None:
             on_click=_resume,
             args=(run.id,),
         )
+        problem = st.session_state.pop("run.resume.problem", "")
+        if problem:
+            st.error(escaped(problem))
 
 
 def _resume(run_id: str) -> None:
     by = str(st.session_state.get("person", ""))
-    if not state.jobs().resume(run_id, by):
+    try:
+        resumed = state.jobs().resume(run_id, by, state.typed_keys())
+    except ReviewError as error:
+        st.session_state["run.resume.problem"] = str(error)
+        return
+    if not resumed:
         st.toast("Another process is running it already.")
 
 
@@ -158,6 +175,8 @@ def draw_header(run: Run, progress: Progress) -> None:
     ]
     if run.finished_at:
         parts.append(f"{progress.seconds():.1f} s")
+    if progress.calls:
+        parts.append(cost_words(progress.cost))
     if run.origin == "imported":
         parts.append("imported from a trace file")
     st.caption(escaped(" · ".join(parts)))

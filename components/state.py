@@ -7,20 +7,35 @@ import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
+from core.agents.keys_here import keys_here
 from core.checking import first_project, person_here
-from core.config import home_from
+from core.config import PROJECT_ROOT, home_from
 from core.errors import ReviewError
-from core.jobs import Jobs, warm_up
+from core.jobs import Jobs
+from core.models.keys import Keys
 from core.prereading import Prereading
 from core.records import Project
 from core.store import Store
 from core.store import open_store as open_store_in
+from core.warm_up import warm_up
 
-HEAVY = ("numpy", "pandas", "pyarrow", "onnxruntime", "tokenizers", "plotly", "PIL", "rapidfuzz")
+KEY_FIELD = "keys.typed."
+HEAVY = (
+    "litellm",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "onnxruntime",
+    "tokenizers",
+    "plotly",
+    "PIL",
+    "rapidfuzz",
+)
 WARM_AFTER_SECONDS = 0.5
 
 
@@ -37,7 +52,23 @@ def open_store() -> Store:
 @st.cache_resource
 def jobs() -> Jobs:
     """The runs of this server process."""
-    return Jobs(home())
+    return Jobs(home(), keys=keys_here(os.environ, PROJECT_ROOT))
+
+
+def typed_keys() -> dict[str, str]:
+    """Keys typed in this session, by name; they are kept nowhere else."""
+    fields = st.session_state.items()
+    named = {str(name): str(value or "") for name, value in fields}
+    return {
+        name.removeprefix(KEY_FIELD): value.strip()
+        for name, value in named.items()
+        if name.startswith(KEY_FIELD) and value.strip()
+    }
+
+
+def keys() -> Keys:
+    """The keys at hand in this session: typed ones first, then the server's."""
+    return replace(jobs().keys, typed=typed_keys())
 
 
 @st.cache_resource

@@ -8,6 +8,7 @@ import time
 from core.agents.rosters import ROSTER_WORDS
 from core.events import StepsReused
 from core.records import Cause, Label, PersonRole, QuoteStatus, RunStatus
+from core.seats import BUILT_IN
 
 WORD_JOINER = "\u2060"
 MADE_LATER = re.compile(r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE)
@@ -59,10 +60,15 @@ PROTOCOL_WORDS = {
 }
 
 
-def roster_words(name: str, *, short: bool = False) -> str:
-    """A roster as people know it; its name where we know nothing better."""
-    words = ROSTER_WORDS.get(name, name)
-    return words.split(":")[0] if short else words
+def roster_words(name: str, words: str = "", *, short: bool = False) -> str:
+    """A roster as people know it; its name where we know nothing better.
+
+    `words` are those of its sheet, where it is not one of ours.
+    """
+    known = ROSTER_WORDS.get(name, words)
+    if name == BUILT_IN:
+        return known.split(":")[0] if short else known
+    return name if short or not known else f"{name}: {known}"
 
 
 def protocol_words(name: str, *, short: bool = False) -> str:
@@ -83,6 +89,11 @@ def seconds(value: float) -> str:
     if value < 90:
         return f"{value:.0f} s"
     return f"{value / 60:.0f} min"
+
+
+def counted(number: int, noun: str) -> str:
+    """“1 call”, “2 calls”."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def percent(value: float) -> str:

@@ -19,8 +19,10 @@ from core.checking import Draft, store_case
 from core.errors import InputError, ReviewError
 from core.intake.tables import delimiter_of
 from core.intake.text import decoded
-from core.jobs import Jobs, new_id
+from core.jobs import NOTHING_TYPED, Jobs, new_id
+from core.progress import can_resume
 from core.records import LibraryEntry, Plan, Project, Run
+from core.staffing import require_keys
 from core.store import Store
 from core.store.batches import Batch, BatchRow
 
@@ -127,11 +129,14 @@ def start_batch(
     name: str,
     plan: Plan,
     common: Sequence[str] = (),
+    typed: Mapping[str, str] = NOTHING_TYPED,
 ) -> str:
     """Store the batch and queue a run for every row that can be checked; the batch's id.
 
     `common` are ids of sources that every row rests on, beside those it names itself.
     """
+    payer = jobs.payer(author, typed)
+    require_keys(plan, payer.keys)
     batch = Batch(new_id(), project.id, name, author, time.time(), plan)
     entries = store.library.all(project.id)
     by_id = {entry.id: entry for entry in entries}
@@ -141,7 +146,7 @@ def start_batch(
         prepared = [_prepared(store, project, batch, row, (by_name, shared)) for row in rows]
         queued = [_with_run(store, jobs, row, plan) for row in prepared]
         store.batches.add(batch, queued)
-    jobs.submit(store, [row.run_id for row in queued if row.run_id])
+    jobs.submit(store, [row.run_id for row in queued if row.run_id], payer)
     return batch.id
 
 
@@ -179,27 +184,32 @@ def _with_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:
     return replace(row, run_id=jobs.queue(store, case, plan)) if case else row
 
 
-def resume_batch(store: Store, jobs: Jobs, batch_id: str, by: str) -> int:
-    """Take up every row whose run was interrupted or stopped, failed or never started; how many.
+def resume_batch(
+    store: Store, jobs: Jobs, batch_id: str, by: str, typed: Mapping[str, str] = NOTHING_TYPED
+) -> int:
+    """Take up every row whose run ended without its verdict or never started; how many.
 
     Rows that never started get their run in one transaction: two people may ask at once.
     """
     lease = store.projects.settings().lease_seconds
+    payer = jobs.payer(by, typed)
     begun: list[str] = []
     halted: list[str] = []
     with store.writing():
         batch = store.batches.get(batch_id)
+        if batch is not None:
+            require_keys(batch.plan, payer.keys)
         for row in store.batches.rows(batch_id) if batch else []:
             run = store.runs.get(row.run_id, time.time(), lease) if row.run_id else None
-            if run is not None and run.status in ("interrupted", "stopped", "failed"):
+            if run is not None and can_resume(run):
                 halted.append(run.id)
             elif run is None and batch is not None:
                 fresh = _with_run(store, jobs, row, batch.plan)
                 if fresh.run_id and fresh.run_id != row.run_id:
                     store.batches.set_run(batch_id, row.row, fresh.run_id)
                     begun.append(fresh.run_id)
-    jobs.submit(store, begun)
-    return len(begun) + sum(jobs.resume(run_id, by) for run_id in halted)
+    jobs.submit(store, begun, payer)
+    return len(begun) + sum(jobs.resume(run_id, by, typed) for run_id in halted)
 
 
 def results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run | None]]:

@@ -14,18 +14,20 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
+from core.config import Settings
 from core.errors import ConflictError, ReviewError
 from core.events import Event, ProgressMade, RunFailed, RunResumed, RunStopped
+from core.models.keys import Keys
 from core.progress import folded
 from core.records import Case, Plan, Run
 from core.reuse import Earlier
+from core.staffing import Payer, require_keys, staffed
 from core.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 BEAT_SECONDS = 0.25
-SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
 RosterMaker = Callable[[str], "Roster"]
+NOTHING_TYPED: Mapping[str, str] = {}
 Together = tuple[Event, ...]  # stored in one transaction
 
 
@@ -51,6 +53,7 @@ class _Active:
     """A run of this process."""
 
     run_id: str
+    payer: Payer
     stop: Stop = field(default_factory=Stop)
     stopped_by: str = ""
     live: Live = field(default_factory=Live)
@@ -61,49 +64,50 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
-def warm_up(home: Path) -> None:
-    """Load what a first check would wait for: languages, encoder, classifier, units, numbers.
-
-    Languages first: a case is stored with its own, so the click itself waits for them.
-
-    Raises:
-        ConfigError: the encoder or the active classifier cannot be loaded.
-    """
-    from core.intake.language import language_of
-
-    language_of(SAMPLE)
-    import core.engine  # noqa: F401 - the first run would wait for it
-    from core.builtin.reading import read
-    from core.models.encoder import load_encoder
-    from core.verdict.classifier import load_classifier
-
-    encoder = load_encoder(ENCODER_DIR)
-    encoder.encode([SAMPLE])
-    with open_store(home) as store:
-        load_classifier(home, store.versions.active())
-    read(SAMPLE, "en")
-
-
 class Jobs:
     """The runs that this process carries out, over one home."""
 
-    def __init__(self, home: Path, make_roster: RosterMaker | None = None) -> None:
+    def __init__(
+        self, home: Path, make_roster: RosterMaker | None = None, *, keys: Keys | None = None
+    ) -> None:
+        """`keys` are those of the environment and the secrets file; typed ones come with a run."""
         self.home = home
+        self.keys = keys or Keys({})
         self.owner = f"{os.getpid()}-{new_id()[:8]}"
-        self._make_roster = make_roster or _roster
+        self._make_roster = make_roster
         self._waiting: queue.SimpleQueue[_Active] = queue.SimpleQueue()
         self._active: dict[str, _Active] = {}
         self._lock = threading.Lock()
         self._workers: list[threading.Thread] = []
         self._heart: threading.Thread | None = None
 
-    def start(self, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
-        """Queue a run over a stored case and return its id at once."""
+    def start(
+        self,
+        case: Case,
+        plan: Plan,
+        *,
+        parent_id: str | None = None,
+        by: str = "",
+        typed: Mapping[str, str] = NOTHING_TYPED,
+    ) -> str:
+        """Queue a run over a stored case and return its id at once.
+
+        `by` pays for it (the case's author if empty); `typed` are keys that live in their session.
+
+        Raises:
+            KeyMissing: the plan's roster needs a key that is not at hand; nothing was stored.
+        """
+        payer = self.payer(by or case.author, typed)
+        require_keys(plan, payer.keys)
         with open_store(self.home) as store:
             with store.writing():
                 run_id = self.queue(store, case, plan, parent_id=parent_id)
-            self.submit(store, [run_id])
+            self.submit(store, [run_id], payer)
         return run_id
+
+    def payer(self, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> Payer:
+        """Who pays for a run, with this process's keys and those they typed."""
+        return Payer(by, replace(self.keys, typed=dict(typed)))
 
     def queue(self, store: Store, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
         """Store a run of ours and return its id; call inside `Store.writing()`, then `submit`."""
@@ -113,28 +117,35 @@ class Jobs:
         store.runs.add(run, self.owner, now)
         return run.id
 
-    def submit(self, store: Store, run_ids: Sequence[str]) -> None:
+    def submit(self, store: Store, run_ids: Sequence[str], payer: Payer) -> None:
         """Carry queued runs of ours out as soon as a worker is free."""
         workers = store.projects.settings().workers
         for run_id in run_ids:
-            self._submit(run_id, workers)
+            self._submit(run_id, payer, workers)
 
-    def resume(self, run_id: str, by: str) -> bool:
-        """Go on with an interrupted, stopped or failed run; False when somebody has it.
+    def resume(self, run_id: str, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> bool:
+        """Go on with a run that ended without its verdict; False when somebody has it.
 
         Not even this process may have it: a run whose lease lapsed while the machine slept is
         carried on by the worker that had it.
+
+        Raises:
+            KeyMissing: it needs a key that is not at hand (any more); the run stays as it is.
         """
         if self.live(run_id) is not None:
             return False
+        payer = self.payer(by, typed)
         with open_store(self.home) as store:
             settings = store.projects.settings()
+            run = store.runs.get(run_id, time.time(), settings.lease_seconds)
+            if run is not None:
+                require_keys(run.plan, payer.keys)
             with store.writing():
                 now = time.time()
                 if not store.runs.take(run_id, self.owner, now, settings.lease_seconds):
                     return False
                 store.runs.append(run_id, self.owner, [RunResumed(now, by)])
-        self._submit(run_id, settings.workers)
+        self._submit(run_id, payer, settings.workers)
         return True
 
     def stop(self, run_id: str, by: str) -> None:
@@ -162,8 +173,8 @@ class Jobs:
             time.sleep(0.01)
         return True
 
-    def _submit(self, run_id: str, workers: int) -> None:
-        active = _Active(run_id)
+    def _submit(self, run_id: str, payer: Payer, workers: int) -> None:
+        active = _Active(run_id, payer)
         with self._lock:
             self._active[run_id] = active
             if self._heart is None:
@@ -215,19 +226,13 @@ class Jobs:
         case = store.cases.get(run.case_id) if run else None
         if run is None or case is None:
             raise LookupError(f"run {active.run_id} or its case is not stored")
-        active.live.progress = ProgressMade(time.time(), "reading", "Loading the built-in engine")
-        from core.engine import Resources, review_to_store
-        from core.models.encoder import load_encoder
-        from core.verdict.classifier import load_classifier
-
-        roster = self._make_roster(run.plan.roster)
-        classifier = load_classifier(self.home, run.plan.classifier)
-        resources = Resources(self.home, settings, load_encoder(ENCODER_DIR), classifier, time.time)
+        note = "Loading the agents" if run.plan.sheet else "Loading the built-in engine"
+        active.live.progress = ProgressMade(time.time(), "reading", note)
+        roster = self._make_roster(run.plan.roster) if self._make_roster else None
         past = [event for _, event in store.runs.events(run.id)]
         earlier = _earlier(store, run, settings.lease_seconds)
-        return review_to_store(
-            case, run.plan, roster, resources, active.stop, past=past, earlier=earlier
-        )
+        staff = staffed(store, self.home, run, active.payer, roster)
+        return staff.review(case, run.plan, active.stop, past=past, earlier=earlier)
 
     def _take(self, store: Store, active: _Active, events: Together) -> None:
         """Store durable events together, and show passing ones."""
@@ -247,6 +252,8 @@ class Jobs:
         for event in durable:
             if event.kind == "turn_finished":
                 live.words.pop(event.turn.number, None)
+            elif event.kind == "problem_met":
+                live.words.clear()  # of a turn that is lost
 
     def _append(self, store: Store, active: _Active, *events: Event) -> None:
         with store.writing():
@@ -288,10 +295,3 @@ def _earlier(store: Store, run: Run, lease: float) -> Earlier | None:
     if parent is None or parent.status != "finished" or parent.origin != "here":
         return None
     return Earlier(parent.id, tuple(event for _, event in store.runs.events(parent.id)))
-
-
-def _roster(name: str) -> Roster:
-    from core.agents.rosters import roster_named
-    from core.models.encoder import load_encoder
-
-    return roster_named(name, load_encoder(ENCODER_DIR))

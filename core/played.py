@@ -47,6 +47,11 @@ def calls_of(play: Play) -> tuple[ModelCalled, ...]:
     return tuple(ModelCalled(play.now(), call) for call in play.roster.calls_made())
 
 
+def notes_of(play: Play, stage: Stage) -> Iterator[Event]:
+    """What agents want said of their work."""
+    yield from (ProblemMet(play.now(), stage, words) for words in play.roster.notes_made())
+
+
 def segmented(play: Play, case: Case, known: frozenset[int]) -> Iterator[Event]:
     """The statements that are not known yet."""
     segmenter = play.roster.segmenter
@@ -64,7 +69,8 @@ def segmented(play: Play, case: Case, known: frozenset[int]) -> Iterator[Event]:
 
 
 def context_built(play: Play, view: CaseView) -> Iterator[Event]:
-    """Agent C's part (CEDA 3.3)."""
+    """Agent C's part (CEDA 3.3), after what people should know of the material."""
+    yield from (ProblemMet(play.now(), "searching", w) for w in play.roster.notices(view))
     writer, names = play.roster.context_writer, list(play.roster.debaters)
     context, told = _part(
         play,
@@ -77,6 +83,7 @@ def context_built(play: Play, view: CaseView) -> Iterator[Event]:
     if context is None:
         raise ModelError(f"{writer.name} put no context together and nobody stands in for it.")
     yield ContextBuilt(play.now(), writer.name, context)
+    yield from notes_of(play, "debating")
 
 
 def judged(play: Play, seen: JudgeView) -> Iterator[Event]:
@@ -100,6 +107,7 @@ def judged(play: Play, seen: JudgeView) -> Iterator[Event]:
         calls = calls_of(play)
         yield from calls
     cost = total_cost(event.call for event in calls)
+    yield from notes_of(play, "judging")
     yield JudgementReached(play.now(), judgement, play.now() - began, cost)
 
 
@@ -129,6 +137,7 @@ def marked(
         message = f"The wrong words could not all be marked: {error}"
         yield ProblemMet(play.now(), "marking", message)
     yield from calls_of(play)
+    yield from notes_of(play, "marking")
 
 
 def _ruling(

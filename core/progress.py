@@ -26,6 +26,7 @@ from core.records import (
     Passage,
     Plan,
     RoleUsed,
+    Run,
     Span,
     Statement,
     Turn,
@@ -179,10 +180,16 @@ class Progress:
         return {p.id: p for _, found in sorted(self.passages.items()) for p in found}
 
 
+def can_resume(run: Run) -> bool:
+    """True for a run that ended, or was cut off, without its verdict."""
+    halted = run.status in ("interrupted", "stopped", "failed")
+    return halted or (run.status == "finished" and run.cause in RESUMABLE)
+
+
 def total_cost(calls: Iterable[ModelCall]) -> float | None:
     """US dollars for these calls; None when a part of it is not known."""
     costs = [call.cost for call in calls]
-    return None if None in costs else sum(cost for cost in costs if cost is not None)
+    return None if None in costs else sum((cost for cost in costs if cost is not None), 0.0)
 
 
 def folded(events: Iterable[Event]) -> Progress:

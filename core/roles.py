@@ -163,12 +163,19 @@ class SpanRuling:
     reason: str
 
 
+def _nothing_to_say(view: CaseView) -> tuple[str, ...]:
+    """Built-in agents follow no instruction, whoever gives it."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Roster:
     """An agent for every role. `debaters` maps the name used in the debate to its agent.
 
     `spare` stands in where an agent's reply is unusable: that costs only its role. `calls_made`
-    hands over, once each, the calls to language models that were made since it was last asked.
+    and `notes_made` hand over, once each, the calls to language models that were made and what
+    their agents want said since they were last asked; `notices` are what people should know of the
+    material before it is debated.
     """
 
     name: str
@@ -181,6 +188,8 @@ class Roster:
     span_adjudicator: SpanAdjudicator
     spare: Roster | None = None
     calls_made: Callable[[], tuple[ModelCall, ...]] = tuple
+    notes_made: Callable[[], tuple[str, ...]] = tuple
+    notices: Callable[[CaseView], tuple[str, ...]] = _nothing_to_say
 
     @property
     def is_deterministic(self) -> bool:

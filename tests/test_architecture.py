@@ -37,6 +37,8 @@ ROOMS = (
     "audit",
     "played",
     "engine",
+    "staffing",
+    "warm_up",
     "jobs",
     "prereading",
     "checking",
@@ -45,6 +47,7 @@ ROOMS = (
     "learning",
     "evaluation",
     "doctor",
+    "command",
     "__main__",
 )
 LEAF_IMPORTS = {

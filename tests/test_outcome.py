@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from core.events import Event, JudgementReached, RunFailed, RunStarted, TurnFinished
+from core.events import Event, ModelCalled, RunFailed, RunStarted
 from core.outcome import outcome
 from core.progress import folded
-from core.records import Judgement, Plan, Run, RunStatus, Turn
+from core.records import ModelCall, Plan, Run, RunStatus
 from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall.")
-TURN = Turn("Ada", "One", 1, 1, "deny", "hallucinated", "DENY.")
-JUDGEMENT = Judgement("Judge", "hallucinated", "It is wrong.")
+CALL = ModelCall("1", "judge", "verdict", "openai/x", "judge", "abc", 100, 20, 0.1, 1.0)
 
 
 def made(*events: Event, status: RunStatus = "finished") -> dict[str, object]:
@@ -28,7 +29,9 @@ def test_cost_is_the_sum_of_what_was_paid(
     turn: float | None, judge: float | None, cost: float | None
 ) -> None:
     found = made(
-        TurnFinished(101.0, TURN, 1.0, turn), JudgementReached(102.0, JUDGEMENT, 1.0, judge)
+        ModelCalled(101.0, replace(CALL, id="1", cost=turn)),
+        ModelCalled(102.0, replace(CALL, id="2", cost=judge)),
+        ModelCalled(103.0, replace(CALL, id="2", cost=judge)),  # told again after a Resume
     )
     assert found["cost"] == cost
 

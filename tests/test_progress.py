@@ -14,6 +14,7 @@ from core.events import (
     ImageDescribed,
     JudgementReached,
     LabelPredicted,
+    ModelCalled,
     PassagesFound,
     ProblemMet,
     ProgressMade,
@@ -30,7 +31,7 @@ from core.events import (
     TurnStarted,
 )
 from core.progress import folded
-from core.records import Context, Judgement, Plan, Span, Statement, Turn, Verdict
+from core.records import Context, Judgement, ModelCall, Plan, Span, Statement, Turn, Verdict
 from tests.fakes import make_case, make_passage
 
 CLAIM = "The tower is 512 m tall."
@@ -39,6 +40,7 @@ VERDICT = Verdict("hallucinated", 0.9, 0.9, "It is wrong.", classifier="seed")
 SPAN = Span(13, 18, "512 m", 0.9, "number_or_date", "Ada", "412 m")
 TURN = Turn("Ada", "One", 1, 1, "deny", "hallucinated", "DENY.")
 JUDGEMENT = Judgement("Judge", "hallucinated", "It is wrong.")
+CALL = ModelCall("1", "judge", "verdict", "openai/x", "judge", "abc", 100, 20, 0.75, 1.0)
 PASSAGE = make_passage("The tower is 412 m tall.")
 WHOLE: list[tuple[Event, Stage]] = [
     (RunStarted(100.0, CASE, Plan(), (), "code"), "reading"),
@@ -48,6 +50,7 @@ WHOLE: list[tuple[Event, Stage]] = [
     (ImageDescribed(102.0, "i", "chart.png", "OCR", False, "", 0.5), "reading"),
     (StatementFound(103.0, Statement(0, 0, len(CLAIM), CLAIM, CLAIM)), "searching"),
     (PassagesFound(104.0, 0, (PASSAGE,)), "searching"),
+    (ModelCalled(104.5, CALL), "searching"),
     (ContextBuilt(105.0, "Writer", Context((), (PASSAGE.id,), "1 passage.")), "debating"),
     (TurnStarted(106.0, "Ada", "One", 1, 1), "debating"),
     (TurnFinished(107.0, TURN, 1.0, 0.25), "debating"),

@@ -9,18 +9,19 @@ from components.new_check import (
     draw_seen_before,
     expected_words,
     library_choice,
+    project_roster,
     start_check,
 )
 from components.new_draft import keep_draft, restore_draft
 from components.prepared import draw_prepared
+from components.roster_choice import draw_roster_choice, draw_roster_keys, roster_line
 from components.words import escaped
-from core.agents.rosters import ROSTER_WORDS
 
 started = st.session_state.pop("new.started", "")
 if started:
     st.switch_page("pages/check/run.py", query_params={"run": started})
 restore_draft()
-page_title("New check", f":material/offline_bolt: {ROSTER_WORDS['builtin']}")
+page_title("New check", roster_line("new.roster"))
 
 left, right = st.columns([3, 2], gap="large")
 with left:
@@ -45,7 +46,8 @@ with right:
 keep_draft(sources)
 with st.expander("Role, instruction and debate", icon=":material/tune:"):
     draw_plan()
-with st.container(horizontal=True, vertical_alignment="center"):
+button, choice, expected = st.columns([1, 2, 3], vertical_alignment="bottom")
+with button:
     st.button(
         "Check",
         key="new.check",
@@ -53,8 +55,13 @@ with st.container(horizontal=True, vertical_alignment="center"):
         icon=":material/gavel:",
         shortcut="Ctrl+Enter",
         on_click=start_check,
+        width="stretch",
     )
-    st.caption(expected_words(sources))
+with choice:
+    roster = draw_roster_choice("new.roster", project_roster())
+with expected:
+    st.caption(expected_words(roster, sources))
+draw_roster_keys(roster)
 problem = st.session_state.pop("new.problem", "")
 if problem:
     st.error(escaped(problem), icon=":material/error:")

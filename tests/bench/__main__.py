@@ -16,9 +16,10 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.checking import Request, check_once
-from core.jobs import warm_up
+from core.warm_up import warm_up
 from tests.bench.rerun import Session
 from tests.bench.thick_pdf import CLAIM, make_thick_pdf
+from tests.bench.with_models import stop_to_closed, wall_over_critical_path
 from tests.browser.serving import FLAGS, Server, free_port
 from tests.needs import chromium
 
@@ -40,6 +41,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         _page_figures(Path(folder))
         _engine_figures(Path(folder))
+        _model_figures(Path(folder))
     _say_yardstick()
     return 0
 
@@ -175,6 +177,12 @@ def _check(home: Path, pdf: Path) -> tuple[float, dict[str, Any]]:
     result, complaints = check_once(home, Request(CLAIM, documents=[pdf]), time.time)
     assert not complaints, complaints
     return time.perf_counter() - began, result
+
+
+def _model_figures(folder: Path) -> None:
+    ratios = wall_over_critical_path(folder, REPEATS)
+    _say("debate with models: wall time / critical path", ratios, "1.05", unit="x")
+    _say("Stop to closed connection, within a stream", stop_to_closed(REPEATS), "0.5 s")
 
 
 def _say(what: str, values: list[float], goal: str, unit: str = "s") -> None:

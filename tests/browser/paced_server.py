@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import core.jobs
 from components.launch import serve
@@ -15,6 +16,7 @@ from core.agents.rosters import roster_named
 from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.models.encoder import load_encoder
+from core.models.keys import Keys
 from core.records import Turn
 from core.roles import Debater, DebateView, Roster, Speak
 
@@ -47,6 +49,13 @@ def paced_roster(name: str) -> Roster:
     )
 
 
+class PacedJobs(core.jobs.Jobs):
+    """Runs whose debaters speak so."""
+
+    def __init__(self, home: Path, *, keys: Keys | None = None) -> None:
+        super().__init__(home, paced_roster, keys=keys)
+
+
 if __name__ == "__main__":
-    core.jobs._roster = paced_roster
+    core.jobs.Jobs = PacedJobs  # type: ignore[assignment,misc]
     serve(int(sys.argv[1]))

@@ -6,7 +6,7 @@ import pytest
 
 from core.concurrency import Stop
 from core.debate.ceda import reached_consensus, run_debate
-from core.errors import ModelError, ReplyError, Stopped
+from core.errors import ModelError, ReplyError, ReviewError, Stopped
 from core.events import Event
 from core.records import Context, Share, Turn
 from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view, ticking
@@ -19,7 +19,7 @@ CONTEXT = Context((Share("D", (FACT.id,)), Share("E", (OTHER.id,))), (FACT.id, O
 
 
 def debate(
-    one: list[Line | ModelError], other: list[Line | ModelError], **options: object
+    one: list[Line | ReviewError], other: list[Line | ReviewError], **options: object
 ) -> tuple[list[Event], ScriptedDebater, ScriptedDebater]:
     first, second = ScriptedDebater("One", one), ScriptedDebater("Two", other)
     values: dict[str, object] = {"max_turns": 5, "stop": Stop(), "now": ticking()} | options
@@ -68,7 +68,7 @@ def test_one_agreement_is_not_enough() -> None:
 
 
 def test_disagreement_ends_after_n_turns() -> None:
-    lines: list[Line | ModelError] = [("deny", "supported", "DENY.")] * 5
+    lines: list[Line | ReviewError] = [("deny", "supported", "DENY.")] * 5
     events, _, _ = debate(lines, list(lines), max_turns=4)
     assert len(turns(events)) == 4
     assert kinds(events)[-1] == "turn_finished"
@@ -113,10 +113,26 @@ def test_a_forged_quote_is_found_out() -> None:
     assert [q.status for q in turns(events)[0].quotes] == ["not_found"]
 
 
-@pytest.mark.parametrize("error", [ModelError("no answer"), ReplyError("mumbled", reply="mm")])
-def test_a_failing_debater_ends_the_debate_with_what_was_said(error: ModelError) -> None:
-    events, _, _ = debate([("agree", "supported", "AGREE.")], [error])
-    assert kinds(events) == ["turn_started", "turn_finished", "turn_started", "problem_met"]
+def test_an_unusable_reply_costs_only_its_turn() -> None:
+    events, _, _ = debate(
+        [("agree", "supported", "AGREE."), ("agree", "supported", "AGREE, still.")],
+        [ReplyError("mumbled", reply="mm"), ("agree", "supported", "AGREE too.")],
+    )
+    assert [turn.number for turn in turns(events)] == [1, 3, 4]
+    problem = next(event for event in events if event.kind == "problem_met")
+    assert (problem.message, problem.reply) == ("E's turn 2 is lost: mumbled", "mm")
+    assert events[-1].kind == "consensus_reached"
+
+
+def test_a_debater_who_cannot_be_used_at_all_ends_the_debate_in_time() -> None:
+    mumbling: list[Line | ReviewError] = [ReplyError("mumbled", reply="mm")] * 3
+    events, _, _ = debate(mumbling, mumbling, max_turns=5)
+    assert kinds(events) == ["turn_started", "problem_met"] * 5
+
+
+def test_a_service_that_failed_is_no_matter_of_the_debate() -> None:
+    with pytest.raises(ModelError, match="no answer"):
+        debate([ModelError("no answer")], [])
 
 
 def test_a_resumed_debate_does_not_repeat_what_was_said() -> None:

@@ -1,0 +1,141 @@
+"""Which roster checks: the choice, the keys it needs, the plan that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from components import state
+from components.key_fields import draw_sheet_keys
+from components.words import escaped, roster_words, seconds
+from core.agents.rosters import sheet_named, sheets_of
+from core.errors import InputError
+from core.estimate import Expected, Size, Use, expected_seconds, expected_use
+from core.models.caps import NANO_PER_CENT, money
+from core.records import LibraryEntry, Plan
+from core.seats import BUILT_IN, RosterSheet
+from core.store import Store
+
+
+def draw_roster_choice(key: str, chosen: str = BUILT_IN) -> str:
+    """A select box of all rosters, and a field for each key that the chosen one misses."""
+    with state.open_store() as store:
+        words = {sheet.name: roster_words(sheet.name, sheet.words) for sheet in sheets_of(store)}
+    if st.session_state.get(key) not in words:
+        st.session_state.pop(key, None)
+    names = list(words)
+    name = st.selectbox(
+        "Roster",
+        names,
+        index=names.index(chosen) if chosen in words else 0,
+        format_func=lambda name: words[name],
+        key=key,
+        persist_state="session",
+        help="Who plays the roles. Settings shows every seat, tests it, and lets you make another.",
+    )
+    return str(name or BUILT_IN)
+
+
+def roster_line(key: str) -> str:
+    """The line under a page's title: who will check, as far as it is chosen by now."""
+    name = str(st.session_state.get(key) or BUILT_IN)
+    if name == BUILT_IN:
+        return f":material/offline_bolt: {escaped(roster_words(name))}"
+    sheet = sheet_of(name)
+    return f":material/cloud: {escaped(roster_words(name, sheet.words if sheet else ''))}"
+
+
+def expectation(
+    store: Store, entries: Sequence[LibraryEntry], texts: Sequence[str], plan: Plan
+) -> str:
+    """Time, calls and cost of checking these texts over these sources, in Markdown."""
+    images = sum(entry.kind == "image" for entry in entries)
+    time = sum(expected_seconds(store, entries, len(text)) for text in texts)
+    if plan.sheet is None:
+        return f"expected time: {seconds(time)} · no cost"
+    sizes = [
+        Size(len(text), images=images, max_turns=plan.max_turns, passages=plan.passages)
+        for text in texts or [""]
+    ]
+    uses = [expected_use(plan.sheet, size) for size in sizes]
+    time += sum(use.likely.seconds for use in uses)
+    words = escaped(_together(uses).words)
+    return f"expected time: {seconds(time)} · {words} · {escaped(_caps(store, plan))}"
+
+
+def _together(uses: Sequence[Expected]) -> Expected:
+    """What several checks will use in all."""
+
+    def added(parts: Sequence[Use]) -> Use:
+        return Use(
+            sum(part.calls for part in parts),
+            sum(part.tokens for part in parts),
+            sum(part.unpriced_tokens for part in parts),
+            sum(part.cost for part in parts),
+            sum(part.seconds for part in parts),
+        )
+
+    unpriced = dict.fromkeys(name for use in uses for name in use.unpriced)
+    return Expected(
+        added([use.likely for use in uses]), added([use.most for use in uses]), tuple(unpriced)
+    )
+
+
+def _caps(store: Store, plan: Plan) -> str:
+    """The run's own cap, which is never passed."""
+    settings = store.projects.settings()
+    tokens = plan.token_cap or settings.run_tokens
+    return (
+        f"never more than {money(settings.run_cents * NANO_PER_CENT)} a run, "
+        f"or {tokens:,} tokens of unpriced models"
+    )
+
+
+def expected_of_table(texts: Sequence[str], sources: Sequence[str], plan: Plan) -> str:
+    """The same for every row of a table; sources that rows name themselves are not counted."""
+    with state.open_store() as store:
+        project = state.project(store)
+        entries = [e for e in (store.library.get(project.id, i) for i in sources) if e]
+        return expectation(store, entries, texts, plan)
+
+
+def sheet_of(name: str) -> RosterSheet | None:
+    """The roster's sheet; None for the built-in engine, or when it was removed meanwhile."""
+    if name == BUILT_IN:
+        return None
+    try:
+        with state.open_store() as store:
+            return sheet_named(name, store)
+    except InputError as error:
+        st.error(escaped(str(error)))
+        return None
+
+
+def draw_roster_keys(name: str) -> None:
+    """Fields for keys that this roster needs and that the server does not have."""
+    sheet = sheet_of(name)
+    if sheet is not None:
+        draw_sheet_keys(sheet)
+
+
+def planned(
+    name: str, max_turns: int, passages: int, *, protocol: str = "ceda", reuses: bool = False
+) -> Plan:
+    """The plan of a check by that roster, with its sheet as it is now.
+
+    Raises:
+        InputError: there is no such roster (any more).
+    """
+    sheet = None
+    if name != BUILT_IN:
+        with state.open_store() as store:
+            sheet = sheet_named(name, store)
+    return Plan(
+        protocol,
+        name,
+        max_turns=max_turns,
+        passages=passages,
+        sheet=sheet,
+        reuses_replies=reuses,
+    )

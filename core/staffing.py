@@ -1,0 +1,166 @@
+"""Seats a run's agents, built-in ones and language models, and has them review a case.
+
+The engine, the encoder and litellm are loaded where a run needs them: a page that starts none opens
+sooner.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.concurrency import Stop
+from core.config import ENCODER_DIR
+from core.errors import KeyMissing
+from core.events import Event
+from core.models.keys import Keys
+from core.records import Case, Plan, Run
+from core.reuse import Earlier
+from core.roles import CaseView
+from core.seats import RosterSheet
+from core.store import Store
+
+Notices = Callable[[CaseView], tuple[str, ...]]
+
+if TYPE_CHECKING:
+    from core.engine import Resources
+    from core.models.encoder import Embedder
+    from core.roles import Roster
+
+
+FROM_MEMORY = (
+    "There is no source that speaks of it: the models argue from what they know, which is what is "
+    "in question. Add a document before you rely on the verdict."
+)
+
+
+@dataclass(frozen=True)
+class Payer:
+    """Who started or resumed a run: the spending is theirs, and so are the keys they typed."""
+
+    by: str
+    keys: Keys
+
+
+@dataclass(frozen=True)
+class Staff:
+    """The agents of one run with what they work with."""
+
+    roster: Roster
+    resources: Resources
+
+    def review(
+        self,
+        case: Case,
+        plan: Plan,
+        stop: Stop,
+        *,
+        past: Sequence[Event],
+        earlier: Earlier | None,
+    ) -> Iterator[tuple[Event, ...]]:
+        """The run's events as they are to be stored."""
+        from core.engine import review_to_store
+
+        return review_to_store(
+            case, plan, self.roster, self.resources, stop, past=past, earlier=earlier
+        )
+
+
+def require_keys(plan: Plan, keys: Keys) -> None:
+    """Find out before anything is stored or sent that a key is not at hand.
+
+    Raises:
+        KeyMissing: with the names of all that are needed and not there.
+    """
+    seats = plan.sheet.seats() if plan.sheet else ()
+    missing = dict.fromkeys(
+        name for _, seat in seats if not seat.is_built_in for name in keys.missing_for(seat)
+    )
+    if missing:
+        names = ", ".join(missing)
+        raise KeyMissing(
+            f"Expected a key for {plan.roster}, found none: set {names} in the environment or in "
+            ".streamlit/secrets.toml, or type it on the page for this session.",
+            names=tuple(missing),
+        )
+
+
+def staffed(store: Store, home: Path, run: Run, payer: Payer, roster: Roster | None) -> Staff:
+    """The agents that the run's plan names; `roster` is what a test or demo seats instead.
+
+    Raises:
+        KeyMissing: a key that the run needs is not at hand (any more).
+        ConfigError: the encoder or the classifier cannot be loaded.
+    """
+    from core.agents.rosters import roster_named
+    from core.engine import Resources
+    from core.models.encoder import load_encoder
+    from core.verdict.classifier import load_classifier
+
+    encoder = load_encoder(ENCODER_DIR)
+    retriever: Embedder | None = None
+    if roster is None and run.plan.sheet is not None:
+        roster, retriever = _with_models(store, home, run, payer, encoder)
+    return Staff(
+        roster or roster_named(run.plan.roster, encoder),
+        Resources(
+            home,
+            store.projects.settings(),
+            encoder,
+            load_classifier(home, run.plan.classifier),
+            time.time,
+            retriever,
+        ),
+    )
+
+
+def _with_models(
+    store: Store, home: Path, run: Run, payer: Payer, encoder: Embedder
+) -> tuple[Roster, Embedder | None]:
+    """The roster of the run's sheet, and its embedding model if it has one."""
+    from core.agents.ask import Work
+    from core.agents.laid_out import notices
+    from core.agents.rosters import seated
+    from core.models import desk
+    from core.models.fence import Fence
+    from core.models.llm import LiteLlm
+    from core.models.prompting import PromptBook
+
+    plan = run.plan
+    sheet = plan.sheet or RosterSheet(plan.roster)
+    require_keys(plan, payer.keys)
+    table = desk.LedgerDesk(
+        LiteLlm(payer.keys),
+        home,
+        desk.Payer(run.id, payer.by, run.project_id),
+        desk.Caps.of(store.projects.settings(), plan.token_cap),
+        time.time,
+        reuses=plan.reuses_replies,
+    )
+    book = PromptBook(store.prompt_edits.of_project(run.project_id))
+    work = Work(desk=table, book=book, fence=Fence.of_run(run.id), home=home)
+    roster = seated(sheet, work, encoder)
+    if not roster.is_deterministic:
+        roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
+    return roster, _retriever(sheet, payer.keys)
+
+
+def _warned(notices: Notices) -> Notices:
+    """The notices, and that there is nothing but the models' memory where there are no sources."""
+
+    def told(view: CaseView) -> tuple[str, ...]:
+        return notices(view) if view.evidence.passages else (FROM_MEMORY, *notices(view))
+
+    return told
+
+
+def _retriever(sheet: RosterSheet, keys: Keys) -> Embedder | None:
+    """The sheet's embedding model (CEDA's agent A); None for the built-in encoder."""
+    if sheet.retriever.is_built_in:
+        return None
+    from core.models.llm_embedder import LlmEmbedder
+
+    return LlmEmbedder(sheet.retriever, keys)

@@ -1,0 +1,114 @@
+"""What language models add to a run's time, with a loopback server that takes 200 ms a call.
+
+The goal is that a run takes hardly longer than the calls that must wait for each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from core.agents.rosters import one_model
+from core.checking import Draft, first_project, store_case
+from core.concurrency import Stop
+from core.config import Settings
+from core.errors import Stopped
+from core.intake.library import ensure_read, store_file
+from core.jobs import Jobs
+from core.models.call import Call, Message
+from core.models.keys import Keys
+from core.models.llm import LiteLlm
+from core.progress import folded
+from core.records import Case, Plan
+from core.seats import RosterSheet, Seat
+from core.store import open_store
+from tests.intake.builders import bar_chart, png
+from tests.models.cast import Cast, as_json
+from tests.models.loopback import Reply, loopback
+
+CALL_SECONDS = 0.2
+TURNS = 5
+IMAGES = 4
+# Two calls an image, all images at once; agent C; the turns; the judge; spans; their votes at once.
+IN_A_ROW = 2 + 1 + TURNS + 1 + 1 + 1
+CLAIM = "The tower is 512 m tall and was opened in 1931."
+FACTS = b"The tower is 412 m tall. It was opened in 1932."
+SPANS = [
+    {"reason": "r", "quote": q, "category": "number_or_date", "instead": i, "p": 0.9}
+    for q, i in (("512 m", "412 m"), ("1931", "1932"))
+]
+Debated = Callable[[], float]
+
+
+def wall_over_critical_path(folder: Path, repeats: int) -> list[float]:
+    """Seconds of a five-turn debate with four images over those of its longest chain of calls."""
+    home = folder / "models"
+    case = _case(home)
+    lines = {"debate": Reply("DENY, WRONG. The evidence says otherwise.")}
+    cast = Cast(lines | {"spans": as_json({"spans": SPANS})}, pause=CALL_SECONDS)
+    ratios = []
+    with loopback(cast) as server:
+        jobs = Jobs(home, keys=Keys({}))
+        sheet = _never_of_one_mind(one_model("openai/loopback", server.base))
+        for _ in range(repeats + 1):
+            server.asked.clear()
+            plan = Plan(roster=sheet.name, sheet=sheet, max_turns=TURNS)
+            run_id = jobs.start(case, plan)
+            assert jobs.wait(run_id, 60), "the run did not end"
+            with open_store(home) as store:
+                state = folded(event for _, event in store.runs.events(run_id))
+            assert len(state.turns) == TURNS, state.problems
+            assert len(server.asked) == 2 * IMAGES + 1 + TURNS + 1 + 1 + len(SPANS)
+            ratios.append(state.seconds() / (IN_A_ROW * CALL_SECONDS))
+    return ratios[1:]  # the first one loads litellm
+
+
+def stop_to_closed(repeats: int) -> list[float]:
+    """Seconds from Stop until the server sees the connection gone, in the middle of a stream."""
+    found = []
+    for _ in range(repeats):
+        with loopback(Reply("word " * 2000, gap=0.05)) as server:
+            stop = Stop()
+            seat = Seat("openai/loopback", server.base)
+            stopped: list[float] = []
+
+            def end_it(piece: str, stop: Stop = stop, stopped: list[float] = stopped) -> None:
+                if not stopped:
+                    stopped.append(time.monotonic())
+                    stop.set()
+
+            call = Call(seat, (Message("user", "Speak."),))
+            with contextlib.suppress(Stopped):
+                LiteLlm(Keys({})).complete(call, end_it, stop)
+            found.append(server.wait_closed() - stopped[0])
+    return found
+
+
+def _never_of_one_mind(sheet: RosterSheet) -> RosterSheet:
+    """Every call is made anew: at temperature 0 an equal one would come from the ledger."""
+    for role, seat in list(sheet.seats()):
+        if not seat.is_built_in:
+            sheet = sheet.with_seat(role, replace(seat, temperature=0.3))
+    return sheet
+
+
+def _case(home: Path) -> Case:
+    """A stored case whose sources are read and indexed, as those of the library are."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        files = [("facts.txt", FACTS)]
+        files += [(f"chart{n}.png", png(bar_chart(900 + n, 600, 24))) for n in range(IMAGES)]
+        entries = [
+            store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
+            for name, data in files
+        ]
+        for entry in entries:
+            ensure_read(
+                store, home, entry.id, entry.name, Settings(), Stop(), lambda *_: None, time.time
+            )
+        documents = tuple(e.id for e in entries if e.kind != "image")
+        images = tuple(e.id for e in entries if e.kind == "image")
+        return store_case(store, project, Draft(CLAIM, "", documents, images), "Mira", 1.0)
