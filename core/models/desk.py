@@ -1,0 +1,233 @@
+"""Where the agents of a run have their calls made: from the ledger, or paid for within the caps.
+
+Every call is reserved in the ledger at its worst case before it is sent and settled after it
+(`core/models/settlement.py`). A process that dies settles nothing: its reservation counts in full
+until it is a day old, or until the resumed run asks the same again and settles it as failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.concurrency import Stop
+from core.errors import KeyMissing, ModelError, ReplyError, ReviewError, Stopped
+from core.models.call import Asked, Completion, Model, Speak, in_silence
+from core.models.caps import Caps, WorstCase, worst_case
+from core.models.settlement import (
+    Origin,
+    answered,
+    completion_of,
+    counted,
+    failed,
+    model_call,
+    released,
+    reused,
+    unanswered,
+)
+from core.records import ModelCall
+from core.store import Store, open_store
+from core.store.ledger import LedgerRow
+
+__all__ = ["Caps", "LedgerDesk", "Payer"]
+
+LOST = "The program ended before the reply came; whether it was billed is not known."
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Payer:
+    """On whose account a run's calls go."""
+
+    run_id: str
+    person: str
+    project_id: str
+
+
+class LedgerDesk:
+    """Makes the calls of one run; used from several threads at once.
+
+    `reuses` allows other runs' replies to equal calls at any temperature, not only at 0.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        home: Path,
+        payer: Payer,
+        caps: Caps,
+        clock: Callable[[], float],
+        reuses: bool = False,
+    ) -> None:
+        self._model = model
+        self._home = home
+        self._payer = payer
+        self._caps = caps
+        self._clock = clock
+        self._reuses = reuses
+        self._lock = threading.Lock()
+        self._made: list[ModelCall] = []
+        self._under_way: set[str] = set()
+        self._unwritten: list[LedgerRow] = []
+
+    def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
+        """The answer from the ledger, or from the model within the caps.
+
+        Raises:
+            BudgetReached: a cap leaves no room; nothing was sent.
+            ModelError: the ledger cannot be written; nothing was sent.
+            ReviewError: whatever the model raises, with the role and the model in front.
+        """
+        stop.check()
+        worst = worst_case(asked.call)
+        self._write_again()
+        try:
+            row, origin = self._entered(asked, worst)
+        except sqlite3.Error as error:
+            raise ModelError(
+                f"{who_of(asked)}: not asked, nothing was sent. Expected to write the ledger in "
+                f"{self._home}, found: {error}. Free the disk or the database, then resume the run."
+            ) from error
+        if origin == "called":
+            try:
+                return self._sent(asked, row, worst, stop, speak)
+            finally:
+                with self._lock:
+                    self._under_way.discard(row.id)
+        self._tell(row, origin)
+        speak(row.reply)
+        return completion_of(row)
+
+    def drain(self) -> tuple[ModelCall, ...]:
+        """The calls since this was last asked, once each, failed ones too."""
+        self._write_again()
+        with self._lock:
+            made, self._made = tuple(self._made), []
+        return made
+
+    def _entered(self, asked: Asked, worst: WorstCase) -> tuple[LedgerRow, Origin]:
+        """A finished row from the ledger, or a reservation; looked up and written in one go."""
+        run_id, slot, digest = self._payer.run_id, asked.slot, asked.call.digest
+        with open_store(self._home) as store, store.writing():
+            ledger = store.ledger
+            if own := ledger.finished(run_id, slot, digest):
+                return own, "resumed"
+            row = self._reservation(asked, digest, worst)
+            may_reuse = self._reuses or asked.call.seat.temperature == 0
+            if may_reuse and (other := ledger.reusable(run_id, slot, digest)):
+                row = reused(row, other)
+                ledger.put(row)
+                return row, "reused"
+            lost = self._settled_lost(store, row, worst)
+            spent = ledger.spent(run_id, self._payer.person, row.at)
+            self._caps.check(worst, spent, who_of(asked))
+            ledger.put(row)
+            with self._lock:
+                self._under_way.add(row.id)
+        for dead in lost:
+            self._tell(dead, "called")
+        return row, "called"
+
+    def _reservation(self, asked: Asked, digest: str, worst: WorstCase) -> LedgerRow:
+        """The row of a call that is about to be sent."""
+        nano, tokens = worst.counts(worst.prompt_tokens, worst.reply_tokens)
+        return LedgerRow(
+            id=secrets.token_hex(8),
+            run_id=self._payer.run_id,
+            slot=asked.slot,
+            digest=digest,
+            project_id=self._payer.project_id,
+            person=self._payer.person,
+            role=asked.role,
+            model=asked.call.seat.model,
+            prompt=asked.prompt,
+            prompt_hash=asked.prompt_hash,
+            cut=asked.cut,
+            at=self._clock(),
+            reserved_nano=worst.nano(worst.prompt_tokens, worst.reply_tokens),
+            reserved_tokens=worst.tokens,
+            counts_nano=nano,
+            counts_tokens=tokens,
+        )
+
+    def _settled_lost(self, store: Store, asked: LedgerRow, worst: WorstCase) -> list[LedgerRow]:
+        """A reservation for what is asked again belongs to a process that died with it."""
+        with self._lock:
+            under_way = set(self._under_way)
+        lost = store.ledger.lost(asked.run_id, asked.slot, asked.digest)
+        settled = [unanswered(row, worst, LOST, 0) for row in lost if row.id not in under_way]
+        for row in settled:
+            store.ledger.put(row)
+        return settled
+
+    def _sent(
+        self, asked: Asked, row: LedgerRow, worst: WorstCase, stop: Stop, speak: Speak
+    ) -> Completion:
+        """What the model answers; whatever happens, the reservation is settled."""
+        if stop.is_set:  # while the ledger was waited for
+            self._settle(released(row, "Stopped before it was sent."))
+            stop.check()
+        heard: list[str] = []
+
+        def hear(piece: str) -> None:
+            heard.append(piece)
+            speak(piece)
+
+        try:
+            found = self._model.complete(asked.call, hear, stop)
+        except BaseException as error:
+            self._settle(failed(error, row, worst, "".join(heard), self._clock()))
+            if isinstance(error, ReviewError) and not isinstance(error, Stopped):
+                raise _named(error, who_of(asked)) from error
+            raise
+        completion = counted(found, worst)
+        self._settle(answered(row, completion, worst))
+        return completion
+
+    def _settle(self, row: LedgerRow) -> None:
+        """Write what became of a call and tell it; a paid reply outlives a ledger that fails."""
+        self._write(row)
+        self._tell(row, "called")
+
+    def _write(self, row: LedgerRow) -> None:
+        try:
+            with open_store(self._home) as store:
+                store.ledger.put(row)
+        except (sqlite3.Error, ReviewError, OSError) as error:
+            log.warning("call %s could not be written to the ledger: %s", row.id, error)
+            with self._lock:
+                self._unwritten.append(row)
+
+    def _write_again(self) -> None:
+        """What could not be written when it was due; until then its reservation counts."""
+        with self._lock:
+            waiting, self._unwritten = self._unwritten, []
+        for row in waiting:
+            self._write(row)
+
+    def _tell(self, row: LedgerRow, origin: Origin) -> None:
+        with self._lock:
+            self._made.append(model_call(row, origin))
+
+
+def who_of(asked: Asked) -> str:
+    """Role and model as messages name them: “Judge (openai/x)”."""
+    return f"{asked.role[:1].upper()}{asked.role[1:]} ({asked.call.seat.model})"
+
+
+def _named(error: ReviewError, who: str) -> ReviewError:
+    """The same kind of error, with role and model in front."""
+    message = f"{who}: {error}"
+    if isinstance(error, ReplyError):
+        return type(error)(message, reply=error.reply)
+    if isinstance(error, KeyMissing):
+        return type(error)(message, names=error.names)
+    named = type(error)(message)
+    if isinstance(error, ModelError) and isinstance(named, ModelError):
+        named.is_unbilled = error.is_unbilled
+    return named
