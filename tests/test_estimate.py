@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from core.estimate import PER_IMAGE_SECONDS, PER_MEGABYTE_SECONDS, expected_seconds
+from core.estimate import (
+    PER_IMAGE_SECONDS,
+    PER_MEGABYTE_SECONDS,
+    Size,
+    Use,
+    expected_seconds,
+    expected_use,
+)
 from core.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
 from core.records import LibraryEntry, Plan, Project, Run, Verdict
+from core.seats import RosterSheet, Seat
 from core.store import Store
 from tests.fakes import make_case
 
@@ -120,3 +131,108 @@ def test_it_stays_quick_with_many_runs(shelf: Store) -> None:
         if number + 1 in (20, 2_000):
             steps[number + 1] = steps_of(shelf, lambda: expected_seconds(shelf, [], 70))
     assert steps[2_000] < 50 * steps[20]
+
+
+SEAT = Seat(model="openai/x", price_in=1.0, price_out=10.0, max_tokens=400, window=100_000)
+UNPRICED = Seat(model="ollama/y", max_tokens=400)
+
+
+def sheet_of(seat: Seat) -> RosterSheet:
+    """Every speaking role to one model."""
+    sheet = RosterSheet("ours")
+    for role, _ in sheet.seats():
+        sheet = sheet if role == "retriever" else sheet.with_seat(role, seat)
+    return sheet
+
+
+def test_the_built_in_engine_costs_nothing() -> None:
+    expected = expected_use(RosterSheet("builtin"), Size(60_000, images=9, sources=10**6))
+    assert expected.likely == expected.most == Use()
+    assert (expected.cost, expected.words) == (0.0, "no cost")
+
+
+def test_calls_are_those_that_the_roles_make() -> None:
+    expected = expected_use(sheet_of(SEAT), Size(100, images=4, max_turns=5))
+    # segment, 4 x 2 images, context, 3 turns, judge, spans, 1 vote
+    assert expected.likely.calls == 1 + 8 + 1 + 3 + 1 + 1 + 1
+    # structured replies twice; 5 turns; two places in one statement
+    assert expected.most.calls == 2 + 8 + 2 + 5 + 1 + 2 + 2 * 2
+
+
+def test_only_seats_with_models_are_paid() -> None:
+    judge_only = RosterSheet("ours", judge=SEAT)
+    expected = expected_use(judge_only, Size(100))
+    assert (expected.likely.calls, expected.most.calls) == (1, 1)
+    embedding = Seat(model="openai/e", price_in=1.0, price_out=0.0)
+    few, many = (
+        expected_use(RosterSheet("ours", retriever=embedding), Size(100, sources=length)).cost
+        for length in (0, 1_000_000)
+    )
+    assert few is not None
+    assert many is not None
+    assert many - few > 0.2
+
+
+def test_the_cost_is_that_of_its_tokens() -> None:
+    expected = expected_use(sheet_of(SEAT), Size(500))
+    assert expected.cost is not None
+    assert expected.most_cost is not None
+    tokens = expected.likely.tokens
+    assert tokens * 1e-6 < expected.cost < tokens * 1e-5
+    assert expected.cost < expected.most_cost
+    assert expected.likely.unpriced_tokens == 0
+    assert expected.words.startswith("about US$0.")
+    assert "at most US$0." in expected.words
+
+
+def test_an_unknown_price_is_told_with_a_number_of_tokens() -> None:
+    mixed = sheet_of(SEAT).with_seat("judge", UNPRICED)
+    expected = expected_use(mixed, Size(500))
+    assert (expected.cost, expected.most_cost, expected.unpriced) == (None, None, ("ollama/y",))
+    assert 0 < expected.likely.unpriced_tokens < expected.likely.tokens
+    assert expected.words.startswith("cost not known for ollama/y, besides about US$0.")
+    alone = expected_use(sheet_of(UNPRICED), Size(500))
+    assert alone.words.startswith("cost not known for ollama/y · about ")
+    assert alone.likely.unpriced_tokens == alone.likely.tokens
+
+
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [
+        (Size(100), Size(2_000)),
+        (Size(100), Size(100, images=3)),
+        (Size(100, passages=2), Size(100, passages=9)),
+        (Size(100, max_turns=1), Size(100, max_turns=3)),
+        (Size(100), Size(100, question=900)),
+        (Size(5_000, language="en"), Size(5_000, language="zh-Hant")),
+    ],
+)
+def test_more_to_check_is_more_to_pay(small: Size, large: Size) -> None:
+    less, more = (expected_use(sheet_of(SEAT), size) for size in (small, large))
+    assert less.likely.cost < more.likely.cost
+    assert less.most.cost < more.most.cost
+    assert less.likely.tokens < more.likely.tokens
+    for expected in (less, more):
+        assert expected.likely.tokens < expected.most.tokens
+        assert expected.likely.seconds < expected.most.seconds
+
+
+def test_no_prompt_is_expected_beyond_a_models_window() -> None:
+    narrow = replace(SEAT, window=2_000)
+    expected = expected_use(sheet_of(narrow), Size(60_000))
+    assert expected.most.tokens <= expected.most.calls * 2_000
+
+
+def test_images_are_asked_about_side_by_side() -> None:
+    one, eight = (expected_use(sheet_of(SEAT), Size(100, images=count)) for count in (1, 8))
+    assert eight.likely.seconds < one.likely.seconds + 2.0
+
+
+def test_it_loads_no_model_library() -> None:
+    code = (
+        "import sys; from core.estimate import Size, expected_use; "
+        "from core.seats import RosterSheet, Seat; "
+        "expected_use(RosterSheet('x', judge=Seat(model='openai/gpt-4o')), Size(100)); "
+        "assert not {'litellm', 'openai', 'onnxruntime'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
