@@ -13,6 +13,7 @@ from rapidfuzz import fuzz
 from core.evidence.quotes import FUZZY_FROM, SHORTEST, find_folded
 
 SHORTEST_SHARE = 0.8
+NO_BLANKS_FROM = "\u0e00"  # from here on lie Thai, Han and Kana, written without blanks
 
 
 def placed(
@@ -42,9 +43,7 @@ def _exact(wanted: str, response: str) -> list[tuple[int, int]]:
 def _is_inside_word(place: tuple[int, int], text: str) -> bool:
     """True for “5” within “1975”; scripts without blanks between words have no such edges."""
     start, end = place
-    before = text[start - 1 : start + 1] if start else ""
-    after = text[end - 1 : end + 1] if end < len(text) else ""
-    return any(len(pair) == 2 and pair.isascii() and pair.isalnum() for pair in (before, after))
+    return _is_within_word(text, start) or _is_within_word(text, end)
 
 
 def _likeliest(wanted: str, response: str) -> tuple[int, int] | None:
@@ -58,7 +57,19 @@ def _likeliest(wanted: str, response: str) -> tuple[int, int] | None:
         start += 1
     while end > start and response[end - 1].isspace():
         end -= 1
-    return (start, end) if end - start >= len(wanted) * SHORTEST_SHARE else None
+    if end - start < len(wanted) * SHORTEST_SHARE:
+        return None
+    while _is_within_word(response, start):
+        start -= 1
+    while _is_within_word(response, end):
+        end += 1
+    return start, end
+
+
+def _is_within_word(text: str, place: int) -> bool:
+    """True where a cut would part a word of a script that puts blanks between words."""
+    around = text[place - 1 : place + 1] if place else ""
+    return len(around) == 2 and all(c.isalnum() and c < NO_BLANKS_FROM for c in around)
 
 
 def _overlaps(place: tuple[int, int], taken: Sequence[tuple[int, int]]) -> bool:
