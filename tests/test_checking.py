@@ -1,8 +1,28 @@
-"""What a person has typed and not saved stays theirs."""
+"""What a person has typed and not saved stays theirs; a check says who is to do it and who did."""
 
 from __future__ import annotations
 
-from core.checking import PERSON_NOTE, draft_of, first_project, keep_draft, rename_person
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.agents.rosters import SHIPPED
+from core.checking import (
+    PERSON_NOTE,
+    Request,
+    draft_of,
+    first_project,
+    keep_draft,
+    planned,
+    rename_person,
+)
+from core.errors import InputError, KeyMissing
+from core.events import ModelCalled
+from core.models.keys import Keys
+from core.outcome import outcome
+from core.progress import folded
+from core.records import ModelCall, Plan, Run
 from core.store import Store
 
 
@@ -32,3 +52,49 @@ def test_a_draft_that_the_new_name_has_already_is_not_lost(store: Store) -> None
     assert draft_of(store, "Mira", "new") == "Mira's"
     rename_person(store, "Karl", "Karl", 3.0)
     assert draft_of(store, "Karl", "new") == "Karl's"
+
+
+def test_a_plan_holds_the_sheet_and_the_cap_and_nothing_is_stored(home: Path) -> None:
+    base = "http://127.0.0.1:9/v1"
+    request = Request("A claim.", model="openai/x", api_base=base, token_cap=500)
+    plan, notices = planned(home, request, Keys({}))
+    assert (plan.roster, plan.token_cap, notices) == ("openai/x", 500, [])
+    assert plan.sheet is not None
+    assert {seat.api_base for _, seat in plan.sheet.seats() if seat.model} == {base}
+    built_in, _ = planned(home, Request("A claim."), Keys({}))
+    assert (built_in.roster, built_in.sheet) == ("builtin", None)
+    aws = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION_NAME": "eu-west-3"}
+    ceda, _ = planned(home, Request("A claim.", roster="ceda"), Keys(aws))
+    assert ceda.sheet == SHIPPED["ceda"]
+    assert not home.exists()
+
+
+def test_a_plan_without_its_keys_or_roster_is_refused(home: Path) -> None:
+    with pytest.raises(KeyMissing) as missing:
+        planned(home, Request("A claim.", roster="ceda"), Keys({}))
+    assert "AWS_ACCESS_KEY_ID" in missing.value.names
+    with pytest.raises(InputError, match="titans"):
+        planned(home, Request("A claim.", roster="titans"), Keys({}))
+    assert not home.exists()
+
+
+def test_what_each_model_did_is_told_and_what_another_run_paid_is_not_counted() -> None:
+    call = ModelCall("1", "judge", "verdict", "openai/x", "judge", "abc", 100, 20, 0.1, 1.0)
+    calls = [
+        call,
+        replace(call, id="1", origin="resumed"),
+        replace(call, id="2", cost=0.25),
+        replace(call, id="3", cost=0.0, origin="reused"),
+        replace(call, id="4", model="ollama_chat/y", cost=None),
+    ]
+    run = Run("r", "case", "project", Plan(), "finished", 100.0)
+    found = outcome(run, folded(ModelCalled(101.0, made) for made in calls))
+    assert found["models"] == {
+        "ollama_chat/y": {
+            "calls": 1, "reused": 0, "tokens_in": 100, "tokens_out": 20, "cost": None,
+        },
+        "openai/x": {
+            "calls": 2, "reused": 1, "tokens_in": 200, "tokens_out": 40, "cost": 0.35,
+        },
+    }  # fmt: skip
+    assert found["cost"] is None

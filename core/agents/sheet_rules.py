@@ -47,8 +47,8 @@ def check_sheet(sheet: RosterSheet) -> None:
         InputError: it names the field, what was expected and what was found; never a key.
     """
     _text("name", sheet.name, LONGEST["name"])
-    if not sheet.name.strip():
-        raise wrong("name", "a name", "an empty one")
+    if not sheet.name or sheet.name != sheet.name.strip():
+        raise wrong("name", "a name without spaces around it", f"“{sheet.name}”")
     _text("words", sheet.words, LONGEST["words"])
     if not DIGEST.fullmatch(sheet.prompts):
         raise wrong("prompts", "a digest (0 to 9, a to f) or an empty text", "something else")

@@ -10,21 +10,27 @@ from typing import Any
 
 import pytest
 
+from core.agents.ask import Work
 from core.agents.rosters import (
     ROSTER_WORDS,
     SHIPPED,
     one_model,
     require_filled_in,
     roster_named,
+    seated,
     sheet_named,
     sheets_of,
 )
 from core.agents.shipped import HAIKU, MISTRAL, OLLAMA_VISION, SONNET, TITAN, TO_FILL_IN
+from core.builtin.overlap_reader import OverlapReader
+from core.builtin.rules import RuleChecker
 from core.errors import InputError
 from core.models.encoder import Embedder
-from core.seats import READERS, DebaterSeat, Seat
+from core.models.fence import Fence
+from core.models.prompting import PromptBook
+from core.seats import READERS, DebaterSeat, RosterSheet, Seat
 from core.store import Store
-from tests.fakes import FakeEmbedder
+from tests.fakes import FakeDesk, FakeEmbedder, ScriptedModel
 
 SPEAKING = (
     "image reader", "context writer", "debater Ada", "debater Ben", "judge", "span extractor",
@@ -168,3 +174,50 @@ def test_a_sheets_copy_with_another_seat_keeps_the_rest() -> None:
         DebaterSeat("Ben", Seat("openai/x")),
     )
     assert sheet.judge.is_built_in
+
+
+def work_of(home: Path) -> Work:
+    """What seated agents work with; none of them is asked here."""
+    return Work(FakeDesk(ScriptedModel([])), PromptBook(), Fence.of_run("run"), home)
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "address"])
+def test_every_shipped_sheet_can_be_seated(name: str, home: Path) -> None:
+    sheet = SHIPPED[name]
+    roster = seated(sheet, work_of(home), FakeEmbedder())
+    assert roster.name == name
+    seats = dict(sheet.seats())
+    for used in roster.roles_used(len_of):
+        assert used.built_in == seats[used.role].is_built_in, used.role
+        assert used.rule
+    assert list(roster.debaters) == [debater.name for debater in sheet.debaters]
+    if name == "builtin":
+        assert roster.spare is None
+        assert roster.is_deterministic
+    else:
+        assert roster.spare is not None
+        assert roster.spare.is_deterministic
+        assert not roster.is_deterministic
+        assert roster.calls_made() == ()
+
+
+def len_of(text: str) -> str:
+    return str(len(text))
+
+
+def test_built_in_debaters_are_those_that_the_sheet_says(home: Path) -> None:
+    both = RosterSheet(
+        "two rule checkers",
+        debaters=(DebaterSeat("Una", Seat(reader="overlap")), DebaterSeat("Duo", Seat())),
+    )
+    roster = seated(both, work_of(home), FakeEmbedder())
+    assert [type(agent) for agent in roster.debaters.values()] == [OverlapReader, OverlapReader]
+    swapped = replace(both, debaters=tuple(reversed(both.debaters)))
+    roster = seated(swapped, work_of(home), FakeEmbedder())
+    assert [type(agent) for agent in roster.debaters.values()] == [RuleChecker, OverlapReader]
+    assert roster.is_deterministic
+
+
+def test_a_placeholder_is_never_seated(home: Path) -> None:
+    with pytest.raises(InputError, match="name-of-your-model"):
+        seated(SHIPPED["address"], work_of(home), FakeEmbedder())
