@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from core.config import SETTINGS, Settings
@@ -15,6 +15,7 @@ from core.errors import BudgetReached, ConfigError
 from core.models.call import Call
 from core.models.prices import Price, price_of
 from core.models.window import estimated_tokens, picture_tokens
+from core.seats import Seat
 from core.store.ledger import Amount, Spent
 
 NANO = 10**9
@@ -79,6 +80,12 @@ def worst_case(call: Call) -> WorstCase:
     if call.schema is not None:  # many services write it into the prompt
         prompt += estimated_tokens(json.dumps(call.schema, ensure_ascii=False))
     return WorstCase(_usable(price_of(seat)), prompt, seat.max_tokens)
+
+
+def worst_of_texts(seat: Seat, texts: Sequence[str]) -> WorstCase:
+    """The most that embedding the texts can use; there is no reply to pay for."""
+    tokens = sum(MESSAGE_TOKENS + estimated_tokens(text) for text in texts)
+    return WorstCase(_usable(price_of(seat)), tokens, 0)
 
 
 def _usable(price: Price | None) -> Price | None:

@@ -7,18 +7,22 @@ until it is a day old, or until the resumed run asks the same again and settles 
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import logging
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.concurrency import Stop
-from core.errors import KeyMissing, ModelError, ReplyError, ReviewError, Stopped
-from core.models.call import Asked, Completion, Model, Speak, in_silence
-from core.models.caps import Caps, WorstCase, worst_case
+from core.errors import ConfigError, KeyMissing, ModelError, ReplyError, ReviewError, Stopped
+from core.models.call import Asked, Call, Completion, Model, Speak, in_silence
+from core.models.caps import Caps, WorstCase, worst_case, worst_of_texts
 from core.models.settlement import (
     Origin,
     answered,
@@ -31,8 +35,14 @@ from core.models.settlement import (
     unanswered,
 )
 from core.records import ModelCall
+from core.seats import Seat
 from core.store import Store, open_store
 from core.store.ledger import LedgerRow
+
+if TYPE_CHECKING:
+    from core.models.llm import Embedded
+
+    Embed = Callable[[Seat, Sequence[str], Stop], Embedded]
 
 __all__ = ["Caps", "LedgerDesk", "Payer"]
 
@@ -86,22 +96,46 @@ class LedgerDesk:
         stop.check()
         worst = worst_case(asked.call)
         self._write_again()
-        try:
-            row, origin = self._entered(asked, worst)
-        except sqlite3.Error as error:
-            raise ModelError(
-                f"{who_of(asked)}: not asked, nothing was sent. Expected to write the ledger in "
-                f"{self._home}, found: {error}. Free the disk or the database, then resume the run."
-            ) from error
-        if origin == "called":
-            try:
-                return self._sent(asked, row, worst, stop, speak)
-            finally:
-                with self._lock:
-                    self._under_way.discard(row.id)
-        self._tell(row, origin)
-        speak(row.reply)
-        return completion_of(row)
+        row, origin = self._entered(asked, worst)
+        if origin != "called":
+            self._tell(row, origin)
+            speak(row.reply)
+            return completion_of(row)
+        with self._under_way_as(row, asked, worst, stop) as heard:
+
+            def hear(piece: str) -> None:
+                heard.append(piece)
+                speak(piece)
+
+            found = self._model.complete(asked.call, hear, stop)
+        completion = counted(found, worst)
+        self._settle(answered(row, completion, worst))
+        return completion
+
+    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+        """A vector for each text within the caps, counted and told as any other call.
+
+        The ledger keeps no vectors: those of passages are stored with their source.
+
+        Raises:
+            ReviewError: as `ask` does; ConfigError when the desk's model embeds nothing.
+        """
+        stop.check()
+        embed: Embed | None = getattr(self._model, "embed", None)
+        if embed is None:
+            raise ConfigError(f"{seat.model}: expected a model that embeds texts, found none.")
+        digest = embedding_digest(seat, texts)
+        asked = Asked("retriever", f"embedding {digest[:8]}", Call(seat, ()))
+        worst = worst_of_texts(seat, texts)
+        self._write_again()
+        row = self._reservation(asked, digest, worst)
+        with self._books(asked) as store:
+            self._reserve(store, row, worst, asked)
+        with self._under_way_as(row, asked, worst, stop):
+            found = embed(seat, texts, stop)
+        used = Completion("", "stop", found.tokens, 0, found.is_counted, found.cost, found.seconds)
+        self._settle(answered(row, counted(used, worst), worst))
+        return found
 
     def drain(self) -> tuple[ModelCall, ...]:
         """The calls since this was last asked, once each, failed ones too."""
@@ -113,25 +147,40 @@ class LedgerDesk:
     def _entered(self, asked: Asked, worst: WorstCase) -> tuple[LedgerRow, Origin]:
         """A finished row from the ledger, or a reservation; looked up and written in one go."""
         run_id, slot, digest = self._payer.run_id, asked.slot, asked.call.digest
-        with open_store(self._home) as store, store.writing():
-            ledger = store.ledger
-            if own := ledger.finished(run_id, slot, digest):
+        row = self._reservation(asked, digest, worst)
+        may_reuse = self._reuses or asked.call.seat.temperature == 0
+        with self._books(asked) as store:
+            if own := store.ledger.finished(run_id, slot, digest):
                 return own, "resumed"
-            row = self._reservation(asked, digest, worst)
-            may_reuse = self._reuses or asked.call.seat.temperature == 0
-            if may_reuse and (other := ledger.reusable(run_id, slot, digest)):
+            if may_reuse and (other := store.ledger.reusable(run_id, slot, digest)):
                 row = reused(row, other)
-                ledger.put(row)
+                store.ledger.put(row)
                 return row, "reused"
             lost = self._settled_lost(store, row, worst)
-            spent = ledger.spent(run_id, self._payer.person, row.at)
-            self._caps.check(worst, spent, who_of(asked))
-            ledger.put(row)
-            with self._lock:
-                self._under_way.add(row.id)
+            self._reserve(store, row, worst, asked)
         for dead in lost:
             self._tell(dead, "called")
         return row, "called"
+
+    @contextlib.contextmanager
+    def _books(self, asked: Asked) -> Iterator[Store]:
+        """The store in one transaction that others wait for, before the call is sent."""
+        try:
+            with open_store(self._home) as store, store.writing():
+                yield store
+        except sqlite3.Error as error:
+            raise ModelError(
+                f"{who_of(asked)}: not asked, nothing was sent. Expected to write the ledger in "
+                f"{self._home}, found: {error}. Free the disk or the database, then resume the run."
+            ) from error
+
+    def _reserve(self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked) -> None:
+        """Enter the call where every cap has room for it."""
+        spent = store.ledger.spent(self._payer.run_id, self._payer.person, row.at)
+        self._caps.check(worst, spent, who_of(asked))
+        store.ledger.put(row)
+        with self._lock:
+            self._under_way.add(row.id)
 
     def _reservation(self, asked: Asked, digest: str, worst: WorstCase) -> LedgerRow:
         """The row of a call that is about to be sent."""
@@ -165,33 +214,28 @@ class LedgerDesk:
             store.ledger.put(row)
         return settled
 
-    def _sent(
-        self, asked: Asked, row: LedgerRow, worst: WorstCase, stop: Stop, speak: Speak
-    ) -> Completion:
-        """What the model answers; whatever happens, the reservation is settled."""
+    @contextlib.contextmanager
+    def _under_way_as(
+        self, row: LedgerRow, asked: Asked, worst: WorstCase, stop: Stop
+    ) -> Iterator[list[str]]:
+        """Around the sending: a failure settles the reservation, by what was heard until then."""
         if stop.is_set:  # while the ledger was waited for
             self._settle(released(row, "Stopped before it was sent."))
             stop.check()
         heard: list[str] = []
-
-        def hear(piece: str) -> None:
-            heard.append(piece)
-            speak(piece)
-
         try:
-            found = self._model.complete(asked.call, hear, stop)
+            yield heard
         except BaseException as error:
             self._settle(failed(error, row, worst, "".join(heard), self._clock()))
             if isinstance(error, ReviewError) and not isinstance(error, Stopped):
                 raise _named(error, who_of(asked)) from error
             raise
-        completion = counted(found, worst)
-        self._settle(answered(row, completion, worst))
-        return completion
 
     def _settle(self, row: LedgerRow) -> None:
         """Write what became of a call and tell it; a paid reply outlives a ledger that fails."""
         self._write(row)
+        with self._lock:
+            self._under_way.discard(row.id)
         self._tell(row, "called")
 
     def _write(self, row: LedgerRow) -> None:
@@ -218,6 +262,12 @@ class LedgerDesk:
 def who_of(asked: Asked) -> str:
     """Role and model as messages name them: “Judge (openai/x)”."""
     return f"{asked.role[:1].upper()}{asked.role[1:]} ({asked.call.seat.model})"
+
+
+def embedding_digest(seat: Seat, texts: Sequence[str]) -> str:
+    """Names what is embedded by whom; no call for words has the same."""
+    body = ["embedding", seat.model, seat.api_base, *texts]
+    return hashlib.sha256(json.dumps(body).encode()).hexdigest()
 
 
 def _named(error: ReviewError, who: str) -> ReviewError:

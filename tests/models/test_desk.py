@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from core.errors import (
 )
 from core.models.call import Asked, Call, Completion, Message, Speak
 from core.models.desk import Caps, LedgerDesk, Payer
+from core.models.llm import Embedded
 from core.seats import Seat
 from core.store import open_store
 from core.store.database import DATABASE
@@ -530,6 +531,51 @@ def test_the_caps_come_from_settings_and_the_command_line() -> None:
     assert (caps.run_cents, caps.run_tokens) == (100, 200_000)
     assert Caps.of(Settings(run_tokens=5), token_cap=0).run_tokens == 5
     assert Caps.of(Settings(run_tokens=5), token_cap=7).run_tokens == 7
+
+
+class Embedding(OneModel):
+    """Gives every text a vector, for money."""
+
+    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+        self.paid.append(Call(seat, ()))
+        cost = cost_of(seat, 30, 0)
+        return Embedded(tuple((1.0, 0.0) for _ in texts), 30, True, cost, 0.2)
+
+
+EMBEDDER = Seat(model="openai/embedding", price_in=100.0, price_out=0.0)
+
+
+def test_embedding_counts_against_the_caps_and_is_told(home: Path) -> None:
+    model = Embedding()
+    desk = desk_of(home, model, caps=replace(WIDE, run_cents=1))
+    found = desk.embed(EMBEDDER, ["one text", "another"], Stop())
+    assert len(found.vectors) == 2
+    (call,) = desk.drain()
+    assert (call.role, call.model, call.tokens_in) == ("retriever", "openai/embedding", 30)
+    assert call.cost == pytest.approx(0.003)
+    (row,) = rows(home)
+    assert (row.status, row.counts_nano, row.reply) == ("done", 3_000_000, "")
+    with pytest.raises(BudgetReached, match=r"^Retriever \(openai/embedding\): not asked"):
+        desk.embed(EMBEDDER, ["long " * 100], Stop())
+    assert len(model.paid) == 1
+
+
+def test_embedding_that_fails_is_named_and_counted(home: Path) -> None:
+    class Failing(Embedding):
+        def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+            raise ModelTimeout("It was silent.")
+
+    desk = desk_of(home, Failing())
+    with pytest.raises(ModelTimeout, match=r"^Retriever \(openai/embedding\): It was silent"):
+        desk.embed(EMBEDDER, ["one"], Stop())
+    (row,) = rows(home)
+    assert (row.status, row.cost_nano) == ("failed", None)
+    assert row.counts_nano > 0
+
+
+def test_a_model_that_embeds_nothing_says_so(home: Path) -> None:
+    with pytest.raises(ConfigError, match="a model that embeds texts"):
+        desk_of(home, OneModel()).embed(EMBEDDER, ["one"], Stop())
 
 
 STEPS = st.lists(
