@@ -1,9 +1,13 @@
-"""Settings: your name, the limits, and what works here."""
+"""Settings: your name, keys, rosters, the limits, and what works here."""
 
 from components.frame import page_title
+from components.key_table import draw_keys
+from components.rosters import draw_rosters
 from components.settings import draw_health, draw_limits, draw_person
 
 page_title("Settings")
 draw_person()
+draw_keys()
+draw_rosters()
 draw_limits()
 draw_health()

@@ -1,0 +1,137 @@
+"""The fields of a roster's seats, one seat at a time, each with what is wrong with it below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from components.roster_draft import (
+    MODEL,
+    NUMBERS,
+    Place,
+    change_debaters,
+    key_of,
+    may_change_debaters,
+    places,
+)
+from components.roster_table import READER_WORDS
+from components.words import escaped
+from core.agents.sheet_rules import HIGHEST_PRICE, TEMPERATURE, WHOLE
+from core.seats import READERS
+
+SEAT = "rosters.seat"
+TEXTS = {
+    "model": ("Model", "provider/model as litellm names it, e.g. openai/gpt-4o-mini"),
+    "api_base": ("Address", "Of an OpenAI-compatible server, usually ending in /v1; else empty"),
+    "key_name": ("Name of its key", "E.g. OPENAI_API_KEY; empty for the usual one; never the key"),
+}
+NUMBER_WORDS = {
+    "temperature": ("Temperature", "0 gives much the same answer each time"),
+    "max_tokens": ("Longest reply (tokens)", "A debate turn in the paper has 100"),
+    "window": ("Window (tokens)", "How much the model reads; 0: as litellm's list has it"),
+    "seconds": ("Longest silence (seconds)", "The call counts as failed after it"),
+    "price_in": ("Price in ($ a million tokens)", "Empty: litellm's list decides; 0: free"),
+    "price_out": ("Price out ($ a million tokens)", "Empty: litellm's list decides; 0: free"),
+}
+ROLE_HELP = {
+    "retriever": "Finds passages; a model here is one for embeddings.",
+    "segmenter": "Cuts a response into statements.",
+    "image reader": "Says what images show; the model must take images.",
+    "context writer": "Sorts the evidence and shares it out among the debaters.",
+    "judge": "Reads the debate and decides.",
+    "span extractor": "Marks the words that do not hold.",
+    "span adjudicator": "Keeps or drops each mark.",
+}
+
+
+def draw_seats(refused: Mapping[Place, str]) -> None:
+    """The choice of a seat, its fields, and how many debaters there are."""
+    seats = places()
+    if st.session_state.get(SEAT) not in seats:
+        st.session_state[SEAT] = seats[0]
+    place = st.selectbox(
+        "Seat",
+        seats,
+        format_func=_seat_words(seats).__getitem__,
+        key=SEAT,
+        persist_state="session",
+        help="Each seat has fields of its own; what you typed stays while you go through them.",
+    )
+    _draw_seat(place or seats[0], refused)
+    more, fewer = may_change_debaters()
+    with st.container(horizontal=True):
+        if more:
+            st.button("Add a debater", key="rosters.more", on_click=_add_debater)
+        if fewer and place and place.startswith("debater."):
+            st.button("Take this one out", key="rosters.fewer", on_click=_drop, args=(place,))
+
+
+def _seat_words(seats: Sequence[str]) -> dict[str, str]:
+    """Each seat's label; of the role alone, because a choice whose label changes is lost."""
+    debaters = [place for place in seats if place.startswith("debater.")]
+    words = {place: place[:1].upper() + place[1:] for place in seats}
+    return words | {place: f"Debater {number}" for number, place in enumerate(debaters, 1)}
+
+
+def _add_debater() -> None:
+    st.session_state[SEAT] = change_debaters()
+
+
+def _drop(place: str) -> None:
+    change_debaters(away=place)
+    st.session_state[SEAT] = next(p for p in places() if p.startswith("debater."))
+
+
+def _draw_seat(place: str, refused: Mapping[Place, str]) -> None:
+    """Who sits there, and the model's fields when it is one."""
+    is_debater = place.startswith("debater.")
+    if is_debater:
+        st.text_input("Name in the debate", key=key_of(place, "name"), persist_state="session")
+        draw_refusal(place, "name", refused)
+    st.selectbox(
+        "Played by",
+        (*(READERS if is_debater else ("built-in",)), MODEL),
+        format_func={MODEL: "a language model", "built-in": "built-in", **READER_WORDS}.__getitem__,
+        key=key_of(place, "who"),
+        help=ROLE_HELP.get(place, "Argues from its share of the evidence."),
+        persist_state="session",
+    )
+    if st.session_state.get(key_of(place, "who")) != MODEL:
+        return
+    for name, (label, words) in TEXTS.items():
+        st.text_input(label, key=key_of(place, name), help=words, persist_state="session")
+        draw_refusal(place, name, refused)
+    columns = st.columns(3)
+    hidden = ("temperature", "max_tokens") if place == "retriever" else ()
+    for number, name in enumerate(name for name in NUMBERS if name not in hidden):
+        with columns[number % len(columns)]:
+            _draw_number(place, name)
+            draw_refusal(place, name, refused)
+
+
+def _draw_number(place: str, name: str) -> None:
+    label, words = NUMBER_WORDS[name]
+    key = key_of(place, name)
+    if name in WHOLE:
+        low, high = WHOLE[name]
+        st.number_input(label, low, high, key=key, help=words, persist_state="session")
+        return
+    least, most = TEMPERATURE if name == "temperature" else (0.0, HIGHEST_PRICE)
+    st.number_input(
+        label,
+        least,
+        most,
+        value=None,
+        step=0.1,
+        format="%.6g",
+        key=key,
+        help=words,
+        persist_state="session",
+    )
+
+
+def draw_refusal(place: str, name: str, refused: Mapping[Place, str]) -> None:
+    """What is wrong with a field, if something is."""
+    if (place, name) in refused:
+        st.error(escaped(refused[place, name]))

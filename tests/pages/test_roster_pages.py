@@ -1,0 +1,521 @@
+"""Keys and rosters in Settings, through the app itself and a server on this machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.agents.roster_file import read_roster, roster_file
+from core.agents.rosters import SHIPPED, one_model
+from core.checking import first_project
+from core.models.prompting import PromptBook
+from core.records import Member
+from core.seats import RosterSheet, Seat
+from core.store import open_store
+from core.store.rosters import SavedRoster
+from tests.models.loopback import Asked, Reply, loopback
+from tests.pages.conftest import ROOT
+
+OpenApp = Callable[..., AppTest]
+PAGE = "pages/setup/settings.py"
+SECRET = "sk-typed-5e7c1f-never-shown"
+
+
+@pytest.fixture(autouse=True)
+def project_id(home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A project whose admin is Mira; no key is at hand."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+    return project.id
+
+
+@pytest.fixture
+def page(app: OpenApp) -> AppTest:
+    return app(PAGE)
+
+
+def choose(at: AppTest, name: str) -> AppTest:
+    return run(at.selectbox(key="rosters.choice").set_value(name))
+
+
+def press(at: AppTest, key: str) -> AppTest:
+    return run(at.button(key=key).click())
+
+
+def run(widget: object) -> AppTest:
+    at: AppTest = widget.run()  # type: ignore[attr-defined]
+    assert not at.exception, at.exception[0].message
+    return at
+
+
+def tables(at: AppTest) -> str:
+    return "\n".join(item.proto.body for item in at.get("html"))
+
+
+def errors(at: AppTest) -> list[str]:
+    return [error.value.replace("\\", "").replace("\u2060", "") for error in at.error]
+
+
+def everything(at: AppTest) -> str:
+    """All that the page sends to the browser."""
+    return str([node.proto for node in at._tree if getattr(node, "proto", None) is not None])
+
+
+def kept(home: Path, name: str) -> list[SavedRoster]:
+    with open_store(home) as store:
+        return store.rosters.history(name)
+
+
+def keep(home: Path, sheet: RosterSheet, by: str = "Karl") -> None:
+    with open_store(home) as store:
+        store.rosters.save(sheet, by, time.time())
+
+
+def mine(**changes: object) -> RosterSheet:
+    sheet = replace(one_model("openai/tiny", "http://127.0.0.1:9/v1"), name="Mine")
+    return replace(sheet, **changes)  # type: ignore[arg-type]
+
+
+def written(at: AppTest, name: str) -> AppTest:
+    """A copy of the built-in roster under that name, one model in every speaking role."""
+    press(at, "rosters.copy")
+    at.text_input(key="rosters.edit.name").set_value(name)
+    at.text_input(key="rosters.edit.all.model").set_value("openai/tiny")
+    at.text_input(key="rosters.edit.all.api_base").set_value("http://127.0.0.1:9/v1")
+    return press(at, "rosters.everywhere")
+
+
+# Keys
+
+
+def test_keys_are_shown_by_name_with_where_they_are(
+    app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    at = app(PAGE)
+    shown = tables(at)
+    for row in ("AWS_ACCESS_KEY_ID", "missing", "✓ environment", "ceda-mistral"):
+        assert row in shown
+    assert at.text_input(key="settings.key.AWS_ACCESS_KEY_ID").value == ""
+    assert not [f for f in at.text_input if f.key == "settings.key.AWS_SECRET_ACCESS_KEY"]
+    assert SECRET not in everything(at)
+
+
+def test_a_typed_key_leaves_its_field_and_lives_in_the_session(page: AppTest, home: Path) -> None:
+    at = run(page.text_input(key="settings.key.AWS_ACCESS_KEY_ID").set_value(f" {SECRET} "))
+    assert "typed in this session" in tables(at)
+    assert at.session_state["keys.typed.AWS_ACCESS_KEY_ID"] == SECRET
+    assert "settings.key.AWS_ACCESS_KEY_ID" not in [field.key for field in at.text_input]
+    assert SECRET not in everything(at)
+    at = press(at, "settings.forget.AWS_ACCESS_KEY_ID")
+    assert at.text_input(key="settings.key.AWS_ACCESS_KEY_ID").value == ""
+    assert "keys.typed.AWS_ACCESS_KEY_ID" not in at.session_state
+    stored = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert SECRET.encode() not in stored
+
+
+# The table
+
+
+def test_the_paper_is_shown_seat_by_seat(page: AppTest) -> None:
+    shown = tables(choose(page, "ceda"))
+    for words in (
+        "Debater Ada",
+        "bedrock/mistral.mistral-7b-instruct-v0:2",
+        "bedrock/anthropic.claude-3-5-haiku-20241022-v1:0",
+        "bedrock/amazon.titan-embed-text-v1",
+        "<td",
+        "0.6",
+        "$3 in, $15 out",
+        f"en {PromptBook().prompt('judge', 'en').hash}",
+        f"zh {PromptBook().prompt('judge', 'zh').hash}",
+    ):
+        assert words in shown
+    assert any(PromptBook().digest() in caption.value for caption in page.caption)
+
+
+def test_an_unknown_price_is_said_to_be_so(page: AppTest, home: Path) -> None:
+    keep(home, mine())
+    shown = tables(choose(page.run(), "Mine"))
+    assert "unknown: tokens are capped instead" in shown
+    assert "http://127.0.0.1:9/v1" in shown
+
+
+def test_foreign_text_is_shown_letter_by_letter(page: AppTest, home: Path) -> None:
+    name = "<b>x</b> ![y](http://evil.example/p.png)"
+    keep(home, mine(name=name, words=name), by=name)
+    at = choose(page.run(), name)
+    assert "<b>x" not in tables(at)
+    assert not [c for c in at.caption if "](http" in c.value or "<b>" in c.value]
+    at = press(at, "rosters.remove")
+    assert not [m for m in at.markdown if "](http" in m.value or "<b>" in m.value]
+
+
+def test_the_page_is_drawn_without_litellm() -> None:
+    code = (
+        "import sys\n"
+        "from streamlit.testing.v1 import AppTest\n"
+        f"at = AppTest.from_file({str(ROOT / PAGE)!r}, default_timeout=60).run()\n"
+        "at.selectbox(key='rosters.choice').set_value('ceda').run()\n"
+        "at.button(key='rosters.copy').click().run()\n"
+        "assert not at.exception and at.button(key='rosters.save')\n"
+        "assert 'litellm' not in sys.modules and 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env=_path_here())
+
+
+def _path_here() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+# Copies, changes, removal
+
+
+def test_a_copy_gets_one_model_everywhere_and_is_kept(page: AppTest, home: Path) -> None:
+    at = press(written(page, "Mine"), "rosters.save")
+    (saved,) = kept(home, "Mine")
+    assert saved.author == "Mira"
+    assert saved.sheet is not None
+    assert saved.sheet.judge == Seat("openai/tiny", "http://127.0.0.1:9/v1")
+    assert saved.sheet.retriever.is_built_in
+    assert [(d.seat.temperature, d.seat.max_tokens) for d in saved.sheet.debaters] == [
+        (0.2, 100),
+        (0.6, 100),
+    ]
+    assert at.selectbox(key="rosters.choice").value == "Mine"
+    assert not [f for f in at.text_input if f.key == "rosters.edit.name"]
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_every_shipped_roster_survives_the_form(page: AppTest, home: Path, name: str) -> None:
+    at = press(choose(page, name), "rosters.copy")
+    if name == "address":  # its model is to be filled in
+        at.text_input(key="rosters.edit.all.model").set_value("openai/x")
+        at = press(at, "rosters.everywhere")
+    at.text_input(key="rosters.edit.name").set_value("Copy")
+    at = press(at, "rosters.save")
+    assert not errors(at)
+    (saved,) = kept(home, "Copy")
+    assert saved.sheet is not None
+    if name != "address":
+        seats = [seat for _, seat in SHIPPED[name].seats()]
+        assert [seat for _, seat in saved.sheet.seats()] == seats
+
+
+@pytest.mark.parametrize("name", ["ceda", "CEDA", "builtin"])
+def test_a_shipped_roster_is_never_overwritten(page: AppTest, home: Path, name: str) -> None:
+    at = press(written(page, name), "rosters.save")
+    assert any("comes with Counterpoint" in error for error in errors(at))
+    assert not kept(home, name)
+    assert at.text_input(key="rosters.edit.name").value == name
+
+
+def test_a_name_that_is_taken_is_not_taken_over(page: AppTest, home: Path) -> None:
+    keep(home, mine())
+    at = press(written(page, "Mine"), "rosters.save")
+    assert any("Karl keeps already" in error for error in errors(at))
+    assert len(kept(home, "Mine")) == 1
+
+
+def test_an_error_is_said_at_its_seat_and_nothing_typed_is_lost(page: AppTest, home: Path) -> None:
+    at = written(page, "Mine")
+    at = run(at.selectbox(key="rosters.seat").set_value("segmenter"))
+    at = run(at.selectbox(key="rosters.edit.segmenter.who").set_value("model"))
+    at.text_input(key="rosters.edit.segmenter.model").set_value("openai/cutter")
+    at.text_input(key="rosters.edit.segmenter.api_base").set_value("ftp://x")
+    at.number_input(key="rosters.edit.segmenter.temperature").set_value(0.35)
+    at = run(at.selectbox(key="rosters.seat").set_value("judge"))
+    at = press(at, "rosters.save")
+    (error,) = errors(at)
+    assert error.startswith("Roster, segmenter, api_base: expected an address")
+    assert at.selectbox(key="rosters.seat").value == "segmenter"
+    assert at.text_input(key="rosters.edit.segmenter.api_base").value == "ftp://x"
+    assert at.number_input(key="rosters.edit.segmenter.temperature").value == 0.35
+    assert not kept(home, "Mine")
+    at.switch_page("pages/setup/library.py").run()
+    at.switch_page(PAGE).run()
+    assert at.text_input(key="rosters.edit.segmenter.api_base").value == "ftp://x"
+    at.text_input(key="rosters.edit.segmenter.api_base").set_value("http://127.0.0.1:9")
+    at = press(at, "rosters.save")
+    assert not errors(at)
+    sheet = kept(home, "Mine")[0].sheet
+    assert sheet is not None
+    assert sheet.segmenter == Seat("openai/cutter", "http://127.0.0.1:9", temperature=0.35)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("model", "", "judge, model: expected a name"),
+        ("model", "two words", "judge, model: expected a name like"),
+        ("key_name", SECRET, "judge, key_name: expected no key"),
+        ("api_base", "http://u:p@x/v1", "judge, api_base: expected an address like"),
+        ("price_in", 3.0, "judge: expected both prices"),
+        ("window", 17, "judge, window: expected 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence(
+    page: AppTest, home: Path, field: str, value: object, words: str
+) -> None:
+    at = written(page, "Mine")
+    widget = at.text_input if isinstance(value, str) else at.number_input
+    widget(key=f"rosters.edit.judge.{field}").set_value(value)  # type: ignore[arg-type]
+    at = press(at, "rosters.save")
+    (error,) = errors(at)
+    assert words in error
+    assert SECRET not in error
+    assert not kept(home, "Mine")
+
+
+def test_debaters_come_and_go_by_name(page: AppTest, home: Path) -> None:
+    at = press(written(page, "Mine"), "rosters.more")
+    place = at.selectbox(key="rosters.seat").value
+    assert place == "debater.2"
+    at = press(at, "rosters.save")
+    assert any("debater 3, name: expected a name" in error for error in errors(at))
+    at.text_input(key=f"rosters.edit.{place}.name").set_value("Cleo")
+    at.selectbox(key=f"rosters.edit.{place}.who").set_value("overlap")
+    at = run(at)
+    at = run(at.selectbox(key="rosters.seat").set_value("debater.0"))
+    at = press(at, "rosters.fewer")
+    press(at, "rosters.save")
+    sheet = kept(home, "Mine")[0].sheet
+    assert sheet is not None
+    assert [d.name for d in sheet.debaters] == ["Ben", "Cleo"]
+    assert sheet.debaters[1].seat == Seat(reader="overlap")
+
+
+def test_a_change_is_a_new_version_and_an_old_one_comes_back(page: AppTest, home: Path) -> None:
+    keep(home, mine(words="first"))
+    at = press(choose(page.run(), "Mine"), "rosters.change")
+    at.text_input(key="rosters.edit.words").set_value("second")
+    at = press(at, "rosters.save")
+    newest, first = kept(home, "Mine")
+    assert newest.sheet == replace(mine(), words="second")
+    assert (newest.author, first.author) == ("Mira", "Karl")
+    at = press(at, f"rosters.version.{first.number}")
+    assert at.text_input(key="rosters.edit.words").value == "first"
+    press(at, "rosters.save")
+    assert kept(home, "Mine")[0].sheet == first.sheet
+    assert len(kept(home, "Mine")) == 3
+
+
+def test_somebody_elses_change_is_not_overwritten_unseen(page: AppTest, home: Path) -> None:
+    keep(home, mine())
+    at = press(choose(page.run(), "Mine"), "rosters.change")
+    keep(home, mine(words="theirs"))
+    at.text_input(key="rosters.edit.words").set_value("ours")
+    at = press(at, "rosters.save")
+    assert any("was changed by Karl meanwhile" in error for error in errors(at))
+    assert at.text_input(key="rosters.edit.words").value == "ours"
+    press(at, "rosters.save")
+    assert [saved.sheet.words for saved in kept(home, "Mine") if saved.sheet][:2] == [
+        "ours",
+        "theirs",
+    ]
+
+
+def test_removal_asks_first_and_keeps_the_history(page: AppTest, home: Path) -> None:
+    keep(home, mine())
+    at = press(choose(page.run(), "Mine"), "rosters.remove")
+    at = press(at, "rosters.keep")
+    at = press(press(at, "rosters.remove"), "rosters.sure")
+    assert "Mine" not in at.selectbox(key="rosters.choice").options
+    removed, saved = kept(home, "Mine")
+    assert (removed.sheet, removed.author) == (None, "Mira")
+    assert saved.sheet == mine()
+    press(written(at, "Mine"), "rosters.save")
+    assert len(kept(home, "Mine")) == 3
+
+
+def test_nothing_being_written_is_lost_to_another_copy(page: AppTest, home: Path) -> None:
+    keep(home, mine())
+    at = choose(written(page.run(), "Other"), "Mine")
+    assert at.button(key="rosters.copy").disabled
+    assert at.button(key="rosters.change").disabled
+    assert at.text_input(key="rosters.edit.name").value == "Other"
+
+
+# Who may
+
+
+@pytest.mark.parametrize(("role", "may"), [("annotator", False), ("lead", True)])
+def test_only_leads_and_admins_change_rosters(
+    app: OpenApp, home: Path, project_id: str, role: str, may: bool
+) -> None:
+    keep(home, mine())
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
+        store.projects.set_member(Member(project_id, "Mira", role, 1.0))  # type: ignore[arg-type]
+    at = choose(app(PAGE), "Mine")
+    at = press(at, "rosters.copy")
+    assert bool([f for f in at.text_input if f.key == "rosters.edit.name"]) is may
+    assert any("takes the role lead" in error for error in errors(at)) is not may
+    at = press(press(at, "rosters.remove"), "rosters.sure")
+    assert (kept(home, "Mine")[0].sheet is None) is may
+    upload(at, roster_file(mine(name="New")))
+    assert bool(kept(home, "New")) is may
+
+
+# Files
+
+
+def upload(at: AppTest, data: bytes) -> AppTest:
+    (field,) = [f for f in at.file_uploader if str(f.key).startswith("rosters.import.")]
+    return run(field.set_value([("r.roster.json", data, "application/json")]))
+
+
+def test_a_roster_comes_in_from_a_file(page: AppTest, home: Path) -> None:
+    at = upload(page, roster_file(mine(), "0123456789ab"))
+    assert kept(home, "Mine")[0].sheet == mine(prompts="0123456789ab")
+    assert at.selectbox(key="rosters.choice").value == "Mine"
+    assert any("written for other prompts" in info.value for info in at.info)
+    at = upload(at, roster_file(mine(), "0123456789ab"))
+    assert any("here already" in info.value for info in at.info)
+    assert len(kept(home, "Mine")) == 1
+
+
+@pytest.mark.parametrize("harm", ["not json", "key", "temperature", "half"])
+def test_a_bad_file_is_refused_whole(page: AppTest, home: Path, harm: str) -> None:
+    body = json.loads(roster_file(mine()))
+    if harm == "key":
+        body["judge"]["api_key"] = SECRET
+    if harm == "temperature":
+        body["judge"]["temperature"] = 3
+    data = json.dumps(body).encode()
+    data = {"not json": b"\xff\xfe{", "half": data[:-40]}.get(harm, data)
+    at = upload(page, data)
+    (error,) = errors(at)
+    assert error.startswith("Roster, ")
+    assert SECRET not in everything(at)
+    assert not kept(home, "Mine")
+    assert "Mine" not in at.selectbox(key="rosters.choice").options
+
+
+def test_a_file_of_a_known_name_asks_before_it_becomes_a_version(page: AppTest, home: Path) -> None:
+    keep(home, mine())
+    at = upload(page.run(), roster_file(mine(words="from a file")))
+    assert len(kept(home, "Mine")) == 1
+    at = press(at, "rosters.import.leave")
+    assert len(kept(home, "Mine")) == 1
+    at = upload(at, roster_file(mine(words="from a file")))
+    press(at, "rosters.import.sure")
+    newest = kept(home, "Mine")[0]
+    assert newest.sheet is not None
+    assert (newest.sheet.words, newest.author) == ("from a file", "Mira")
+
+
+def test_a_file_under_a_shipped_name_opens_as_a_copy(page: AppTest, home: Path) -> None:
+    at = upload(page, roster_file(replace(mine(), name="ceda")))
+    assert at.text_input(key="rosters.edit.name").value == "ceda (imported)"
+    assert any("never changes" in info.value for info in at.info)
+    press(at, "rosters.save")
+    assert kept(home, "ceda (imported)")
+    assert not kept(home, "ceda")
+
+
+def test_what_is_exported_can_be_read_again(page: AppTest) -> None:
+    at = choose(page, "ceda")
+    (button,) = [b for b in at.get("download_button") if "rosters.export" in b.proto.id]
+    assert button.proto.label == "Export"
+    digest = PromptBook().digest()
+    assert read_roster(roster_file(SHIPPED["ceda"], digest), digest).sheet.debaters
+
+
+# The test of every role
+
+
+def until_tested(at: AppTest, seconds: float = 60.0) -> AppTest:
+    end = time.monotonic() + seconds
+    while any(button.key == "rosters.untest" for button in at.button):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+        at = run(at)
+    return at
+
+
+def calls_of(home: Path) -> int:
+    with open_store(home) as store:
+        return store.ledger._db.query_one("SELECT COUNT(*) AS n FROM calls")["n"]  # type: ignore[attr-defined,no-any-return]
+
+
+def test_every_role_is_tested_by_a_click_and_by_nothing_else(page: AppTest, home: Path) -> None:
+    def answer(asked: Asked) -> Reply:
+        return Reply("red" if asked.images else "OK")
+
+    with loopback(answer) as server:
+        keep(home, replace(one_model("tiny", server.base), name="Here"))
+        at = choose(page.run(), "Here")
+        assert not server.asked
+        at = until_tested(press(at, "rosters.test"))
+        shown = tables(at)
+        for role in ("Image reader", "Debater Ada", "Judge", "Span adjudicator"):
+            assert role in shown
+        assert shown.count("✓ works") == 7
+        spent = len(server.asked)
+        assert 0 < spent <= 4  # seats alike are asked once
+        assert any("cost unknown" in caption.value for caption in at.caption)
+        at = run(run(at))
+        at.switch_page("pages/setup/library.py").run()
+        at.switch_page(PAGE).run()
+        assert tables(at).count("✓ works") == 7
+        assert len(server.asked) == spent
+        at = until_tested(press(at, "rosters.test"))
+        assert len(server.asked) == 2 * spent
+
+
+def test_what_is_wrong_is_said_in_words_and_no_key_is(page: AppTest, home: Path) -> None:
+    seat_key = "THEIRS_API_KEY"
+    with loopback(Reply(status=401, message=f"no such key {SECRET}")) as server:
+        keep(home, replace(one_model("tiny", server.base, seat_key), name="Here"))
+        at = choose(page.run(), "Here")
+        at = run(at.text_input(key=f"settings.key.{seat_key}").set_value(SECRET))
+        at = until_tested(press(at, "rosters.test"))
+        assert server.asked[0].headers["authorization"] == f"Bearer {SECRET}"
+    assert tables(at).count("✗ does not work") == 7
+    assert seat_key in tables(at)
+    assert SECRET not in everything(at)
+
+
+def test_a_model_still_to_be_filled_in_is_not_asked(page: AppTest) -> None:
+    at = press(choose(page, "address"), "rosters.test")
+    assert any("found the placeholder" in error for error in errors(at))
+
+
+def test_a_test_can_be_stopped(page: AppTest, home: Path) -> None:
+    with loopback(Reply(fault="hang_before")) as server:
+        keep(home, replace(one_model("tiny", server.base), name="Here"))
+        at = press(choose(page.run(), "Here"), "rosters.test")
+        end = time.monotonic() + 30
+        while not server.asked:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        asked = time.monotonic()
+        at = until_tested(press(at, "rosters.untest"))
+        assert time.monotonic() - asked < 5
+    assert any("was stopped" in error for error in errors(at))
+
+
+def test_results_of_an_earlier_version_are_not_shown_for_the_new_one(
+    page: AppTest, home: Path
+) -> None:
+    with loopback(Reply("red OK")) as server:
+        sheet = replace(one_model("tiny", server.base), name="Here")
+        keep(home, sheet)
+        at = until_tested(press(choose(page.run(), "Here"), "rosters.test"))
+        assert "✓ works" in tables(at)
+        keep(home, replace(sheet, words="changed"))
+        assert "✓ works" not in tables(run(at))
