@@ -97,6 +97,8 @@ class Expected:
             f"(at most {self.most.calls} and {_rounded(self.most.tokens):,})"
         )
         known = f"about {_dollars(self.likely.cost)}, at most {_dollars(self.most.cost)}"
+        if not self.most.cost and not self.unpriced:
+            return f"nothing to pay · {counts}"
         if not self.unpriced:
             return f"{known} · {counts}"
         names = ", ".join(self.unpriced)

@@ -159,6 +159,12 @@ def test_calls_are_those_that_the_roles_make() -> None:
     assert expected.most.calls == 2 + 8 + 2 + 5 + 1 + 2 + 2 * 2
 
 
+def test_a_model_of_ones_own_that_costs_nothing_says_so() -> None:
+    expected = expected_use(sheet_of(replace(SEAT, price_in=0.0, price_out=0.0)), Size(100))
+    assert expected.cost == 0.0
+    assert expected.words.startswith("nothing to pay · about ")
+
+
 def test_only_seats_with_models_are_paid() -> None:
     judge_only = RosterSheet("ours", judge=SEAT)
     expected = expected_use(judge_only, Size(100))
