@@ -138,9 +138,12 @@ class ScriptedModel:
 
 
 class FakeDesk:
-    """Passes calls on to a model and keeps what was asked; knows no caps and no ledger."""
+    """Passes calls on to a model and keeps what was asked; knows no caps and no ledger.
 
-    def __init__(self, model: Model) -> None:
+    Instead of a model it takes a function from what is asked to the reply.
+    """
+
+    def __init__(self, model: Model | Callable[[Asked], Scripted]) -> None:
         self._model = model
         self._made: list[ModelCall] = []
         self._lock = threading.Lock()
@@ -149,8 +152,11 @@ class FakeDesk:
     def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
         with self._lock:
             self.asked.append(asked)
+        model = self._model
         try:
-            done = self._model.complete(asked.call, speak, stop)
+            if not hasattr(model, "complete"):
+                model = ScriptedModel([model(asked)])
+            done = model.complete(asked.call, speak, stop)
         except ReviewError as error:
             self._keep(asked, None, str(error))
             raise
