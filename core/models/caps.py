@@ -21,6 +21,7 @@ from core.store.ledger import Amount, Spent
 NANO = 10**9
 NANO_PER_CENT = NANO // 100
 MESSAGE_TOKENS = 8
+# Far above any cap, and sums of thousands of them still fit the database's whole numbers.
 MOST_NANO = 10**15
 MOST_TOKENS = 10**12
 
@@ -39,7 +40,7 @@ class WorstCase:
     @property
     def tokens(self) -> int:
         """Prompt and longest reply together."""
-        return self.prompt_tokens + self.reply_tokens
+        return min(self.prompt_tokens + self.reply_tokens, MOST_TOKENS)
 
     def nano(self, tokens_in: int, tokens_out: int) -> int | None:
         """What so many tokens cost, in billionths of a US dollar, rounded up; None if not known."""

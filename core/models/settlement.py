@@ -8,13 +8,14 @@ unknown cost.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Literal
 
 from core.config import shown_safely
 from core.errors import ConfigError, ReplyError
 from core.models.call import Completion
-from core.models.caps import NANO, WorstCase, in_nano
+from core.models.caps import MOST_TOKENS, NANO, WorstCase, in_nano
 from core.models.window import estimated_tokens
 from core.records import ModelCall
 from core.store.ledger import LedgerRow
@@ -23,13 +24,16 @@ Origin = Literal["called", "resumed", "reused"]
 
 
 def counted(found: Completion, worst: WorstCase) -> Completion:
-    """The completion with our estimate where the service counted nothing at all."""
+    """The completion with our figures where the service's are missing or make no sense."""
+    tokens_in, tokens_out = (
+        min(max(tokens, 0), MOST_TOKENS) for tokens in (found.tokens_in, found.tokens_out)
+    )
+    is_counted = found.is_counted and tokens_in + tokens_out > 0
     cost = found.cost
-    if found.tokens_in > 0 or found.tokens_out > 0:
-        tokens_in, tokens_out, is_counted = found.tokens_in, found.tokens_out, found.is_counted
-    else:
-        tokens_in, tokens_out = worst.prompt_tokens, estimated_tokens(found.text)
-        is_counted, cost = False, None
+    if tokens_in + tokens_out == 0:
+        tokens_in, tokens_out, cost = worst.prompt_tokens, estimated_tokens(found.text), None
+    if cost is not None and not 0 <= cost < math.inf:
+        cost = None
     if cost is None and worst.price is not None:
         cost = (worst.nano(tokens_in, tokens_out) or 0) / NANO
     return replace(

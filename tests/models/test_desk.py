@@ -328,6 +328,23 @@ def test_a_service_that_counts_nothing_is_not_free(home: Path) -> None:
     assert (found.cost or 0) > 20 * 100e-6
 
 
+@pytest.mark.parametrize("tokens", [10**30, -5])
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0])
+@pytest.mark.parametrize("seat", [PRICED, UNPRICED])
+def test_figures_that_make_no_sense_lose_no_reply_and_open_no_cap(
+    home: Path, seat: Seat, tokens: int, cost: float
+) -> None:
+    model = OneModel(lambda call: said(call, tokens_in=tokens, tokens_out=tokens, cost=cost))
+    desk = desk_of(home, model)
+    found = desk.ask(asked(seat=seat), Stop())
+    assert found.text == "Verdict: 1"
+    assert found.tokens_in > 0
+    (row,) = rows(home)
+    assert row.status == "done"
+    assert row.counts_nano + row.counts_tokens > 0
+    assert desk.drain()[0].cost is None or row.counts_nano > 0
+
+
 def test_a_seat_without_a_token_limit_is_refused(home: Path) -> None:
     with pytest.raises(ConfigError, match="at least 1 token"):
         desk_of(home, OneModel()).ask(asked(seat=replace(PRICED, max_tokens=0)), Stop())
