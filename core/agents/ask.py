@@ -6,6 +6,7 @@ same on Resume, so that what was paid for is found again in the ledger.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,8 @@ from core.seats import Seat
 PER_MESSAGE = 8
 SPARE_SHARE = 0.05
 AGAIN = " again"
+# Some models think aloud before they answer; only the answer counts.
+THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 
 
 class Notes:
@@ -167,7 +170,8 @@ class Asking:
         slot = self.slot + AGAIN if again else self.slot
         name = f"{self.prompt.language}/{self.prompt.name}"
         asked = Asked(self.role, slot, call, name, self.prompt.hash, self.cut)
-        return self.work.desk.ask(asked, self.stop, speak)
+        said = self.work.desk.ask(asked, self.stop, speak)
+        return replace(said, text=THOUGHT.sub("", said.text, count=1))
 
     def mend(self, error: str) -> Message:
         """The message that shows the model what was wrong with its reply."""

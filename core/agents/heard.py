@@ -27,6 +27,7 @@ OPPOSITE: dict[Stance, Stance] = {
 }
 NOT = r"(?:not|n['’]t|cannot|can['’]?t|never)(?: \w+)?"
 ECHOED = re.compile(r"^\W*(?:agree|同意)\s*(?:/|\||or|或)\s*(?:deny|反对)\W*", re.IGNORECASE)
+UNFINISHED_THOUGHT = re.compile(r"\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 REPLY = re.compile(
     rf"(?P<neither>\bneither agree|{NOT} deny|既不同意|不反对|不否认|不反對)"
     rf"|(?P<deny>(?:\bdo )?{NOT} agree|\bdisagree\w*|\bden(?:y|ies|ied)\b|不同意|不赞同|不贊同"
@@ -65,7 +66,7 @@ def reply_of(text: str) -> tuple[Reply, str]:
         ReplyError: neither is said there; nothing is guessed from the rest.
     """
     head = _head(text)
-    match = REPLY.search(head)
+    match = None if UNFINISHED_THOUGHT.match(text) else REPLY.search(head)
     if match is None or match.lastgroup == "neither":
         found = " ".join(text.split())[:FOUND_CHARACTERS] or "nothing"
         raise ReplyError(

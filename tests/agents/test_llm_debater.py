@@ -86,6 +86,17 @@ def test_without_agree_or_deny_there_is_no_turn() -> None:
     assert len(place.model.calls) == 1
 
 
+def test_what_a_model_thinks_aloud_first_is_no_part_of_its_turn() -> None:
+    place = workplace(
+        ["<think>\nShall I DENY? “it opened in 1926” …\n</think>\n\nAGREE, WRONG. So."]
+    )
+    turn = LlmDebater(SEAT, place.work).argue(debate_view(VIEW), in_silence, Stop())
+    assert (turn.reply, turn.text, turn.quotes) == ("agree", "AGREE, WRONG. So.", ())
+    cut = workplace([Said("<think> I might AGREE, but then again", "length")])
+    with pytest.raises(ReplyError):
+        LlmDebater(SEAT, cut.work).argue(debate_view(VIEW), in_silence, Stop())
+
+
 def test_the_end_of_its_tokens_is_no_fault() -> None:
     said = "DENY, WRONG. The report says “was opened in 1931”. The leaflet on the other"
     place = workplace([Said(said, "length")])
