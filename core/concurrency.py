@@ -46,13 +46,21 @@ class Stop:
         self._event.wait(seconds)
         self.check()
 
-    def on_stop(self, callback: Callable[[], None]) -> None:
-        """Call back when the stop comes (at once if it already has)."""
+    def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back when the stop comes (at once if it already has).
+
+        What is returned takes the callback back: a run makes many calls, each with its own.
+        """
         with self._lock:
             if not self._event.is_set():
                 self._callbacks.append(callback)
-                return
+                return lambda: self._take_back(callback)
         callback()
+        return lambda: None
+
+    def _take_back(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            self._callbacks = [kept for kept in self._callbacks if kept is not callback]
 
 
 @dataclass(frozen=True)

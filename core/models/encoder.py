@@ -40,8 +40,8 @@ class TokenVectors:
     muted: bool
 
 
-class Embedder(Protocol):
-    """What retrieval and the classifier need of an encoder."""
+class PassageEmbedder(Protocol):
+    """What retrieval needs of an encoder, CEDA's agent A: vectors of whole texts."""
 
     @property
     def id(self) -> str:
@@ -60,6 +60,10 @@ class Embedder(Protocol):
     def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         """(n,) True where too many tokens are unknown for the vector to mean anything."""
         ...
+
+
+class Embedder(PassageEmbedder, Protocol):
+    """What the built-in agents and the classifier need besides: vectors of single tokens."""
 
     def tokens(self, text: str) -> TokenVectors:
         """Contextual vectors of the text's tokens."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import select
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 Fault = Literal[
-    "", "hang_before", "hang_within", "cut_off", "no_finish", "malformed", "html", "error_within"
+    "",
+    "hang_before",
+    "hang_within",
+    "cut_off",
+    "no_finish",
+    "malformed",
+    "html",
+    "empty_body",
+    "not_streamed",
+    "error_before",
+    "error_within",
 ]
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
@@ -46,13 +57,28 @@ class Reply:
 
 @dataclass
 class Asked:
-    """One request as it came; `closed_at` is when the client was seen to have gone."""
+    """One request as it came; `closed_at` is when the client was seen to have gone.
+
+    `sent_at` holds when each piece of the answer was sent.
+    """
 
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
     at: float
     closed_at: float | None = None
+    sent_at: list[float] = field(default_factory=list)
+
+    @property
+    def bearer(self) -> str:
+        """The key that came with it, empty when none did."""
+        sent = {name.lower(): value for name, value in self.headers.items()}
+        return sent.get("authorization", "").removeprefix("Bearer ")
+
+    @property
+    def everything(self) -> str:
+        """All that was sent, as one text: to be searched for what must not be in it."""
+        return json.dumps([self.path, self.headers, self.body])
 
     @property
     def prompt(self) -> str:
@@ -139,10 +165,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._embeddings(asked, reply)
         elif reply.fault == "html":
             self._raw(200, "text/html", b"<html><body>It works!</body></html>")
+        elif reply.fault == "empty_body":
+            self._raw(200, "text/event-stream", b"")
         elif reply.status != 200:
             error = {"message": reply.message, "type": "error", "code": reply.code or None}
             self._json(reply.status, {"error": error}, reply.headers)
-        elif asked.body.get("stream"):
+        elif self.path.endswith("/api/chat"):
+            self._ollama(asked, reply)
+        elif asked.body.get("stream") and reply.fault != "not_streamed":
             self._stream(asked, reply)
         else:
             self._whole(reply)
@@ -176,6 +206,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         self._pause(asked, reply.pause)
+        if reply.fault == "error_before":
+            self._event({"error": {"message": reply.message, "code": reply.code or None}})
+            self._end()
+            return
         self._event(chunk({"role": "assistant", "content": ""}))
         name = "refusal" if reply.refusal else "content"
         pieces = [
@@ -186,7 +220,11 @@ class _Handler(BaseHTTPRequestHandler):
             if reply.fault and number == max(1, len(pieces) // 2):
                 break
             self._event(chunk({name: piece}))
+            asked.sent_at.append(time.monotonic())
             self._pause(asked, reply.gap)
+        self._end_stream(asked, reply)
+
+    def _end_stream(self, asked: Asked, reply: Reply) -> None:
         match reply.fault:
             case "hang_within":
                 self._hang(asked)
@@ -207,6 +245,26 @@ class _Handler(BaseHTTPRequestHandler):
             self._event({**chunk({}), "choices": [], "usage": reply.usage})
         self._data(b"data: [DONE]\n\n")
         self._end()
+
+    def _ollama(self, asked: Asked, reply: Reply) -> None:
+        """The stream of Ollama's own API: a JSON object a line."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-ndjson")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for start in range(0, len(reply.text), reply.piece):
+            text = reply.text[start : start + reply.piece]
+            self._line({"message": {"role": "assistant", "content": text}, "done": False})
+            self._pause(asked, reply.gap)
+        if reply.fault != "no_finish":
+            counts = {"prompt_eval_count": 100, "eval_count": 20}
+            message = {"role": "assistant", "content": ""}
+            self._line({"message": message, "done": True, "done_reason": reply.finish, **counts})
+        self._end()
+
+    def _line(self, event: dict[str, Any]) -> None:
+        whole = {"model": "loopback", "created_at": "2026-01-01T00:00:00Z", **event}
+        self._data(json.dumps(whole).encode() + b"\n")
 
     def _event(self, event: dict[str, Any]) -> None:
         self._data(b"data: " + json.dumps(event).encode() + b"\n\n")
@@ -258,6 +316,11 @@ class _Server(ThreadingHTTPServer):
         self.answer = answer
         self.lock = threading.Lock()
         self.loopback = Loopback(f"http://127.0.0.1:{self.server_address[1]}/v1")
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away in the middle is what many tests are about."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     def vector(self, text: str) -> list[float]:
         """Eight numbers of the text: the same words give the same vector."""

@@ -1,0 +1,276 @@
+"""The one boundary to litellm: any provider it knows, any OpenAI-compatible address.
+
+Calls are streamed on a loop of their own; errors become our tree, without a trace of litellm's,
+whose texts may repeat a key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+import warnings
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from core.concurrency import Stop
+from core.errors import ModelError, ModelRefused, ReplyError
+from core.models.attempts import Patience, first_answer
+from core.models.call import Call, Completion, Speak
+from core.models.faults import Fault, Faults
+from core.models.keys import NO_KEY, Keys
+from core.models.loop import streamed_from
+from core.models.prices import price_of
+from core.models.request import addressed, chat_request
+from core.models.tap import Tap
+from core.models.window import estimated_tokens
+from core.seats import Seat
+
+T = TypeVar("T")
+Put = Callable[[str], None]
+Vector = Sequence[float]
+
+CHATTY = "LiteLLM,LiteLLM Router,LiteLLM Proxy,openai,httpx,httpcore,aiohttp,botocore,boto3"
+ANSWERS = ("Message", "Delta", "ModelResponse", "ModelResponseStream", "EmbeddingResponse")
+FILTERED = "content_filter"
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A vector for each text, with what they cost; fields as in `Completion`."""
+
+    vectors: tuple[Vector, ...]
+    tokens: int
+    is_counted: bool
+    cost: float | None
+    seconds: float
+
+
+class LiteLlm:
+    """Asks language models through litellm. Source of every word that a model says here."""
+
+    def __init__(self, keys: Keys, patience: Patience | None = None) -> None:
+        self._keys = keys
+        self._patience = patience or Patience()
+
+    def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
+        """The whole answer; `speak` is called in the caller's thread with pieces as they come.
+
+        Raises:
+            KeyMissing: a key is needed that is not at hand; nothing was sent.
+            ConfigError: the key, the model's name or the address is wrong.
+            ModelError: the service failed, after retries (ModelTimeout when it was silent).
+            ModelRefused: the model or a filter declined.
+            ReplyError: the answer is empty.
+            Stopped: `stop` was set; the connection is closed by then.
+        """
+
+        def attempt(relaxed: frozenset[str]) -> Completion | Fault:
+            request = chat_request(call, self._keys, relaxed)
+            faults = self._faults(call.seat, request)
+            answer = _Answer(call, request, faults, self._patience.longest(call.seat.seconds))
+            return streamed_from(answer.streamed, speak, stop)
+
+        stop.check()
+        chat_request(call, self._keys, frozenset())  # a missing key is said before the long import
+        _litellm()
+        return first_answer(attempt, call.seat, stop, self._patience)
+
+    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+        """A vector for each text, in order.
+
+        Raises:
+            ReviewError: as `complete` does; ReplyError when a vector is missing.
+        """
+        request: dict[str, Any] = {**addressed(seat, self._keys), "input": list(texts)}
+        request |= {"encoding_format": "float", "drop_params": True}
+        faults = self._faults(seat, request)
+
+        def attempt(relaxed: frozenset[str]) -> Embedded | Fault:
+            work = _Embedding(seat, request, faults)
+            return streamed_from(work.embedded, _unheard, stop)
+
+        stop.check()
+        _litellm()
+        return first_answer(attempt, seat, stop, self._patience)
+
+    def _faults(self, seat: Seat, request: Mapping[str, Any]) -> Faults:
+        sent = [request[name] for name in ("api_key", "aws_secret_access_key") if name in request]
+
+        def hide(text: str) -> str:
+            for key in sent:
+                text = text.replace(key, "…") if key != NO_KEY else text
+            return self._keys.scrubbed(text)
+
+        return Faults(seat, self._keys, hide)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One attempt at one call, on the loop."""
+
+    call: Call
+    request: dict[str, Any]
+    faults: Faults
+    longest: float
+
+    async def streamed(self, put: Put) -> Completion | Fault:
+        """Hand on the pieces and return the whole; what fails is returned, never raised."""
+        started = time.monotonic()
+        said: list[str] = []
+        tap = Tap()
+        try:
+            async with asyncio.timeout(self.longest):
+                finish, usage = await self._read(tap, said, put)
+        except TimeoutError as late:
+            silent = bool(late.args)
+            seconds = self.call.seat.seconds if silent else self.longest
+            error = self.faults.silent(seconds) if silent else self.faults.endless(seconds)
+            return Fault(error)
+        except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
+            return self.faults.of(error, self.request, has_begun=bool(said))
+        text = "".join(said)
+        return self._fault_in(text, finish, tap) or self._whole(
+            text, finish, usage if tap.is_counted else None, time.monotonic() - started
+        )
+
+    async def _read(self, tap: Tap, said: list[str], put: Put) -> tuple[str | None, Any]:
+        """Read to the end: the provider's own finish reason, and the usage litellm reports."""
+        wrapper = await self._within(_litellm().acompletion(**self.request))
+        usage = None
+        try:
+            tap.onto(wrapper)
+            chunks: AsyncIterator[Any] = aiter(wrapper)
+            while (chunk := await self._within(anext(chunks, None))) is not None:
+                usage = getattr(chunk, "usage", None) or usage
+                piece = chunk.choices[0].delta.content if chunk.choices else None
+                if piece:
+                    said.append(piece)
+                    put(piece)
+        finally:
+            # Also when the task was cancelled: Stop promises a closed connection.
+            await wrapper.aclose()
+        return tap.finish or wrapper.received_finish_reason, usage
+
+    async def _within(self, step: Any) -> Any:
+        """One step of the stream, within the silence that the seat allows."""
+        try:
+            async with asyncio.timeout(self.call.seat.seconds):
+                return await step
+        except TimeoutError:
+            raise TimeoutError("silence") from None
+
+    def _fault_in(self, text: str, finish: str | None, tap: Tap) -> Fault | None:
+        """What is wrong with a stream that came to its end."""
+        who = self.faults.who
+        if tap.refusal or finish == FILTERED:
+            by = "declined to answer" if tap.refusal else "was cut off by its content filter"
+            reply = tap.refusal or text
+            words = f": {self.faults.quoted(ValueError(reply))}" if reply else ""
+            return Fault(ModelRefused(f"{who} {by}{words}.", reply=reply))
+        if not tap.events and not text:
+            return self.faults.not_a_stream()
+        if finish is None:
+            return self.faults.broken_off("an end without a reason", has_begun=bool(text))
+        if not text.strip():
+            limit = self.call.seat.max_tokens
+            why = f"its {limit} tokens went by without a word" if finish == "length" else "no words"
+            return Fault(
+                ReplyError(
+                    f"Expected an answer from {who}, found an empty one: {why}. Ask again, or give "
+                    "the seat more tokens.",
+                    reply=text,
+                )
+            )
+        return None
+
+    def _whole(self, text: str, finish: str | None, usage: Any, seconds: float) -> Completion:
+        if usage is not None:
+            tokens_in, tokens_out = int(usage.prompt_tokens), int(usage.completion_tokens)
+        else:
+            tokens_in = sum(estimated_tokens(message.text) for message in self.call.messages)
+            tokens_out = estimated_tokens(text)
+        price = price_of(self.call.seat)
+        return Completion(
+            text=text,
+            finish="length" if finish == "length" else "stop",
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            is_counted=usage is not None,
+            cost=price.of(tokens_in, tokens_out) if price else None,
+            seconds=seconds,
+        )
+
+
+@dataclass(frozen=True)
+class _Embedding:
+    """One attempt at one batch of texts, on the loop."""
+
+    seat: Seat
+    request: dict[str, Any]
+    faults: Faults
+
+    async def embedded(self, put: Put) -> Embedded | Fault:
+        """The vectors; what fails is returned, never raised."""
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(self.seat.seconds):
+                reply = await _litellm().aembedding(**self.request)
+            rows = sorted(reply.data, key=lambda row: row["index"])
+            vectors = tuple(tuple(map(float, row["embedding"])) for row in rows)
+        except TimeoutError:
+            return Fault(self.faults.silent(self.seat.seconds))
+        except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
+            return self.faults.of(error, self.request, has_begun=False)
+        expected = len(self.request["input"])
+        if len(vectors) != expected or len({len(row) for row in vectors}) != 1:
+            found = f"expected {expected} vectors of one length, found {len(vectors)}"
+            return Fault(ModelError(f"{self.faults.who} answered with the wrong vectors: {found}."))
+        return self._counted(vectors, reply.usage, time.monotonic() - started)
+
+    def _counted(self, vectors: tuple[Vector, ...], usage: Any, seconds: float) -> Embedded:
+        counted = int(getattr(usage, "prompt_tokens", 0) or 0)
+        tokens = counted or sum(estimated_tokens(text) for text in self.request["input"])
+        price = price_of(self.seat)
+        cost = price.of(tokens, 0) if price else None
+        return Embedded(vectors, tokens, counted > 0, cost, seconds)
+
+
+_LOADING = threading.Lock()
+
+
+def _litellm() -> Any:
+    with _LOADING:
+        return _loaded()
+
+
+@lru_cache(maxsize=1)
+def _loaded() -> Any:
+    """The library, imported once: quiet, offline, keeping to itself."""
+    # Else the import fetches a price list, and reads a .env file into the environment.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the insides of its own types
+        import litellm
+
+        for name in ANSWERS:  # else built within the first call, with the same complaints
+            getattr(litellm.types.utils, name).model_rebuild()
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.turn_off_message_logging = True
+    # Else a name such as Llama-3 sends it to a model hub for a tokenizer, for up to a minute.
+    litellm.disable_hf_tokenizer_download = True
+    for name in CHATTY.split(","):
+        # At DEBUG they write whole requests, keys and all, whatever the root logger says.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return litellm
+
+
+def _unheard(piece: str) -> None:
+    """Embeddings say nothing."""

@@ -1,0 +1,61 @@
+"""Listens to a provider's raw stream beneath litellm, which drops or invents some of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+
+class Tap:
+    """What went by in a stream: how many events, a refusal, an end, a count of tokens.
+
+    litellm drops the `refusal` field, ends a stream that broke off with a reason of its own, and
+    reports tokens that nobody counted.
+    """
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.refusal = ""
+        self.finish: str | None = None
+        self.is_counted = False
+
+    def onto(self, wrapper: Any) -> None:
+        """Put the tap between litellm's wrapper and the stream it reads."""
+        stream = wrapper.completion_stream
+        if hasattr(stream, "__aiter__"):
+            wrapper.completion_stream = _Tapped(stream, self)
+
+    def hear(self, event: Any) -> None:
+        """Take note of one event, whichever shape the provider's code gave it."""
+        self.events += 1
+        usage = _of(event, "usage")
+        if usage is not None and _of(usage, "prompt_tokens") is not None:
+            self.is_counted = True
+        for choice in _of(event, "choices") or ():
+            delta = _of(choice, "delta")
+            self.refusal += str(_of(delta, "refusal") or "")
+            self.finish = _of(choice, "finish_reason") or self.finish
+
+
+class _Tapped:
+    """The stream itself, as far as litellm can tell."""
+
+    def __init__(self, stream: Any, tap: Tap) -> None:
+        self._stream = stream
+        self._events: AsyncIterator[Any] = aiter(stream)
+        self._tap = tap
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __aiter__(self) -> _Tapped:
+        return self
+
+    async def __anext__(self) -> Any:
+        event = await anext(self._events)
+        self._tap.hear(event)
+        return event
+
+
+def _of(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
