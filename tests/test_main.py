@@ -161,6 +161,7 @@ BAD = [
     (["--claim", "x", "--model", "openai/x", "--api-base", ""], "--api-base"),
     (["--claim", "x", "--model", ""], "--model"),
     (["--claim", "x", "--model", "a b"], "model"),
+    (["--claim", "x", "--model", "sk-abcdefghijklmnop"], "--model: expected a model's name"),
     (["--claim", "x", "--model", "\udcff"], "--model"),
     (["--claim", "x", "--model", "no-such-model-anywhere"], "no-such-model-anywhere"),
     (["--claim", "x", "--model", "openai/gpt-4o", "--token-cap", "0"], "--token-cap"),
@@ -366,6 +367,19 @@ def test_a_kept_roster_may_be_given(
         )
     assert (code, found["roster"]) == (0, "ours")
     assert server.asked
+
+
+def test_as_a_program_it_writes_one_object_and_not_a_word_of_a_library(
+    cats: str, tmp_path: Path
+) -> None:
+    with loopback(Cast()) as server:
+        done = in_shell(
+            tmp_path / "h",
+            f"CORE check --claim 'Female cats tend to be left pawed.' --document {cats} --json "
+            f"--model openai/loopback --api-base {server.base}",
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["label"] == "hallucinated"
 
 
 def test_help_tells_about_models(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.agents.roster_file import MOST_BYTES, ReadRoster, read_roster
 from core.agents.rosters import SHIPPED, one_model, require_filled_in, sheet_named
-from core.agents.sheet_rules import check_address, check_sheet
+from core.agents.sheet_rules import check_address, check_sheet, looks_like_a_key
 from core.errors import InputError
 from core.models.provider import provider_of
 from core.store import open_store
@@ -40,6 +40,8 @@ def chosen_roster(
 
 
 def _of_model(model: str, api_base: str) -> ReadRoster:
+    if looks_like_a_key(model):
+        raise InputError("--model: expected a model's name, found what looks like a key.")
     if api_base:
         check_address("--api-base", api_base)
     sheet = one_model(model, api_base)

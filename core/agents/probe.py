@@ -14,7 +14,7 @@ from typing import Literal
 from core.concurrency import Stop, merged
 from core.errors import ModelRefused, ReplyError, ReviewError, Stopped
 from core.models.attempts import Patience
-from core.models.call import Asked, Call, Completion, Message, Model, Picture, Speak
+from core.models.call import Asked, Call, Completion, Message, Picture
 from core.models.desk import Caps, LedgerDesk, Payer, who_of
 from core.models.keys import Keys
 from core.models.llm import LiteLlm
@@ -71,26 +71,10 @@ class _Bench:
     clock: Callable[[], float]
     stop: Stop
 
-    def desk(self, kind: Kind) -> LedgerDesk:
+    def desk(self) -> LedgerDesk:
         """A desk for one group alone, so that its calls are known from the others'."""
-        llm = LiteLlm(self.keys, PATIENCE)
-        model: Model = _Embeds(llm) if kind == "embeds" else llm
+        model = LiteLlm(self.keys, PATIENCE)
         return LedgerDesk(model, self.home, self.payer, self.caps, self.clock)
-
-
-class _Embeds:
-    """An embedding model as one that answers: with how many numbers it gives."""
-
-    def __init__(self, llm: LiteLlm) -> None:
-        self._llm = llm
-
-    def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
-        """Embed the messages' texts; nothing is spoken."""
-        found = self._llm.embed(call.seat, [message.text for message in call.messages], stop)
-        text = f"{len(found.vectors[0])} numbers for a text"
-        return Completion(
-            text, "stop", found.tokens, 0, found.is_counted, found.cost, found.seconds
-        )
 
 
 def probe(
@@ -134,9 +118,9 @@ def _groups(sheet: RosterSheet) -> list[_Group]:
 def _results(bench: _Bench, group: _Group) -> Callable[[], Iterator[Probe]]:
     def results() -> Iterator[Probe]:
         began = bench.clock()
-        desk = bench.desk(group.kind)
+        desk = bench.desk()
         try:
-            works, words = True, _answer_words(group, _answered(bench, group, desk))
+            works, words = True, _tested(bench, group, desk)
         except Stopped:
             raise
         except ReviewError as error:
@@ -151,16 +135,22 @@ def _results(bench: _Bench, group: _Group) -> Callable[[], Iterator[Probe]]:
     return results
 
 
-def _answered(bench: _Bench, group: _Group, desk: LedgerDesk) -> Completion:
-    """The answer; a model that thinks first may need the seat's whole token limit for a word."""
+def _tested(bench: _Bench, group: _Group, desk: LedgerDesk) -> str:
+    """What came back, in words."""
+    asked = _asked(bench, group, FEW_TOKENS)
+    if group.kind == "embeds":
+        found = desk.embed(group.seat, [asked.call.messages[0].text], bench.stop)
+        return f"Answered with {len(found.vectors[0])} numbers for a text."
     try:
-        return desk.ask(_asked(bench, group, FEW_TOKENS), bench.stop)
+        return _answer_words(group, desk.ask(asked, bench.stop))
     except ModelRefused:
         raise
     except ReplyError as error:
+        # A model that thinks first may need the seat's whole token limit for one word.
         if error.reply.strip() or group.seat.max_tokens <= FEW_TOKENS:
             raise
-        return desk.ask(_asked(bench, group, group.seat.max_tokens), bench.stop)
+        asked = _asked(bench, group, group.seat.max_tokens)
+        return _answer_words(group, desk.ask(asked, bench.stop))
 
 
 def _asked(bench: _Bench, group: _Group, most: int) -> Asked:
@@ -176,8 +166,6 @@ def _asked(bench: _Bench, group: _Group, most: int) -> Asked:
 def _answer_words(group: _Group, found: Completion) -> str:
     said = " ".join(found.text.split())
     said = said if len(said) <= SHOWN else f"{said[: SHOWN - 1]}…"
-    if group.kind == "embeds":
-        return f"Answered with {said}."
     if group.kind == "sees" and not any(word in found.text.casefold() for word in RED):
         return (
             f"Answered “{said}”, but the picture shows a red square: make sure that this model "

@@ -195,7 +195,7 @@ def test_the_retriever_gives_numbers(home: Path) -> None:
 def test_a_stop_ends_the_test(home: Path) -> None:
     stop = Stop()
     with loopback(Reply("OK", pause=20.0)) as server:
-        wait_then(lambda: bool(server.asked), stop.set)
+        wait_then(lambda: len(server.asked) == 4, stop.set)
         began = time.monotonic()
         with pytest.raises(Stopped):
             probed(home, sheet_at(server), stop=stop)
