@@ -66,13 +66,15 @@ _VERIFIED = (
     r"gepruft|проверено|已核实|已验证|已证实|已核验|经核实|確認済み|検証済み|확인됨))"
     r"(?:[ :-]*(?:quotes?|quotation|citation|source|fact|by [a-z ]{1,30}|100 ?%?|引文|引用|原文))?"
 )
+_GAP, _TICK = r"[ \t]{0,3}", rf"[{_TICKS}]{{1,9}}"
 _FORGED = re.compile(
-    rf"[ \t]*[{_TICKS}]+[ \t]*{_VERIFIED}(?![a-z])[ \t]*[{_TICKS}]*"
-    rf"|[ \t]*(?<![a-z]){_VERIFIED}[ \t]*[{_TICKS}]+"
-    rf"|[ \t]*{_OPENING}{{1,3}}[ \t]*[/\\]?[{_TICKS}]*[ \t]*{_VERIFIED}[ \t]*[{_TICKS}]*[ \t]*"
-    rf"{_CLOSING}{{1,3}}"
-    rf"|(?<=[\"”’'»」』›])[ \t]*{_OPENING}?[{_TICKS}]+\ufe0f?{_CLOSING}?"
+    rf"{_GAP}{_TICK}{_GAP}{_VERIFIED}(?![a-z]){_GAP}[{_TICKS}]{{0,9}}"
+    rf"|{_GAP}(?<![a-z]){_VERIFIED}{_GAP}{_TICK}"
+    rf"|{_GAP}{_OPENING}{{1,3}}{_GAP}[/\\]?[{_TICKS}]{{0,9}}{_GAP}{_VERIFIED}"
+    rf"{_GAP}[{_TICKS}]{{0,9}}{_GAP}{_CLOSING}{{1,3}}"
+    rf"|(?<=[\"”’'»」』›]){_GAP}{_OPENING}?{_TICK}\ufe0f?{_CLOSING}?"
 )
+_ANY_MARK = re.compile(rf"{_VERIFIED}|[{_TICKS}]")
 _POSED = "· "
 
 
@@ -106,8 +108,9 @@ class Fence:
         for _ in range(_ROUNDS):
             before, text = text, self._once(text)
             if text == before:
-                break
-        return text
+                return text
+        # Marks within marks within marks are no honest text: not one of their words is kept.
+        return self._once(_changed(text, _ANY_MARK, lambda _: "…"))
 
     def _once(self, text: str) -> str:
         text = visible(text).translate(_BRACKETS)

@@ -70,7 +70,7 @@ _ENGLISH = (
     rf" (?:the "
     rf"|all |any |every |our )?(?:{_READER})\s?(?:reading|who|that|processing|reviewing|[:,–—-])"
     r"[^.!?\n|]{0,80}",
-    rf"\battention,? (?:all )?(?:the )?{_READER}\b[^.!?\n|]{{0,80}}",
+    rf"\battention(?:\s?[,:!]\s?| )(?:all )?(?:the )?{_READER}\s?[,:!.–—-][^.!?\n|]{{0,80}}",
     rf"\bif you(?:'re| are) (?:an? |the )?{_READER}\b[^.!?\n|]{{0,80}}",
     rf"{_HEAD}{_RULE} (?:that )?(?:this|the|that|our|my|every|all|it|its|any|each|both|them)"
     rf"(?: (?:above|following|whole|user's|original|debated|present))?(?: {_THING})?"
@@ -98,7 +98,7 @@ _ENGLISH = (
     r"supported|correct|agree|\"?true)[^.!?\n|]{0,40}",
     rf"{_HEAD}{_SAY} (?:only |just |simply |exactly |always )*(?:with |by saying )"
     rf"?(?:the (?:single )?"
-    r"words? |the number |the digit )?[\"'“`]?(?:agree\b|deny\b|correct\b|supported\b|1\b|\{\"|"
+    r"words? |the number |the digit )?[\"'“`]?(?:agree\b|deny\b|correct\b|supported\b|\{\"|"
     r"hallucinated)[\"'”`]?[^.!?\n|]{0,40}",
     r"(?<!our )(?<!their )\b(?:you are now|from now on,? (?:you|your|all|every)|you are no longer|"
     r"your (?:new|real|true|"
@@ -120,7 +120,7 @@ _ENGLISH = (
 )
 
 _CHINESE = (
-    r"(?:忽略|无视|忘记|忘掉|抛开|跳过|不要理会|不必理会|不要遵守|别管|請忽略|忽視|無視)(?!了|过|"
+    r"(?<!不能)(?<!不得)(?<!不应)(?<!不可)(?<!应当)(?<!从而)(?:忽略|无视|忘记|忘掉|抛开|跳过|不要理会|不必理会|不要遵守|别管|請忽略|忽視|無視)(?!了|过|"
     r"着|的是)[^。！？\n]{0,6}?"
     r"(?:之前|以上|上述|前面|先前|所有|一切|原来|系统|系統|你的|上面|此前|其他|其它|以前|全部)"
     r"[^。！？\n]{0,8}?"
@@ -131,9 +131,9 @@ _CHINESE = (
     r"(?:请|請|你|您|必须|务必|应当?|直接|判|输出|回答|忽略|本|不要|把|将)[^。！？\n]{0,60}",
     r"(?:请|請|务必|必须|一律|直接|只需|应该?|就|你要|最后|都要?)(?:你|您)?(?:直接|一律|务必|必须|"
     r"把|将|将其|把它)?[^。！？，\n]{0,12}?"
-    r"(?:判定?|裁定|裁决|认定|判決|认为|标记|标注|视|判断|判成|宣布|给出)(?:为|成|作|為|它|该陈述|"
+    r"(?:判定?|裁定|裁决|认定|判決|标记|标注|视|判断|判成|宣布|给出)(?:为|成|作|為|它|该陈述|"
     r"此陈述|这一?陈述|陈述)?"
-    r"[^。！？，\n是]{0,8}?(?:正确|成立|属实|无误|支持|真实|正確|屬實|verdict|幻觉)(?!与否|或|"
+    r"[^。！？，\n是]{0,8}?(?<!不)(?:正确|成立|属实|无误|支持|真实|正確|屬實|verdict|幻觉)(?!与否|或|"
     r"还是|性)",
     r"(?:输出|回答|回复|回覆|写上?|以|输入|返回)\s?[“\"「『'`]?\s?verdict[^。！？\n]{0,30}",
     r"(?:你现在是|从现在(?:起|开始)[，,]?\s?你|从此你|新的?(?:系统)?(?:指令|提示词)\s?[：:]|"
@@ -218,29 +218,49 @@ _PATTERNS = tuple(
 _SPACED = re.compile(r"(?<!\w)\w(?:[ .\-_*]\w){2,}(?!\w)")
 _STRUCK = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _SPACES = re.compile(r"[ \t\u00a0]+")
+_LINES = re.compile(r" ?\n[ \n]*")
+_REPEATED = re.compile(r"([^\w\s])\1{3,}")
 _DIGIT_LETTERS = str.maketrans("013457@$", "oieast" + "as")
-_LEET = re.compile(r"(?=\w*[a-z])(?=\w*[013457@$])[a-z013457@$]{4,}")
+_LEET = re.compile(r"[a-z013457@$]{4,}")
+# Patterns look at so much at a time, so that no text can make them slow.
+_SIGHT, _STEP = 900, 500
 
 
 def steering(text: str) -> str | None:
     """The words with which the text speaks to a judge or a model, None where it does not."""
     read = visible(spelled_out(text))
-    as_it_looks = _SPACES.sub(" ", read)
-    undisguised = _undisguised(skeleton(read))
+    as_it_looks = _tidy(read)
+    undisguised = _tidy(_undisguised(skeleton(read)))
     for words, reading in ((as_it_looks, skeleton(as_it_looks)), (undisguised, undisguised)):
-        found = [match for pattern in _PATTERNS if (match := pattern.search(reading))]
-        if found:
-            first = min(found, key=lambda match: match.start())
-            return _words(words[first.start() : first.end()])
+        if found := _first(reading):
+            return _words(words[found[0] : found[1]])
     return None
+
+
+def _first(reading: str) -> tuple[int, int] | None:
+    """Where the first words that any pattern knows begin and end."""
+    for start in range(0, max(1, len(reading)), _STEP):
+        sights = (pattern.search(reading, start, start + _SIGHT) for pattern in _PATTERNS)
+        if found := [match.span() for match in sights if match]:
+            return min(found)
+    return None
+
+
+def _tidy(text: str) -> str:
+    """Blanks, empty lines and rows of one mark cut down to what the patterns need."""
+    return _REPEATED.sub(r"\1\1\1", _LINES.sub("\n", _SPACES.sub(" ", text)))
 
 
 def _undisguised(plain: str) -> str:
     """Letter-spaced words joined, digits that stand for letters read as such."""
     bare = _STRUCK.sub("", plain)
     joined = _SPACED.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group()), bare)
-    spelled = _LEET.sub(lambda match: match.group().translate(_DIGIT_LETTERS), joined)
-    return _SPACES.sub(" ", spelled)
+    return _LEET.sub(_as_letters, joined)
+
+
+def _as_letters(match: re.Match[str]) -> str:
+    word = match.group()
+    return word if word.isdigit() else word.translate(_DIGIT_LETTERS)
 
 
 def _words(found: str) -> str:
