@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from core.agents.sheet_rules import check_sheet, wrong
+from core.agents.sheet_rules import check_sheet, looks_like_a_key, wrong
 from core.errors import InputError
 from core.seats import DebaterSeat, RosterSheet, Seat
 
 VERSION = 1
 MARK = "counterpoint_roster"
 MOST_BYTES = 100_000
+MOST_WHOLE = 10**12
 SUFFIX = ".roster.json"
 BUILT_IN_SEAT = "built-in"
 ROLES = (
@@ -69,7 +70,7 @@ def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
     """
     body = _object("file", _parsed(data), TOP, needed=TOP)
     if body[MARK] != VERSION or isinstance(body[MARK], bool):
-        found = json.dumps(body[MARK])[:40]
+        found = str(body[MARK]) if body[MARK] in range(1, 1000) else _kind(body[MARK])
         raise wrong(MARK, f"version {VERSION}", f"{found}; export it again from a like version")
     texts = {name: _text(name, body[name]) for name in ("name", "words", "prompts")}
     seats = {role: _seat(role, body[role]) for role in ROLES}
@@ -182,6 +183,8 @@ def _text(field: str, value: object) -> str:
 def _whole(field: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise wrong(field, "a whole number", _kind(value))
+    if abs(value) > MOST_WHOLE:
+        raise wrong(field, "a whole number within bounds", "one far beyond them")
     return value
 
 
@@ -204,4 +207,7 @@ def _kind(value: object) -> str:
 
 
 def _shown(name: str) -> str:
+    """A field's name as a message may show it."""
+    if looks_like_a_key(name):
+        return "…"
     return "".join(char if char.isprintable() else "?" for char in name)[:40]

@@ -101,6 +101,14 @@ def setting(role: str, field: str, value: object) -> Callable[[Body], object]:
     return lambda body: body[role].update({field: value})
 
 
+SECRETS = [
+    "sk-proj-abcdefghijklmnop1234",
+    "AKIAIOSFODNN7EXAMPLE",
+    "AIzaSyA1234567890abcdefghijklmnopqrstu",
+    "gsk_abcdefghijklmnopqrst",
+    "hf_abcdefghijklmnopqrst",
+    "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
+]
 WRONG: list[tuple[Callable[[Body], object], str]] = [
     (lambda b: b.update(colour="red"), "“colour”"),
     (lambda b: b.pop("judge"), "the field judge, found none"),
@@ -124,6 +132,8 @@ WRONG: list[tuple[Callable[[Body], object], str]] = [
     (setting("judge", "max_tokens", 0), "judge, max_tokens: expected 1 to 200,000, found 0"),
     (setting("judge", "max_tokens", 10.0), "judge, max_tokens: expected a whole number"),
     (setting("judge", "max_tokens", True), "judge, max_tokens: expected a whole number"),
+    (setting("judge", "max_tokens", 10**4000), "judge, max_tokens: expected a whole number within"),
+    (setting("judge", SECRETS[0], 1), "“…”"),
     (setting("judge", "window", 100), "judge, window"),
     (setting("judge", "seconds", 0), "judge, seconds"),
     (setting("judge", "price_in", 1.0), "both prices"),
@@ -186,20 +196,39 @@ def test_what_is_no_roster_file_is_refused(data: bytes, named: str) -> None:
         read_roster(data)
 
 
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=6,
+)
+
+
+@given(st.data())
+def test_whatever_stands_in_a_field_is_taken_as_it_is_or_refused_in_a_line(
+    data: st.DataObject,
+) -> None:
+    body: Body = json.loads(roster_file(one_model("openai/x", "http://127.0.0.1:1/v1")))
+    place: Body = body
+    name = data.draw(st.sampled_from(sorted(body)))
+    if name not in ("debaters", "segmenter", "retriever") and isinstance(body[name], dict):
+        place = body[name]
+        name = data.draw(st.sampled_from([*sorted(place), "window", "seconds", "price_in"]))
+    place[name] = data.draw(anything)
+    written = json.dumps(body).encode()
+    try:
+        sheet = read_roster(written).sheet
+    except InputError as error:
+        message = str(error)
+        assert "\n" not in message
+        assert len(message) < 400
+    else:
+        assert read_roster(roster_file(sheet)).sheet == sheet
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused_in_words(data: bytes) -> None:
     with pytest.raises(InputError):
         read_roster(data)
-
-
-SECRETS = [
-    "sk-proj-abcdefghijklmnop1234",
-    "AKIAIOSFODNN7EXAMPLE",
-    "AIzaSyA1234567890abcdefghijklmnopqrstu",
-    "gsk_abcdefghijklmnopqrst",
-    "hf_abcdefghijklmnopqrst",
-    "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
-]
 
 
 @pytest.mark.parametrize("secret", SECRETS)
