@@ -99,6 +99,7 @@ def verdict_text(label: Label, prose: str) -> str:
 
     The seed head learned from the built-in judge's short texts. By free prose alone it called 9 of
     11 of our supported ones hallucinated: prose that weighs objections looks like blame to it. With
-    the verdict in the words that it knows before and after, it is on the judge's side.
+    the verdict in the words that it knows before and after, it is on the judge's side with all of
+    them; of 7 supported ones of 60 to 130 words that weigh objections, 2 still tipped.
     """
     return f"{IN_WORDS[label]} {prose} {IN_WORDS[label]}" if prose else IN_WORDS[label]

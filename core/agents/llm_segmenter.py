@@ -32,8 +32,8 @@ class LlmSegmenter(LlmAgent):
     def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
         """All statements in order.
 
-        Where a quote stands nowhere in the response, sentences that no other covers are added as
-        they are: a slip of the model must not take a sentence out of the check.
+        Where a quote stands nowhere in the response, or there is none, sentences that no other
+        covers are added as they are: a slip of the model must not take one out of the check.
         """
         asking = self._asking(
             "segment", case, stop, role="segmenter", slot="segment", schema=SHAPE.schema
@@ -45,12 +45,12 @@ class LlmSegmenter(LlmAgent):
         messages = asking.whole(fields)
 
         def check(cuts: _Cuts) -> None:
-            if not _found(case.response, cuts):
+            if cuts.statements and not _found(case.response, cuts):
                 raise Unusable("None of the quotes stands in the text; copy them from it exactly.")
 
         cuts = ask_structured(asking.say, messages, SHAPE, asking.mend, check)
         found = _found(case.response, cuts)
-        if len(found) < len(cuts.statements):
+        if len(found) < max(1, len(cuts.statements)):
             found = [*found, *_uncovered(case, found)]
         return tuple(
             Statement(index, start, end, case.response[start:end], rewrite)

@@ -87,8 +87,13 @@ def test_quotes_that_stand_nowhere_are_asked_for_again_and_then_useless() -> Non
     assert len(segmented(RESPONSE, wrong, cuts(("The bridge opened in 1926.", "y")))) == 1
     with pytest.raises(ReplyError, match="stands in the text"):
         segmented(RESPONSE, wrong, wrong)
-    with pytest.raises(ReplyError):
-        segmented(RESPONSE, cuts(), cuts())
+
+
+def test_a_model_that_finds_no_statement_takes_none_out_of_the_check() -> None:
+    assert [s.text for s in segmented("It rained. It poured.", cuts())] == [
+        "It rained.",
+        "It poured.",
+    ]
 
 
 PASSAGES = [
