@@ -16,6 +16,7 @@ from components.roster_table import table
 from components.show import show
 from components.words import escaped
 from core.agents.rosters import sheets_of
+from core.agents.sheet_rules import NAME_OF_KEY
 from core.models.keys import ADDRESS_KEY, Keys, key_names
 from core.seats import RosterSheet
 
@@ -58,7 +59,7 @@ def draw_keys() -> None:
     for number, use in enumerate(use for use in uses if use.is_missing):
         with columns[number % len(columns)]:
             st.text_input(
-                escaped(use.name),
+                _label(use.name),
                 type="password",
                 key=f"{FIELD}{use.name}",
                 on_change=_take,
@@ -101,6 +102,11 @@ def key_uses(sheets: Iterable[RosterSheet], keys: Keys) -> list[KeyUse]:
         words = WHERE[place] if place else absent
         uses.append(KeyUse(name, tuple(rosters[name]), words, place is None and absent != ALIAS))
     return uses
+
+
+def _label(name: str) -> str:
+    """The name itself where Markdown has nothing to say to it: screen readers read it so."""
+    return name if NAME_OF_KEY.fullmatch(name.strip("_")) else escaped(name)
 
 
 def _take(name: str) -> None:

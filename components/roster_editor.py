@@ -23,7 +23,7 @@ from components.roster_fields import SEAT, TEXTS, draw_refusal, draw_seats
 from components.roster_table import roster_table
 from components.show import show
 from components.words import escaped, roster_words
-from core.agents.rosters import SHIPPED, require_filled_in
+from core.agents.rosters import ROSTER_WORDS, SHIPPED, one_model, require_filled_in
 from core.agents.sheet_rules import LONGEST, check_sheet
 from core.errors import ConflictError, InputError, ReviewError
 from core.models.prompting import PromptBook
@@ -70,7 +70,9 @@ def draw_editor(book: PromptBook) -> None:
             st.button("Save", key="rosters.save", type="primary", on_click=_save)
             st.button("Discard", key="rosters.discard", on_click=_close)
         with contextlib.suppress(InputError):  # Save says what is missing
-            show(roster_table(typed_sheet(), book))
+            shown = roster_table(typed_sheet(), book)
+            with st.expander("The roster as it would be", key="rosters.would_be"):
+                show(shown)
 
 
 def _draw_head(fixed: str, refused: Mapping[Place, str]) -> None:
@@ -97,9 +99,13 @@ def _draw_one_model() -> None:
 
 def _give_everywhere() -> None:
     model, api_base, key_name = (text(f"all.{name}") for name in TEXTS)
-    if model:
-        give_everywhere(model, api_base, key_name)
-        st.toast(f"Every speaking role is {escaped(model)} now.", icon=":material/check:")
+    if not model:
+        st.toast("Write the model's name first.", icon=":material/edit:")
+        return
+    give_everywhere(model, api_base, key_name)
+    if text("words") in ROSTER_WORDS.values():  # they tell of the models that are gone now
+        st.session_state[f"{KEY}words"] = one_model(model, api_base).words[: LONGEST["words"]]
+    st.toast(f"Every speaking role is {escaped(model)} now.", icon=":material/check:")
 
 
 def _close() -> None:

@@ -29,6 +29,7 @@ LINE = "1px solid var(--cp-line)"
 AROUND = "overflow-x: auto; margin-bottom: 0.5rem"
 TABLE = "border-collapse: collapse; width: 100%; font-size: 0.87rem"
 CELL = f"padding: 5px 10px 5px 0; border-bottom: {LINE}; vertical-align: top; text-align: start"
+NAME = "min-width: 10rem; overflow-wrap: anywhere"
 QUIET = "color: var(--cp-quiet); font-size: 0.92em"
 
 
@@ -68,7 +69,7 @@ def price_words(seat: Seat) -> str:
         return NONE
     price = price_of(seat)
     if price is None:
-        return "unknown: tokens are capped instead"
+        return "unknown"
     per_in, per_out = price.per_token_in * MILLION, price.per_token_out * MILLION
     if not per_in and not per_out:
         return "free"
@@ -81,7 +82,7 @@ def _cells(role: str, seat: Seat, sheet: RosterSheet, book: PromptBook) -> list[
     has_text = not seat.is_built_in and role != "retriever"
     return [
         role[:1].upper() + role[1:],
-        element("span", agent_words(role, seat, place), style="overflow-wrap: anywhere"),
+        element("div", agent_words(role, seat, place), style=NAME),
         NONE if seat.is_built_in else shown_address(seat),
         f"{seat.temperature:g}" if has_text else NONE,
         f"{seat.max_tokens:,}" if has_text else NONE,

@@ -82,7 +82,10 @@ def _origin(sheet: RosterSheet, history: list[SavedRoster], digest: str) -> str:
     written = ""
     if sheet.prompts and sheet.prompts != digest:
         written = f"; the roster was written for {escaped(sheet.prompts)}"
-    return f"{first} Prompts in force: version {digest}{written}."
+    return (
+        f"{first} Prompts in force: version {digest}{written}. Where a price is unknown, tokens "
+        "are capped instead of money."
+    )
 
 
 def _draw_changes(sheet: RosterSheet, history: list[SavedRoster]) -> None:

@@ -148,7 +148,8 @@ def test_the_paper_is_shown_seat_by_seat(page: AppTest) -> None:
 def test_an_unknown_price_is_said_to_be_so(page: AppTest, home: Path) -> None:
     keep(home, mine())
     shown = tables(choose(page.run(), "Mine"))
-    assert "unknown: tokens are capped instead" in shown
+    assert ">unknown<" in shown
+    assert any("tokens are capped" in caption.value for caption in page.caption)
     assert "http://127.0.0.1:9/v1" in shown
 
 
@@ -190,6 +191,7 @@ def test_a_copy_gets_one_model_everywhere_and_is_kept(page: AppTest, home: Path)
     assert saved.author == "Mira"
     assert saved.sheet is not None
     assert saved.sheet.judge == Seat("openai/tiny", "http://127.0.0.1:9/v1")
+    assert saved.sheet.words == "Every speaking role is openai/tiny at http://127.0.0.1:9/v1."
     assert saved.sheet.retriever.is_built_in
     assert [(d.seat.temperature, d.seat.max_tokens) for d in saved.sheet.debaters] == [
         (0.2, 100),
@@ -519,3 +521,10 @@ def test_results_of_an_earlier_version_are_not_shown_for_the_new_one(
         assert "✓ works" in tables(at)
         keep(home, replace(sheet, words="changed"))
         assert "✓ works" not in tables(run(at))
+
+
+def test_a_missing_key_is_named_and_nothing_is_sent(page: AppTest) -> None:
+    at = until_tested(press(choose(page, "ceda"), "rosters.test"))
+    assert tables(at).count("✗ does not work") == 8
+    assert "needs a key that is not at hand" in tables(at)
+    assert any("0 of 8 roles work" in caption.value for caption in at.caption)
