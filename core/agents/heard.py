@@ -25,24 +25,29 @@ OPPOSITE: dict[Stance, Stance] = {
     "hallucinated": "supported",
     "unclear": "unclear",
 }
-NOT = r"(?:not|n['’]t|cannot|can['’]?t|never)(?: \w+)?"
-ECHOED = re.compile(r"^\W*(?:agree|同意)\s*(?:/|\||or|或)\s*(?:deny|反对)\W*", re.IGNORECASE)
+NOT = r"(?<![a-z])(?:not(?! only)|don['’]?t|cannot|can['’]?t|won['’]?t|never)(?: \w+){0,3}"
+ECHOED = re.compile(
+    r"^\W*(?:agree|同意)\s*(?:/|\||or|或)\s*(?:deny|反对)\W*"
+    r"|(?:correct|正确)\s*[/|]\s*(?:wrong|错误)(?:\s*[/|]\s*(?:open|未定))?\W*",
+    re.IGNORECASE,
+)
 UNFINISHED_THOUGHT = re.compile(r"\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
+# Letters are bounded by letters: in “我AGREE” there is no \b.
 REPLY = re.compile(
-    rf"(?P<neither>\bneither agree|{NOT} deny|既不同意|不反对|不否认|不反對)"
-    rf"|(?P<deny>(?:\bdo )?{NOT} agree|\bdisagree\w*|\bden(?:y|ies|ied)\b|不同意|不赞同|不贊同"
-    r"|反对|反對|否认|否認)"
-    r"|(?P<agree>\bagree[sd]?\b|同意|赞同|贊同)",
+    rf"(?P<neither>(?<![a-z])neither agree|{NOT} deny(?![a-z])|既不同意|不反对|不否认|不反對)"
+    rf"|(?P<deny>{NOT} agree|(?<![a-z])disagree|(?<![a-z])den(?:y|ies|ied)(?![a-z])"
+    r"|(?:不|难以|難以|无法|無法)[^，。,.]{0,3}?(?:同意|赞同|贊同)|反对|反對|否认|否認)"
+    r"|(?P<agree>(?<![a-z])agree(?:s|d|ing)?(?![a-z])|同意|赞同|贊同)",
     re.IGNORECASE,
 )
 WORDS = (
     r"(?P<hallucinated>in ?correct|not correct|wrong|不正确|不正確|错误|錯誤)"
-    r"|(?P<supported>correct|正确|正確)"
+    r"|(?P<supported>correct|not wrong|正确|正確)"
     r"|(?P<unclear>open|未定|待定|无法确定|無法確定)"
 )
 SHOUTED = re.compile(
-    r"\b(?:(?P<hallucinated>INCORRECT|NOT CORRECT|WRONG)|(?P<supported>CORRECT)"
-    r"|(?P<unclear>OPEN))\b"
+    r"(?<![A-Za-z])(?:(?P<hallucinated>INCORRECT|NOT CORRECT|WRONG)"
+    r"|(?P<supported>CORRECT|NOT WRONG)|(?P<unclear>OPEN))(?![A-Za-z])"
 )
 # Right behind the reply: “agree, wrong.”, “I agree that the claim is correct.”; not “agree: the
 # correct figure is …”, which is prose.

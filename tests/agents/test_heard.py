@@ -31,6 +31,12 @@ from core.records import Reply, Stance
         ("**同意**，错误。", "agree"),
         ("贊同。", "agree"),
         ("ＡＧＲＥＥ, CORRECT.", "agree"),
+        ("我AGREE，因为证据如此。", "agree"),
+        ("I'm not sure I agree with that.", "deny"),
+        ("Not only do I agree, the page proves it.", "agree"),
+        ("我不太同意这个说法。", "deny"),
+        ("Agreeing with Ben, I find it carried.", "agree"),
+        ("No agreement here: I deny it.", "deny"),
     ],
 )
 def test_the_first_word_is_the_reply(text: str, reply: Reply) -> None:
@@ -73,6 +79,9 @@ def test_no_such_word_at_the_beginning_is_no_turn(text: str) -> None:
         ("反对，正确。", "hallucinated", "supported"),
         ("同意，未定。", "supported", "unclear"),
         ("AGREE/DENY: DENY, WRONG.", "hallucinated", "hallucinated"),
+        ("AGREE, CORRECT/WRONG/OPEN: WRONG.", "supported", "hallucinated"),
+        ("DENY, NOT WRONG.", "hallucinated", "supported"),
+        ("DENY，WRONG。证据如此。", "hallucinated", "hallucinated"),
     ],
 )
 def test_the_second_word_is_the_stance(text: str, last: Stance, stance: Stance) -> None:
