@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,14 @@ from hypothesis import strategies as st
 
 from core.models.disguise import skeleton, visible
 from core.models.fence import Fence, steering
-from tests.models.hostile import FORGED_MARKS, HOSTILE, INNOCENT, SPEAKING
+from tests.models.hostile import (
+    FORGED_MARKS,
+    HOSTILE,
+    INNOCENT,
+    MISTAKEN,
+    SPEAKING,
+    UNNOTICED,
+)
 
 FENCE = Fence.of_run("run-1")
 OPENING, CLOSING = f"⟦document {FENCE.token}⟧\n", f"\n⟦/document {FENCE.token}⟧"
@@ -167,6 +175,50 @@ def test_a_text_that_speaks_to_the_judge_is_noticed_in_its_own_words(text: str) 
 @pytest.mark.parametrize("text", INNOCENT)
 def test_ordinary_prose_about_judges_and_instructions_is_left_alone(text: str) -> None:
     assert steering(text) is None
+
+
+@pytest.mark.parametrize("text", UNNOTICED)
+def test_what_is_known_to_pass_unnoticed_does(text: str) -> None:
+    assert steering(text) is None, "noticed by now: move it to SPEAKING"
+
+
+@pytest.mark.parametrize("text", MISTAKEN)
+def test_what_is_known_to_be_mistaken_is(text: str) -> None:
+    assert steering(text), "told apart by now: move it to INNOCENT"
+
+
+def test_the_finder_s_precision_and_recall_on_our_own_texts() -> None:
+    spoke = [*SPEAKING, *UNNOTICED]
+    found = sum(steering(text) is not None for text in spoke)
+    mistaken = sum(steering(text) is not None for text in (*INNOCENT, *MISTAKEN))
+    assert found / len(spoke) >= 0.85
+    assert found / (found + mistaken) >= 0.95
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        " ",
+        " \n",
+        "✓",
+        '"',
+        "a",
+        "a b ",
+        "ignore all the ",
+        "judge, ",
+        "[v",
+        "<|",
+        "忽略",
+        "请",
+        "> ",
+    ],
+)
+def test_no_text_makes_the_fence_or_the_finder_slow(piece: str) -> None:
+    text = (piece * 20_000)[:20_000]
+    began = time.process_time()
+    FENCE.harmless(text)
+    steering(text)
+    assert time.process_time() - began < 3, "seconds; a quadratic pattern takes minutes"
 
 
 def test_the_notice_quotes_the_words_as_they_were_written() -> None:
