@@ -100,7 +100,8 @@ def notices(view: CaseView, turns: Sequence[Turn] = ()) -> tuple[str, ...]:
     """A sentence for every source, text or name that speaks to the models instead of to people."""
     texts = [("The text under review", view.case.response), ("The question", view.case.question)]
     texts += [(p.source, p.text) for p in ranked(view.evidence)]
-    texts += [(f"The name “{p.source}”", p.source) for p in ranked(view.evidence)]
+    names = dict.fromkeys(p.source for p in ranked(view.evidence))
+    texts += [(f"The name “{name}”", name) for name in names]
     texts += [(f"Turn {turn.number} of {turn.debater}", turn.text) for turn in turns]
     told: dict[str, None] = {}
     for where, text in texts:

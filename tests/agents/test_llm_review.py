@@ -300,6 +300,28 @@ def test_an_unusable_reply_costs_only_its_role(
     assert "judge" in done.slots
 
 
+@pytest.mark.parametrize("slot", ["spans", WORDS])
+def test_a_service_that_fails_over_the_words_leaves_the_verdict(
+    slot: str, resources: Resources
+) -> None:
+    case = case_of(resources.home, BRIDGE)
+    state = check(case, resources, replies_of(case, BRIDGE) | {slot: ModelError("Down.")}).state
+    assert state.verdict
+    assert state.verdict.label == "hallucinated"
+    assert [problem.stage for problem in state.problems] == ["marking"]
+    assert "Down." in state.problems[0].message
+    assert state.spans == ()
+
+
+def test_words_that_stand_nowhere_are_counted_aloud(resources: Resources) -> None:
+    case = case_of(resources.home, BRIDGE)
+    found = json.loads(wrong("1926", "1931"))["spans"] + json.loads(wrong("1899", ""))["spans"]
+    replies = replies_of(case, BRIDGE) | {"spans": json.dumps({"spans": found})}
+    state = check(case, resources, replies).state
+    assert [span.text for span in state.spans] == ["1926"]
+    assert ["1 of 2 places" in problem.message for problem in state.problems] == [True]
+
+
 @pytest.mark.parametrize("reply", [BAD, "  "])
 def test_an_image_that_a_model_does_not_describe_is_left_to_ocr(
     reply: str, resources: Resources
