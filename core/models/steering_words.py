@@ -98,7 +98,7 @@ _ENGLISH = (
     r"your (?:new|real|true|"
     r"actual|only|updated|sole) (?:task|instructions?|role|job|goal|objective|orders?|purpose)|"
     r"(?:new|updated|hidden|secret|revised|additional) (?:system )?(?:instructions?|prompt|"
-    r"orders?|directives?)\s?[:=.]|system (?:override|prompt)\s?[:=]|(?:developer|debug|admin|"
+    r"orders?|directives?)\s?[:=]|system (?:override|prompt)\s?[:=]|(?:developer|debug|admin|"
     r"override|god)"
     r" mode "
     r"(?:is )?(?:on|enabled|activated|active)|end of (?:the )?(?:evidence|material|documents?|"
