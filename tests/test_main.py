@@ -298,11 +298,18 @@ def test_for_people_the_models_are_told_and_an_unknown_cost_is_no_zero(
     capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path
 ) -> None:
     with loopback(Cast()) as server:
-        code = main(["check", "--claim", "Cats sleep.", "--document", cats, *at(server)])
-    out = capsys.readouterr().out
-    assert code == 0
-    assert f"openai/loopback: {len(server.asked)} calls, " in out
-    assert "cost unknown" in out
+        command = ["check", "--claim", "Cats sleep.", "--document", cats, *at(server)]
+        code = main(command)
+        first = len(server.asked)
+        out = capsys.readouterr().out
+        assert code == 0
+        assert f"openai/loopback: {first} calls, " in out
+        assert "cost unknown" in out
+        main(command)
+    again, more = len(server.asked) - first, 2 * first - len(server.asked)
+    assert more > 0, "equal calls at temperature 0 are not paid for twice"
+    told = f"openai/loopback: {again} calls ({more} more answered by earlier runs), "
+    assert told in capsys.readouterr().out
 
 
 def test_a_run_without_a_verdict_is_unclear_with_its_cause(
