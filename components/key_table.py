@@ -21,6 +21,7 @@ from core.models.keys import ADDRESS_KEY, Keys, key_names
 from core.seats import RosterSheet
 
 FIELD = "settings.key."
+IN_A_ROW = 3
 WHERE = {
     "typed": "✓ typed in this session",
     "secrets": "✓ .streamlit/secrets.toml",
@@ -55,18 +56,11 @@ def draw_keys() -> None:
         return
     rows = [(use.name, use.words, ", ".join(use.rosters)) for use in uses]
     show(table(("Name", "Where it is", "Rosters that use it"), rows))
-    columns = st.columns(3)
-    for number, use in enumerate(use for use in uses if use.is_missing):
-        with columns[number % len(columns)]:
-            st.text_input(
-                _label(use.name),
-                type="password",
-                key=f"{FIELD}{use.name}",
-                on_change=_take,
-                args=(use.name,),
-                placeholder="for this session only",
-                autocomplete="off",
-            )
+    missing = [use.name for use in uses if use.is_missing]
+    for start in range(0, len(missing), IN_A_ROW):  # row by row, so that a phone keeps the order
+        for name, column in zip(missing[start:], st.columns(IN_A_ROW), strict=False):
+            with column:
+                _draw_field(name)
     with st.container(horizontal=True):
         for name in state.typed_keys():
             st.button(
@@ -77,6 +71,18 @@ def draw_keys() -> None:
                 args=(name,),
             )
     st.caption(KEPT)
+
+
+def _draw_field(name: str) -> None:
+    st.text_input(
+        _label(name),
+        type="password",
+        key=f"{FIELD}{name}",
+        on_change=_take,
+        args=(name,),
+        placeholder="for this session only",
+        autocomplete="off",
+    )
 
 
 def key_uses(sheets: Iterable[RosterSheet], keys: Keys) -> list[KeyUse]:

@@ -21,6 +21,7 @@ from core.agents.sheet_rules import HIGHEST_PRICE, TEMPERATURE, WHOLE
 from core.seats import READERS
 
 SEAT = "rosters.seat"
+IN_A_ROW = 3
 TEXTS = {
     "model": ("Model", "provider/model as litellm names it, e.g. openai/gpt-4o-mini"),
     "api_base": ("Address", "Of an OpenAI-compatible server, usually ending in /v1; else empty"),
@@ -102,26 +103,32 @@ def _draw_seat(place: str, refused: Mapping[Place, str]) -> None:
     for name, (label, words) in TEXTS.items():
         st.text_input(label, key=key_of(place, name), help=words, persist_state="session")
         draw_refusal(place, name, refused)
-    columns = st.columns(3)
     hidden = ("temperature", "max_tokens") if place == "retriever" else ()
-    for number, name in enumerate(name for name in NUMBERS if name not in hidden):
-        with columns[number % len(columns)]:
-            _draw_number(place, name)
-            draw_refusal(place, name, refused)
+    names = [name for name in NUMBERS if name not in hidden]
+    for start in range(0, len(names), IN_A_ROW):  # row by row, so that a phone keeps their order
+        for name, column in zip(names[start:], st.columns(IN_A_ROW), strict=False):
+            with column:
+                _draw_number(place, name)
+                draw_refusal(place, name, refused)
 
 
 def _draw_number(place: str, name: str) -> None:
     label, words = NUMBER_WORDS[name]
     key = key_of(place, name)
     if name in WHOLE:
-        low, high = WHOLE[name]
-        st.number_input(label, low, high, key=key, help=words, persist_state="session")
+        least, most = WHOLE[name]
+        st.number_input(label, least, most, key=key, help=words, persist_state="session")
         return
-    least, most = TEMPERATURE if name == "temperature" else (0.0, HIGHEST_PRICE)
+    if name == "temperature":
+        low, high = TEMPERATURE
+        st.number_input(
+            label, low, high, step=0.1, format="%.6g", key=key, help=words, persist_state="session"
+        )
+        return
     st.number_input(
         label,
-        least,
-        most,
+        0.0,
+        HIGHEST_PRICE,
         value=None,
         step=0.1,
         format="%.6g",
