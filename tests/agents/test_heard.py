@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.agents.heard import quotes_in, reply_of, stance_of, whole_sentences, without_name
 from core.errors import ReplyError
@@ -156,3 +158,17 @@ def test_a_cut_turn_ends_with_its_last_full_sentence(text: str, kept: str) -> No
 def test_a_cut_chinese_turn_too() -> None:
     text = "反对，错误。证据写道“1931年通车”。而陈述所说的"
     assert whole_sentences(text, "zh") == "反对，错误。证据写道“1931年通车”。"
+
+
+@given(st.text(), st.text(alphabet='AGREDNYagre 不同意反对/*_：:“”"\n', max_size=40))
+def test_any_text_is_a_turn_or_none(text: str, near: str) -> None:
+    for said in (text, near, near + text):
+        quotes_in(said)
+        without_name(said, "Ada")
+        assert said.startswith(whole_sentences(said, "en"))
+        try:
+            reply, rest = reply_of(said)
+        except ReplyError:
+            continue
+        assert reply in ("agree", "deny")
+        assert stance_of(reply, rest, "supported") in ("supported", "hallucinated", "unclear")

@@ -6,10 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from core.agents.llm_judge import IN_WORDS, LlmJudge, verdict_text
+from core.agents.llm_judge import IN_WORDS, LlmJudge, verdict_of, verdict_text
 from core.concurrency import Stop
 from core.errors import ReplyError
+from core.models.call import Completion
+from core.models.structured import Unusable
 from core.records import Context, Fact, Judgement, Label, Quote, Turn
 from core.roles import JudgeView
 from core.verdict.classifier import load_classifier
@@ -75,6 +79,24 @@ def test_anything_else_is_asked_again_and_then_no_answer(reply: str) -> None:
     with pytest.raises(ReplyError, match="last line") as caught:
         decided(reply, reply)
     assert caught.value.reply == reply
+
+
+@given(st.text(), st.sampled_from(["0", "1"]), st.sampled_from(["", "**", "> ", "  "]))
+def test_whatever_stands_before_it_the_last_line_counts(prose: str, number: str, mark: str) -> None:
+    said = Completion(f"{prose}\n{mark}Verdict: {number}{mark}\n", "stop", 1, 1, True, None, 0.1)
+    assert verdict_of(said)[0] == {"0": "hallucinated", "1": "supported"}[number]
+
+
+@given(st.text(alphabet="Verdict: 01()*correct wrong\n", max_size=40))
+def test_a_label_comes_of_a_verdict_line_alone(text: str) -> None:
+    try:
+        label, prose = verdict_of(Completion(text, "stop", 1, 1, True, None, 0.1))
+    except Unusable:
+        return
+    last = [line for line in text.splitlines() if any(c.isalnum() for c in line)][-1]
+    assert ("1" in last) == (label == "supported")
+    assert ("0" in last) == (label == "hallucinated")
+    assert len(prose) < len(text)
 
 
 def test_the_retry_shows_the_error_and_has_a_slot_of_its_own() -> None:
