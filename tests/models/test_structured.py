@@ -16,11 +16,15 @@ from core.models.structured import Shape, Unusable, ask_structured
 
 
 class Mark(msgspec.Struct, frozen=True):
+    """Words and how likely they are wrong."""
+
     quote: str
     p: Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Marks(msgspec.Struct, frozen=True):
+    """A reply."""
+
     spans: list[Mark]
 
 
