@@ -78,6 +78,8 @@ class Faults:
     def _unanswered(self, error: BaseException, words: str, sent: Mapping[str, Any]) -> Fault:
         """No answer was begun: an error came instead, or nobody was reached."""
         status = getattr(error, "status_code", None)
+        if _is_out_of_reach(error):
+            return Fault(self._out_of_reach(), is_passing=True)
         if "LLM Provider NOT provided" in str(error):
             return Fault(self._no_provider())
         if _SPENT.search(str(error)) and status in (402, 429):
@@ -171,6 +173,11 @@ class Faults:
             return Fault(self._unknown(status, words))
         return Fault(self._failed(status, words))
 
+    def _out_of_reach(self) -> ModelError:
+        return ModelError(
+            f"{self.who} cannot be reached. Is it running, and is the address right?{AGAIN}"
+        )
+
     def _unknown(self, status: int, words: str) -> ConfigError:
         hint = "Is the model's name right?"
         if self.seat.api_base:
@@ -220,8 +227,12 @@ def retry_after(error: BaseException) -> float | None:
 
 def _is_unbilled(error: BaseException) -> bool:
     """True when the service answered with an error, or no connection to it came about."""
-    if getattr(error, "litellm_response_headers", None) is not None:
-        return True
+    answered = getattr(error, "litellm_response_headers", None) is not None
+    return answered or _is_out_of_reach(error)
+
+
+def _is_out_of_reach(error: BaseException) -> bool:
+    """True when no connection came about: nothing of the request has left."""
     seen: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in seen:

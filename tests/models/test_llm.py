@@ -295,9 +295,7 @@ def test_a_stream_without_end_is_ended() -> None:
 
 def test_a_refused_connection_is_tried_again_and_then_said() -> None:
     seat = Seat(model="tiny", api_base="http://127.0.0.1:9/v1", seconds=5)
-    with pytest.raises(
-        ModelError, match=r"tiny at http://127.0.0.1:9/v1 .*That was attempt 3"
-    ) as it:
+    with pytest.raises(ModelError, match=r"127.0.0.1:9/v1 cannot be reached.*attempt 3") as it:
         LiteLlm(Keys({}), QUICK).complete(call_to(seat), in_silence, Stop())
     assert it.value.is_unbilled
 
