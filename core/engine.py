@@ -33,7 +33,7 @@ from core.events import (
 from core.evidence.described import described_passages, described_texts
 from core.evidence.gather import Gathering, gather_sources, missed, sources_of
 from core.evidence.retrieve import Retriever
-from core.models.encoder import Embedder
+from core.models.encoder import Embedder, PassageEmbedder
 from core.played import Play, calls_of, context_built, judged, marked, segmented
 from core.progress import Progress, folded
 from core.records import Case, Cause, Plan, Source, Verdict
@@ -58,10 +58,10 @@ class Resources:
     encoder: Embedder
     classifier: Classifier
     now: Callable[[], float]
-    retriever: Embedder | None = None
+    retriever: PassageEmbedder | None = None
 
     @property
-    def embedder(self) -> Embedder:
+    def embedder(self) -> PassageEmbedder:
         """What embeds passages: CEDA's agent A; the built-in encoder unless the roster says so."""
         return self.retriever or self.encoder
 
@@ -235,10 +235,12 @@ def _search(run: _Review, store: Store, sources: Sequence[Source]) -> Iterator[E
     by_ocr = (run.roster.spare or run.roster).image_reader.name
     seen = described_passages(progress.images.values(), run.case.language, by_ocr)
     retriever = Retriever(store, run.resources.embedder, sources)
-    for count, statement in enumerate(waiting):
+    queries = [f"{run.case.question} {statement.rewrite}".strip() for statement in waiting]
+    if run.resources.retriever is not None:
+        retriever.prepare(queries, run.stop)
+    for count, (statement, query) in enumerate(zip(waiting, queries, strict=True)):
         run.stop.check()
         yield ProgressMade(run.now(), "searching", "Searching the sources", count, len(waiting))
-        query = f"{run.case.question} {statement.rewrite}".strip()
         found = retriever.retrieve(query, run.case.language, run.plan.passages)
         reason = "" if sources else "There is no source that could be searched."
         yield PassagesFound(run.now(), statement.index, (*found, *seen), reason)
@@ -251,18 +253,12 @@ def _view(run: _Review, sources: Sequence[Source]) -> CaseView:
         {index: tuple(p.id for p in found) for index, found in progress.passages.items()},
     )
     used = {passage.source_id for passage in evidence.passages.values()}
+    texts = {s.id: s.text for s in sources} | described_texts(progress.images)
     return CaseView(
         case=run.case,
         statements=tuple(s for _, s in sorted(progress.statements.items())),
         evidence=evidence,
-        sources={
-            source_id: text
-            for source_id, text in (
-                *((source.id, source.text) for source in sources),
-                *described_texts(progress.images).items(),
-            )
-            if source_id in used
-        },
+        sources={i: text for i, text in texts.items() if i in used},
         unreadable_images=progress.unreadable_images,
     )
 

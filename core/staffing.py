@@ -27,7 +27,8 @@ Notices = Callable[[CaseView], tuple[str, ...]]
 
 if TYPE_CHECKING:
     from core.engine import Resources
-    from core.models.encoder import Embedder
+    from core.models.desk import LedgerDesk
+    from core.models.encoder import Embedder, PassageEmbedder
     from core.roles import Roster
 
 
@@ -101,7 +102,7 @@ def staffed(store: Store, home: Path, run: Run, payer: Payer, roster: Roster | N
     from core.verdict.classifier import load_classifier
 
     encoder = load_encoder(ENCODER_DIR)
-    retriever: Embedder | None = None
+    retriever: PassageEmbedder | None = None
     if roster is None and run.plan.sheet is not None:
         roster, retriever = _with_models(store, home, run, payer, encoder)
     return Staff(
@@ -119,7 +120,7 @@ def staffed(store: Store, home: Path, run: Run, payer: Payer, roster: Roster | N
 
 def _with_models(
     store: Store, home: Path, run: Run, payer: Payer, encoder: Embedder
-) -> tuple[Roster, Embedder | None]:
+) -> tuple[Roster, PassageEmbedder | None]:
     """The roster of the run's sheet, and its embedding model if it has one."""
     from core.agents.ask import Work
     from core.agents.laid_out import notices
@@ -145,7 +146,7 @@ def _with_models(
     roster = seated(sheet, work, encoder)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
-    return roster, _retriever(sheet, payer.keys)
+    return roster, _retriever(sheet, payer.keys, table)
 
 
 def _warned(notices: Notices) -> Notices:
@@ -157,10 +158,10 @@ def _warned(notices: Notices) -> Notices:
     return told
 
 
-def _retriever(sheet: RosterSheet, keys: Keys) -> Embedder | None:
+def _retriever(sheet: RosterSheet, keys: Keys, desk: LedgerDesk) -> PassageEmbedder | None:
     """The sheet's embedding model (CEDA's agent A); None for the built-in encoder."""
     if sheet.retriever.is_built_in:
         return None
     from core.models.llm_embedder import LlmEmbedder
 
-    return LlmEmbedder(sheet.retriever, keys)
+    return LlmEmbedder(sheet.retriever, keys, desk)

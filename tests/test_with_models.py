@@ -7,6 +7,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,20 +23,25 @@ from core.__main__ import main
 from core.agents.rosters import one_model
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
-from core.config import Settings
+from core.config import PROJECT_ROOT, Settings
 from core.errors import KeyMissing
 from core.events import Event
+from core.evidence.described import SEEN
 from core.intake.library import store_file
 from core.jobs import Jobs
 from core.models.call import Call, Message, in_silence
+from core.models.fence import Fence
 from core.models.keys import Keys
 from core.models.llm import LiteLlm
+from core.models.prompting import shipped
 from core.outcome import outcome
 from core.progress import Progress, folded
 from core.records import Case, Plan, Run
 from core.seats import RosterSheet, Seat
 from core.store import open_store
+from tests.intake.builders import bar_chart, png
 from tests.models.cast import Cast, Part, as_json, in_turn, judged, role_of
+from tests.models.hostile import HOSTILE
 from tests.models.loopback import Asked, Loopback, Reply, loopback
 
 CLAIM = "The tower is 512 m tall."
@@ -93,12 +105,31 @@ def case_of(home: Path, claim: str, *files: tuple[str, bytes]) -> Case:
 
 
 def sheet_at(server: Loopback, *, seconds: int = 2) -> RosterSheet:
-    """Every speaking role to the model behind that address."""
-    sheet = one_model("openai/loopback", server.base)
+    """Every speaking role to the model behind that server."""
+    return sheet_of_base(server.base, seconds)
+
+
+def sheet_of_base(base: str, seconds: int) -> RosterSheet:
+    """Every speaking role to the model at that address."""
+    sheet = one_model("openai/loopback", base)
     for role, seat in list(sheet.seats()):
         if not seat.is_built_in:
             sheet = sheet.with_seat(role, replace(seat, seconds=seconds))
     return sheet
+
+
+def outside_fences(prompt: str, token: str) -> str:
+    """What a prompt says by itself; fails where a fence is opened or closed by something in it."""
+    pieces = re.split(rf"⟦(/?)([a-z_ ]+) {token}⟧", prompt)
+    outside, kind = [pieces[0]], ""
+    for closing, name, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        assert bool(closing) == bool(kind), "fences do not nest and close once"
+        assert not closing or name == kind
+        kind = "" if closing else name
+        if not kind:
+            outside.append(text)
+    assert not kind, "every fence is closed"
+    return "".join(outside)
 
 
 SPAN = {
@@ -181,6 +212,59 @@ def test_an_unusable_reply_costs_only_its_role(bench: Bench, role: str, reply: R
     assert all(problem.cause is None for problem in progress.problems)
 
 
+def test_what_a_model_sees_in_an_image_is_evidence(home: Path) -> None:
+    charts = [(f"chart{n}.png", png(bar_chart(600 + n, 400, 20))) for n in range(4)]
+    case = case_of(home, "Switzerland imported less than China in 2018.", *charts)
+    with loopback(Cast()) as server:
+        run, progress = Bench(home, case, Jobs(home, keys=Keys({}))).run(sheet_at(server))
+    assert run.label == "hallucinated"
+    readings = [asked for asked in server.asked if role_of(asked) == "image_reading"]
+    assert [len(asked.images) for asked in readings] == [1] * 4
+    assert all(asked.images[0].startswith("data:image/png;base64,") for asked in readings)
+    seen = [p for p in progress.evidence.values() if p.source_id.endswith(SEEN)]
+    assert len(seen) == 4
+    assert "Switzerland" in seen[0].text
+    judge = next(asked for asked in server.asked if role_of(asked) == "judge")
+    assert judge.prompt.count("Switzerland imported the most") == 4
+
+
+def test_passages_are_found_by_the_rosters_embedding_model(bench: Bench) -> None:
+    with loopback(Cast()) as server:
+        seat = Seat("openai/embedder", server.base, max_tokens=0)
+        run, progress = bench.run(replace(sheet_at(server), retriever=seat))
+    embedded = [asked for asked in server.asked if asked.path.endswith("/embeddings")]
+    assert run.label == "hallucinated"
+    assert [len(asked.body["input"]) for asked in embedded] == [2, 1], "all passages, all queries"
+    assert sum(call.role == "retriever" for call in progress.calls.values()) == 2
+
+
+def test_without_sources_the_models_memory_is_said_to_be_all(home: Path) -> None:
+    case = case_of(home, CLAIM)
+    with loopback(Cast()) as server:
+        _, progress = Bench(home, case, Jobs(home, keys=Keys({}))).run(sheet_at(server))
+    assert "argue from what they know" in progress.problems[0].message
+
+
+@pytest.mark.parametrize("start", range(0, len(HOSTILE), 10))
+def test_a_document_that_steers_stays_a_document(home: Path, start: int) -> None:
+    """Ten hostile documents at a time: what reaches the server is fenced material, nothing else."""
+    texts = HOSTILE[start : start + 10]
+    files = [(f"facts{n}.txt", f"{CLAIM} {text}".encode()) for n, text in enumerate(texts)]
+    case = case_of(home, CLAIM, *files)
+    with loopback(Cast()) as server:
+        run, _ = Bench(home, case, Jobs(home, keys=Keys({}))).run(sheet_at(server), passages=30)
+    assert run.label == "hallucinated", "what the judge itself said counts"
+    for asked in server.asked:
+        system, user = (message["content"] for message in asked.body["messages"][:2])
+        token = Fence.of_run(run.id).token
+        outside = outside_fences(user, token)
+        ours = shipped(role_of(asked), "en").text
+        for words in (text.strip()[:40] for text in texts):
+            assert words not in system
+            assert words not in outside or words in ours
+        assert [message["role"] for message in asked.body["messages"][:2]] == ["system", "user"]
+
+
 def test_a_judge_who_is_shown_the_error_may_mend_it(bench: Bench) -> None:
     with loopback(Cast({"judge": in_turn(Reply("It is wrong."), judged(0))})) as server:
         run, _ = bench.run(sheet_at(server))
@@ -235,6 +319,59 @@ def test_resume_goes_on_and_pays_for_nothing_twice(bench: Bench) -> None:
     assert again == ["judge", "spans"], "context and debate are not asked again"
     assert progress.turns == before.turns
     assert not [p for p in progress.problems if p.cause == "agent_failed"]
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from core.jobs import Jobs
+from core.models.keys import Keys
+from core.records import Plan
+from core.store import open_store
+from tests.test_with_models import sheet_of_base
+home, case_id, base = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+with open_store(home) as store:
+    case = store.cases.get(case_id)
+    store.projects.save_setting("lease_seconds", 3)
+sheet = sheet_of_base(base, 60)
+print(Jobs(home, keys=Keys({})).start(case, Plan(roster=sheet.name, sheet=sheet)), flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_process_is_paid_for_nothing_twice(bench: Bench) -> None:
+    asked_judge = threading.Event()
+
+    def judge(_: Asked) -> Reply:
+        if asked_judge.is_set():
+            return judged(0)
+        asked_judge.set()
+        return Reply(fault="hang_before")
+
+    with loopback(Cast({"judge": judge})) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(bench.home), bench.case.id, server.base],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=PROJECT_ROOT,
+        )
+        assert process.stdout
+        run_id = process.stdout.readline().strip()
+        assert asked_judge.wait(PATIENCE)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        before = [role_of(asked) for asked in server.asked]
+        end = time.monotonic() + PATIENCE
+        while not bench.jobs.resume(run_id, "Mira"):
+            assert time.monotonic() < end, "the lease never ran out"
+            time.sleep(0.1)
+        run, progress = bench.ended(run_id)
+    assert (run.status, run.label) == ("finished", "hallucinated")
+    again = [role_of(asked) for asked in server.asked[len(before) :]]
+    assert again == ["judge", "spans"], "what was answered before is not asked again"
+    lost = [call for call in progress.calls.values() if call.problem]
+    assert [call.role for call in lost] == ["judge"], "the call that died is not forgotten"
 
 
 def test_a_run_on_an_unpriced_model_keeps_to_its_token_cap(bench: Bench) -> None:

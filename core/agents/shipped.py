@@ -74,8 +74,6 @@ def _ollama(model: str) -> Seat:
         model,
         OLLAMA_BASE,
         window=OLLAMA_WINDOW,
-        price_in=0.0,
-        price_out=0.0,
         seconds=OLLAMA_SECONDS,
     )
 
@@ -83,7 +81,8 @@ def _ollama(model: str) -> Seat:
 def _all_ollama() -> RosterSheet:
     words = (
         "All on your own machine: Ollama's llama3.1 and mistral debate, llama3.2-vision sees. "
-        "No key; retrieval is built in. Get the models first with `ollama pull`."
+        "No key; retrieval is built in. Get the models first with `ollama pull`; set the prices of "
+        "a copy to 0 where nobody bills you."
     )
     sheet = _speaking(
         RosterSheet("ollama", words), _ollama(OLLAMA_TEXT), seeing=_ollama(OLLAMA_VISION)

@@ -16,7 +16,7 @@ from core.errors import InputError, ReplyError
 from core.events import DocumentRead, Event, ImageDescribed, ProblemMet, ProgressMade
 from core.evidence.index import ensure_index
 from core.intake.library import ensure_read
-from core.models.encoder import Embedder
+from core.models.encoder import PassageEmbedder
 from core.records import Case, Cause, Source
 from core.roles import ImageReader
 from core.store import Store, open_store
@@ -42,7 +42,7 @@ class Gathering:
     case: Case
     home: Path
     settings: Settings
-    encoder: Embedder
+    encoder: PassageEmbedder
     image_reader: ImageReader
     spare_reader: ImageReader
     stop: Stop

@@ -9,7 +9,7 @@ import numpy as np
 from core.concurrency import Stop
 from core.evidence.segment import sentences
 from core.evidence.terms import terms
-from core.models.encoder import Embedder
+from core.models.encoder import PassageEmbedder
 from core.records import Source
 from core.store import Store
 from core.store.readings import IndexedPassage, Vectors
@@ -32,7 +32,7 @@ def passages_of(source: Source) -> list[IndexedPassage]:
 
 
 def ensure_index(
-    store: Store, source: Source, encoder: Embedder, stop: Stop, progress: Progress
+    store: Store, source: Source, encoder: PassageEmbedder, stop: Stop, progress: Progress
 ) -> bool:
     """Index the source unless that was done before; True when it was.
 

@@ -86,10 +86,12 @@ def _fuzzy(wanted: str, passages: Iterable[Passage]) -> Quote:
 
 
 def folded_with_map(text: str) -> tuple[str, list[int]]:
-    """The text without case, typography and repeated blanks, and each character's origin."""
+    """The text without case, typography, unseen and repeated blanks; each character's origin."""
     letters: list[str] = []
     origin: list[int] = []
     for place, letter in enumerate(text):
+        if letter > "\x7f" and unicodedata.category(letter) == "Cf":
+            continue  # a soft hyphen, a zero-width space: nobody sees it, so nobody quotes it
         if letter.isspace():
             if letters and letters[-1] != " ":
                 letters.append(" ")

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.concurrency import Stop
 from core.evidence.terms import query_terms, terms
-from core.models.encoder import Embedder, Matrix
+from core.models.encoder import Matrix, PassageEmbedder
 from core.records import Passage, Source
 from core.store import Store
 from core.store.readings import IndexedPassage
@@ -36,11 +37,12 @@ class _Index:
 class Retriever:
     """Searches the sources of one case; made once per run."""
 
-    def __init__(self, store: Store, encoder: Embedder, sources: Sequence[Source]) -> None:
+    def __init__(self, store: Store, encoder: PassageEmbedder, sources: Sequence[Source]) -> None:
         self._store = store
         self._encoder = encoder
         self._sources = {source.id: source for source in sources}
         self._indexes = [self._load(source) for source in sources]
+        self._known: dict[str, Matrix] = {}
 
     def _load(self, source: Source) -> _Index:
         stored = self._store.readings.vectors(source.id, self._encoder.id)
@@ -48,6 +50,11 @@ class Retriever:
             raise LookupError(f"{source.name} is not indexed; ensure_index comes first")
         vectors = np.frombuffer(stored.data, np.float32).reshape(stored.rows, stored.width)
         return _Index(source, vectors, np.frombuffer(stored.muted, np.uint8).astype(bool))
+
+    def prepare(self, queries: Sequence[str], stop: Stop) -> None:
+        """Embed all queries in one go: a provider's model wants one call, not one a query."""
+        if self._indexes:
+            self._known.update(zip(queries, self._encoder.encode(queries, stop), strict=True))
 
     def retrieve(self, query: str, language: str, n: int) -> list[Passage]:
         """The n closest passages, best first, each with its neighbours for reading."""
@@ -66,7 +73,8 @@ class Retriever:
         """(source id, passage number) to cosine, closest first; empty where muted."""
         if not self._indexes or bool(self._encoder.muted([query])[0]):
             return {}
-        vector = self._encoder.encode([query])[0]
+        known = self._known.get(query)
+        vector = self._encoder.encode([query])[0] if known is None else known
         found: list[tuple[float, str, int]] = []
         for index in self._indexes:
             cosines = np.where(index.muted, -1.0, index.vectors @ vector)

@@ -86,11 +86,11 @@ def test_table_6_pairs_differ_from_the_papers_roster_in_the_debaters_alone(
     assert same == ceda
 
 
-def test_ollama_needs_no_key_and_costs_nothing() -> None:
+def test_ollama_needs_no_key_and_never_counts_as_free() -> None:
     for role, seat in SHIPPED["ollama"].seats():
         if role in SPEAKING:
             assert seat.api_base == "http://127.0.0.1:11434"
-            assert (seat.price_in, seat.price_out) == (0.0, 0.0)
+            assert (seat.price_in, seat.price_out) == (None, None)
             assert 0 < seat.window <= 8192
         else:
             assert seat.is_built_in, role

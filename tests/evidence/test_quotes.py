@@ -27,6 +27,14 @@ def test_spacing_case_and_typography_do_not_matter() -> None:
     assert TEXT[quote.start : quote.end] == "never “rebuilt”"
 
 
+def test_what_nobody_sees_does_not_matter() -> None:
+    passage = make_passage("The yel\u00adlow tower is 412\u200b m tall.")
+    found = verify_quote("yellow tower is 412 m", [passage], {})
+    assert (found.status, found.start) == ("verified", 4)
+    assert found.end
+    assert passage.text[4 : found.end] == "yel\u00adlow tower is 412\u200b m"
+
+
 def test_words_elsewhere_in_the_source_are_found() -> None:
     quote = verify_quote("it says 500 m", [PASSAGE], SOURCES)
     assert quote.status == "verified"
