@@ -40,6 +40,8 @@ def begin(sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
 
     `seen` is the number of its version that is changed. Call it from a callback.
     """
+    if DRAFT in st.session_state:
+        return  # a double click; what is being written stays
     fill(sheet)
     st.session_state[DRAFT] = {"fixed": fixed, "seen": seen}
     st.session_state[SEAT] = "judge"
@@ -116,7 +118,9 @@ def _close() -> None:
 
 def _save() -> None:
     """Keep what stands in the form; on a refusal it stays open, at the seat in question."""
-    draft = st.session_state[DRAFT]
+    draft = st.session_state.get(DRAFT)
+    if not draft:
+        return  # the second half of a double click
     try:
         sheet = typed_sheet()
         check_sheet(sheet)

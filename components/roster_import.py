@@ -109,7 +109,9 @@ def _open_copy(read: ReadRoster) -> None:
 
 
 def _confirm() -> None:
-    pending: dict[str, Any] = st.session_state[PENDING]
+    pending: dict[str, Any] | None = st.session_state.get(PENDING)
+    if not pending:
+        return  # the second half of a double click
     try:
         with state.open_store() as store, store.writing():
             read = _read(store, pending["data"])
