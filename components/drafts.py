@@ -64,6 +64,10 @@ export default function({ data, parentElement, setStateValue }) {
     mine.sending = (event) => {  // With Ctrl+Enter the field itself tells the server.
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) clearTimeout(mine.timer);
     };
+    mine.leaving = (event) => {  // A field that is left tells the server itself. Telling it twice,
+      // just as a link opens another page, would leave that page empty.
+      if (event.target.matches?.(TEXT)) clearTimeout(mine.timer);
+    };
     mine.hurrying = (event) => {
       const modified = event.altKey || event.ctrlKey || event.metaKey;
       if (event.altKey && mine.data.shortcuts.includes(event.key)) {
@@ -80,11 +84,13 @@ export default function({ data, parentElement, setStateValue }) {
     document.addEventListener("keydown", mine.hurrying, true);
     document.addEventListener("input", mine.typing, true);
     document.addEventListener("keydown", mine.sending, true);
+    document.addEventListener("focusout", mine.leaving, true);
   }
   return () => {
     clearTimeout(mine.timer);
     document.removeEventListener("input", mine.typing, true);
     document.removeEventListener("keydown", mine.sending, true);
+    document.removeEventListener("focusout", mine.leaving, true);
     document.removeEventListener("keydown", mine.hurrying, true);
     mine.typing = null;
   };
