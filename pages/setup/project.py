@@ -1,9 +1,11 @@
-"""Project: its name and defaults, the people in it and their roles."""
+"""Project: its name and defaults, the people in it and their roles, its prompts."""
 
 from components.frame import page_title
 from components.project import draw_choice, draw_members, draw_record
+from components.prompts import draw_prompts
 
 page_title("Project", "People, defaults, library and cases that belong together.")
 draw_choice()
 draw_record()
 draw_members()
+draw_prompts()

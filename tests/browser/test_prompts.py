@@ -1,0 +1,60 @@
+"""A prompt that is being edited outlives whatever becomes of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import settle
+from tests.browser.serving import Server
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.timeout(300),
+]
+MakeServer = Callable[..., Server]
+OpenPage = Callable[..., Page]
+
+
+def typed(page: Page, words: str) -> None:
+    """Put words at the prompt's end; the cursor stays there."""
+    page.get_by_label("Text", exact=True).click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type(words)
+
+
+def there_and_back(page: Page) -> None:
+    page.get_by_role("link", name="Settings").click(delay=90)  # as long as a person presses it
+    page.get_by_role("heading", name="Settings").wait_for()
+    page.get_by_role("link", name="Project").click()
+
+
+def test_nothing_typed_into_a_prompt_is_lost(make_server: MakeServer, open_page: OpenPage) -> None:
+    page = open_page(make_server(), "/settings")
+    page.get_by_role("link", name="Project").click()
+    field = page.get_by_label("Text", exact=True)
+    field.wait_for()
+    settle(page)
+    ours = field.input_value()
+    typed(page, "One. ")
+    there_and_back(page)
+    expect(field).to_have_value(ours + "One. ")
+    typed(page, "Two. ")
+    page.wait_for_timeout(1500)  # a pause in typing; the field has not been left
+    page.go_back()
+    page.get_by_role("heading", name="Settings").wait_for()
+    page.go_forward()
+    expect(field).to_have_value(ours + "One. Two. ")
+    settle(page)
+    typed(page, "Three.")
+    page.wait_for_timeout(1500)
+    page.reload()
+    expect(field).to_have_value(ours + "One. Two. Three.")
+    settle(page)
+    page.get_by_role("button", name="Save prompt").click()
+    expect(page.get_by_text("In force: edited by")).to_be_visible()
+    expect(page.get_by_text("Changed, not saved")).to_have_count(0)
+    expect(field).to_have_value(ours + "One. Two. Three.")

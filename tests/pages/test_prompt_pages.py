@@ -1,0 +1,246 @@
+"""A project's prompts, through the app itself: read, edit, compare, go back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.prompt_words import FIELD_WORDS, PROMPT_WORDS
+from core.checking import first_project
+from core.models.prompting import FIELDS, NAMES, shipped
+from core.records import Member
+from core.store import open_store
+from core.store.prompt_edits import PromptEdit
+
+OpenApp = Callable[..., AppTest]
+PAGE = "pages/setup/project.py"
+OURS = shipped("debate", "en").text
+MINE = OURS.replace("You are an expert debater.", "You are an <b>engineer</b> who debates.")
+THEIRS = OURS.replace("You are an expert debater.", "You are a patient debater.")
+
+
+@pytest.fixture
+def project_id(home: Path) -> str:
+    """A project whose admin is Mira, and where Karl is a lead."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        store.projects.set_member(Member(project.id, "Karl", "lead", 1.0))
+    return project.id
+
+
+def key_of(project_id: str, name: str = "debate", language: str = "en") -> str:
+    return f"prompts.{project_id}.{name}.{language}"
+
+
+def edits(home: Path, project_id: str, name: str = "debate", language: str = "en") -> list[str]:
+    """The texts that were saved, newest first."""
+    with open_store(home) as store:
+        return [edit.text for edit in store.prompt_edits.history(project_id, name, language)]
+
+
+def saved_by(home: Path, project_id: str, text: str, author: str = "Karl", at: float = 9.0) -> None:
+    with open_store(home) as store:
+        store.prompt_edits.save(PromptEdit(0, project_id, "debate", "en", text, at, author))
+
+
+def said(at: AppTest) -> str:
+    """All that the page says in words."""
+    return "\n".join(str(item.value) for item in (*at.markdown, *at.caption, *at.warning))
+
+
+def difference(at: AppTest) -> str:
+    return "\n".join(
+        item.proto.body for item in at.get("html") if 'class="cp-diff"' in item.proto.body
+    )
+
+
+def open_at(app: OpenApp, name: str = "debate") -> AppTest:
+    at = app(PAGE)
+    at.selectbox(key="prompts.name").set_value(name).run()
+    assert not at.exception
+    return at
+
+
+def test_every_prompt_and_every_field_has_words() -> None:
+    assert tuple(PROMPT_WORDS) == NAMES
+    assert set(FIELD_WORDS) == {field for fields in FIELDS.values() for field in fields}
+
+
+def test_each_prompt_is_shown_with_its_version_and_its_fields(
+    app: OpenApp, project_id: str
+) -> None:
+    at = open_at(app)
+    assert "Debater’s turn" in at.selectbox(key="prompts.name").options
+    assert at.text_area(key=f"{key_of(project_id)}.text").value == OURS
+    assert shipped("debate", "en").hash in said(at)
+    fields = "\n".join(
+        item.proto.body for item in at.get("html") if 'class="cp-fields"' in item.proto.body
+    )
+    assert all(f"${{{field}}}" in fields for field in FIELDS["debate"])
+    at.segmented_control(key="prompts.language").set_value("zh").run()
+    ours = shipped("debate", "zh")
+    assert at.text_area(key=f"{key_of(project_id, language='zh')}.text").value == ours.text
+    assert ours.hash in said(at)
+    for name in NAMES:
+        at.selectbox(key="prompts.name").set_value(name).run()
+        assert not at.exception
+
+
+def test_an_edit_is_saved_with_its_author_and_compared_with_ours(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    at, key = open_at(app), key_of(project_id)
+    assert difference(at) == ""
+    at.text_area(key=f"{key}.text").set_value(MINE).run()
+    assert "&lt;b&gt;" in difference(at), "what is typed is compared before it is saved"
+    assert edits(home, project_id) == []
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    assert not at.error
+    assert edits(home, project_id) == [MINE]
+    with open_store(home) as store:
+        (edit,) = store.prompt_edits.history(project_id, "debate", "en")
+    assert edit.author == "Mira"
+    shown = difference(at)
+    assert "cp-diff-removed" in shown
+    assert "cp-diff-added" in shown
+    assert "<b>" not in shown
+    assert at.text_area(key=f"{key}.text").value == MINE
+    assert "Debater’s turn (edited)" in at.selectbox(key="prompts.name").options
+    assert at.selectbox(key="prompts.name").value == "debate"
+
+
+def test_what_cannot_be_filled_is_refused_and_nothing_typed_is_lost(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    at, key = open_at(app), key_of(project_id)
+    broken = OURS.replace("${last_message}", "the last one")
+    at.text_area(key=f"{key}.text").set_value(broken).run()
+    at.button(key=f"{key}.save").click().run()
+    (error,) = at.error
+    assert "last" in error.value
+    assert "must contain" in error.value
+    assert at.text_area(key=f"{key}.text").value == broken
+    assert edits(home, project_id) == []
+
+
+def test_what_was_typed_outlives_other_prompts_other_pages_and_reloads(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    at, key = open_at(app), key_of(project_id)
+    at.text_area(key=f"{key}.text").set_value(MINE).run()
+    at.selectbox(key="prompts.name").set_value("judge").run()
+    assert at.text_area(key=f"{key_of(project_id, 'judge')}.text").value != MINE
+    at.selectbox(key="prompts.name").set_value("debate").run()
+    assert at.text_area(key=f"{key}.text").value == MINE
+    at.switch_page("pages/setup/settings.py").run()
+    at.switch_page(PAGE).run()
+    assert at.selectbox(key="prompts.name").value == "debate"
+    assert at.text_area(key=f"{key}.text").value == MINE
+    again = open_at(app)
+    assert again.text_area(key=f"{key}.text").value == MINE
+    assert "not saved" in said(again)
+    again.button(key=f"{key}.discard").click().run()
+    assert again.text_area(key=f"{key}.text").value == OURS
+    assert open_at(app).text_area(key=f"{key}.text").value == OURS
+    assert edits(home, project_id) == []
+
+
+def test_back_to_ours_asks_first_and_can_be_undone(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    saved_by(home, project_id, THEIRS)
+    at, key = open_at(app), key_of(project_id)
+    assert at.text_area(key=f"{key}.text").value == THEIRS
+    assert "Karl" in said(at)
+    at.button(key=f"{key}.ours").click().run()
+    assert edits(home, project_id) == [THEIRS], "it asks first"
+    at.button(key=f"{key}.keep").click().run()
+    assert edits(home, project_id) == [THEIRS]
+    at.button(key=f"{key}.ours").click().run()
+    at.button(key=f"{key}.sure").click().run()
+    assert not at.exception
+    assert edits(home, project_id) == ["", THEIRS]
+    assert at.text_area(key=f"{key}.text").value == OURS
+    earlier = at.selectbox(key=f"{key}.earlier")
+    assert len(earlier.options) == 2
+    assert any("Karl" in option for option in earlier.options)
+    with open_store(home) as store:
+        number = store.prompt_edits.history(project_id, "debate", "en")[-1].number
+    earlier.set_value(number).run()
+    assert "patient" in difference(at)
+    at.button(key=f"{key}.back").click().run()
+    assert not at.exception
+    assert edits(home, project_id) == [THEIRS, "", THEIRS]
+    assert at.text_area(key=f"{key}.text").value == THEIRS
+
+
+def test_our_own_text_saved_again_is_ours(app: OpenApp, project_id: str, home: Path) -> None:
+    saved_by(home, project_id, THEIRS)
+    at, key = open_at(app), key_of(project_id)
+    at.text_area(key=f"{key}.text").set_value(OURS).run()
+    at.button(key=f"{key}.save").click().run()
+    assert edits(home, project_id) == ["", THEIRS], "so that it follows us when we improve it"
+    at.button(key=f"{key}.save").click().run()
+    assert len(edits(home, project_id)) == 2, "nothing changed, nothing is kept"
+
+
+def test_nobody_is_overwritten_unseen(app: OpenApp, project_id: str, home: Path) -> None:
+    at, key = open_at(app), key_of(project_id)
+    at.text_area(key=f"{key}.text").set_value(MINE).run()
+    saved_by(home, project_id, THEIRS)
+    at.button(key=f"{key}.save").click().run()
+    assert "changed by Karl" in at.error[0].value
+    assert edits(home, project_id) == [THEIRS]
+    assert at.text_area(key=f"{key}.text").value == MINE
+    assert "Karl" in at.warning[0].value
+    assert "patient" in difference(at), "theirs is what it is compared with now"
+    at.button(key=f"{key}.save").click().run()
+    assert edits(home, project_id) == [MINE, THEIRS], "whoever has seen theirs may replace it"
+    assert not at.warning
+
+
+def test_a_text_that_nobody_touched_follows_the_one_in_force(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    at, key = open_at(app), key_of(project_id)
+    saved_by(home, project_id, THEIRS)
+    at.run()
+    assert at.text_area(key=f"{key}.text").value == THEIRS
+    assert not at.warning
+
+
+def test_an_annotator_reads_but_does_not_edit(app: OpenApp, project_id: str, home: Path) -> None:
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
+        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
+    at = open_at(app)
+    assert OURS.strip() in [block.value.strip() for block in at.code]
+    assert not [area for area in at.text_area if area.key and area.key.startswith("prompts.")]
+    assert "Leads and admins" in said(at)
+
+
+def test_a_lead_who_is_one_no_more_saves_nothing(app: OpenApp, project_id: str, home: Path) -> None:
+    at, key = open_at(app), key_of(project_id)
+    at.text_area(key=f"{key}.text").set_value(MINE).run()
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
+        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
+    at.button(key=f"{key}.save").click().run()
+    assert "takes the role lead" in at.error[0].value
+    assert edits(home, project_id) == []
+
+
+def test_a_projects_edit_is_its_own(app: OpenApp, project_id: str, home: Path) -> None:
+    saved_by(home, project_id, THEIRS)
+    at = app(PAGE)
+    at.text_input(key="project.new").set_value("Towers")
+    at.button(key="project.begin").click().run()
+    at.selectbox(key="prompts.name").set_value("debate").run()
+    other = at.session_state["project"]
+    assert other != project_id
+    assert at.text_area(key=f"{key_of(other)}.text").value == OURS
