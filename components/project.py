@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
 
 from components import state
 from components.words import ROLE_WORDS, escaped, protocol_words, roster_words, when
-from core.agents.rosters import ROSTER_WORDS
+from core.agents.rosters import sheets_of
 from core.checking import PROTOCOLS
 from core.errors import InputError, ReviewError
 from core.jobs import new_id
@@ -62,6 +63,7 @@ def draw_record() -> None:
     """The project's own fields."""
     with state.open_store() as store:
         project = state.project(store)
+        words = {sheet.name: sheet.words for sheet in sheets_of(store)}
     key = f"project.{project.id}"
     with st.form(f"{key}.form"):
         name = st.text_input("Name", value=project.name, key=f"{key}.name")
@@ -72,24 +74,7 @@ def draw_record() -> None:
         instruction = st.text_area(
             "Instruction given to the agents", value=project.instruction, key=f"{key}.instruction"
         )
-        left, right = st.columns(2)
-        rosters = list(ROSTER_WORDS)
-        roster = left.selectbox(
-            "Roster of new checks",
-            rosters,
-            index=rosters.index(project.roster) if project.roster in rosters else 0,
-            format_func=lambda name: roster_words(name, short=True),
-            key=f"{key}.roster",
-            help="  \n".join(map(roster_words, rosters)),
-        )
-        protocol = right.selectbox(
-            "Protocol of new checks",
-            PROTOCOLS,
-            index=PROTOCOLS.index(project.protocol) if project.protocol in PROTOCOLS else 0,
-            format_func=lambda name: protocol_words(name, short=True),
-            key=f"{key}.protocol",
-            help="  \n".join(map(protocol_words, PROTOCOLS)),
-        )
+        roster, protocol = _draw_defaults(project, words)
         st.caption(f"Begun {when(project.created_at)}.")
         if st.form_submit_button("Save", key=f"{key}.save"):
             changed = replace(
@@ -98,13 +83,40 @@ def draw_record() -> None:
                 description=description or "",
                 role=role or "",
                 instruction=instruction or "",
-                roster=roster or project.roster,
-                protocol=protocol or project.protocol,
+                roster=roster,
+                protocol=protocol,
             )
             try:
                 _save(project, changed)
             except ReviewError as error:  # the rest of the page stays, and what was typed
                 st.error(escaped(str(error)))
+
+
+def _draw_defaults(project: Project, words: Mapping[str, str]) -> tuple[str, str]:
+    """Roster and protocol of new checks; `words` are the rosters' by name."""
+    key = f"project.{project.id}"
+    rosters = list(words)
+    if project.roster not in words:
+        gone = f"The roster “{project.roster}” is not there any more: choose another and save."
+        st.warning(escaped(gone))
+    left, right = st.columns(2)
+    roster = left.selectbox(
+        "Roster of new checks",
+        rosters,
+        index=rosters.index(project.roster) if project.roster in rosters else 0,
+        format_func=lambda name: roster_words(name, words.get(name, ""), short=True),
+        key=f"{key}.roster",
+        help="\n".join(f"- {escaped(roster_words(*item))}" for item in words.items()),
+    )
+    protocol = right.selectbox(
+        "Protocol of new checks",
+        PROTOCOLS,
+        index=PROTOCOLS.index(project.protocol) if project.protocol in PROTOCOLS else 0,
+        format_func=lambda name: protocol_words(name, short=True),
+        key=f"{key}.protocol",
+        help="  \n".join(map(protocol_words, PROTOCOLS)),
+    )
+    return roster or project.roster, protocol or project.protocol
 
 
 def _save(before: Project, changed: Project) -> None:

@@ -10,10 +10,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
+from core.agents.rosters import SHIPPED
 from core.checking import first_project
 from core.config import Settings
 from core.intake.library import store_file
 from core.records import Member
+from core.seats import RosterSheet
 from core.store import open_store
 from core.store.versions import Training, Version
 
@@ -115,6 +117,25 @@ def test_the_projects_choices_are_put_in_words(app: OpenApp, project_id: str, ho
         project = store.projects.get(project_id)
     assert project
     assert (project.roster, project.protocol) == ("builtin", "ceda")
+
+
+def test_every_roster_can_be_a_projects_own(app: OpenApp, project_id: str, home: Path) -> None:
+    with open_store(home) as store:
+        store.rosters.save(RosterSheet("our-lab", "See [this](http://evil.example)"), "Mira", 1.0)
+    at = app("pages/setup/project.py")
+    key = f"project.{project_id}"
+    roster = at.selectbox(key=f"{key}.roster")
+    assert roster.options == ["Built-in engine", *list(SHIPPED)[1:], "our-lab"]
+    assert "](http" not in roster.help
+    roster.set_value("our-lab")
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        assert store.projects.get(project_id).roster == "our-lab"  # type: ignore[union-attr]
+        store.rosters.remove("our-lab", "Karl", 2.0)
+    at = app("pages/setup/project.py")
+    assert "not there any more" in at.warning[0].value
+    assert at.selectbox(key=f"{key}.roster").value == "builtin"
 
 
 def test_an_annotator_may_not_change_the_project(app: OpenApp, project_id: str, home: Path) -> None:
