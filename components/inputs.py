@@ -38,8 +38,8 @@ def draw_uploader(key: str, label: str = "Documents and images", choice: str = "
         key=key,
         accept_multiple_files=True,
         max_upload_size=limit,
-        help=f"{', '.join(READABLE)}; up to {limit} MB each. They are kept on this computer; a roster of language "
-        "models sends the passages and images that it uses to its provider.",
+        help=f"{', '.join(READABLE)}; up to {limit} MB each. They are kept on this computer; a "
+        "roster of language models sends the passages and images that it uses to its provider.",
         on_change=_mark_changed,
         args=(key,),
     )

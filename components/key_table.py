@@ -12,15 +12,14 @@ from dataclasses import dataclass
 import streamlit as st
 
 from components import state
+from components.key_fields import draw_key_field
 from components.roster_table import table
 from components.show import show
 from components.words import escaped
 from core.agents.rosters import sheets_of
-from core.agents.sheet_rules import NAME_OF_KEY
 from core.models.keys import ADDRESS_KEY, Keys, key_names
 from core.seats import RosterSheet
 
-FIELD = "settings.key."
 IN_A_ROW = 3
 WHERE = {
     "typed": "✓ typed in this session",
@@ -60,7 +59,7 @@ def draw_keys() -> None:
     for start in range(0, len(missing), IN_A_ROW):  # row by row, so that a phone keeps the order
         for name, column in zip(missing[start:], st.columns(IN_A_ROW), strict=False):
             with column:
-                _draw_field(name)
+                draw_key_field(name, "settings")
     with st.container(horizontal=True):
         for name in state.typed_keys():
             st.button(
@@ -71,18 +70,6 @@ def draw_keys() -> None:
                 args=(name,),
             )
     st.caption(KEPT)
-
-
-def _draw_field(name: str) -> None:
-    st.text_input(
-        _label(name),
-        type="password",
-        key=f"{FIELD}{name}",
-        on_change=_take,
-        args=(name,),
-        placeholder="for this session only",
-        autocomplete="off",
-    )
 
 
 def key_uses(sheets: Iterable[RosterSheet], keys: Keys) -> list[KeyUse]:
@@ -108,20 +95,6 @@ def key_uses(sheets: Iterable[RosterSheet], keys: Keys) -> list[KeyUse]:
         words = WHERE[place] if place else absent
         uses.append(KeyUse(name, tuple(rosters[name]), words, place is None and absent != ALIAS))
     return uses
-
-
-def _label(name: str) -> str:
-    """The name itself where Markdown has nothing to say to it: screen readers read it so."""
-    return name if NAME_OF_KEY.fullmatch(name.strip("_")) else escaped(name)
-
-
-def _take(name: str) -> None:
-    """Move what was typed out of its field."""
-    typed = str(st.session_state.get(f"{FIELD}{name}") or "").strip()
-    st.session_state[f"{FIELD}{name}"] = ""
-    if typed:
-        st.session_state[f"{state.KEY_FIELD}{name}"] = typed
-        st.toast(f"{escaped(name)} is at hand for this session.", icon=":material/key:")
 
 
 def _forget(name: str) -> None:

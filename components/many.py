@@ -61,7 +61,7 @@ def draw_new_table() -> None:
             icon=":material/warning:",
         )
     roster = draw_roster_choice("many.roster", project_roster())
-    draw_roster_keys(roster)
+    draw_roster_keys(roster, "many")
     try:
         plan = planned(roster, settings.max_turns, settings.passages)
         st.caption(expected_of_table([row.claim for row in rows], sources, plan))

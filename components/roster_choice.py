@@ -112,11 +112,11 @@ def sheet_of(name: str) -> RosterSheet | None:
         return None
 
 
-def draw_roster_keys(name: str) -> None:
+def draw_roster_keys(name: str, page: str) -> None:
     """Fields for keys that this roster needs and that the server does not have."""
     sheet = sheet_of(name)
     if sheet is not None:
-        draw_sheet_keys(sheet)
+        draw_sheet_keys(sheet, page)
 
 
 def planned(

@@ -13,7 +13,7 @@ from components.correction import draw_corrections
 from components.debate import draw_debate
 from components.evidence import Place, draw_evidence, draw_place_button
 from components.highlight import Mark, marked_text
-from components.key_fields import draw_key_fields
+from components.key_fields import draw_plan_keys
 from components.show import paged, show
 from components.state_panel import state_html
 from components.verdict import draw_verdict
@@ -89,7 +89,7 @@ def _draw_ending(run: Run, progress: Progress) -> None:
             icon=":material/error:",
         )
     if can_resume(run) and run.origin == "here":
-        draw_key_fields(run.plan)
+        draw_plan_keys(run.plan, "run")
         st.button(
             "Resume",
             key="run.resume",

@@ -247,7 +247,8 @@ class Context:
 class Judgement:
     """The judge's finding. `text` is the concise verdict that the classifier reads (CEDA 3.4).
 
-    `points` are what the judge saw itself, in the whole evidence.
+    `prose` is what people read where that is another text. `points` are what the judge saw itself,
+    in the whole evidence.
     """
 
     agent: str
@@ -259,6 +260,7 @@ class Judgement:
     cause_words: str = ""
     statement_labels: tuple[Label, ...] = ()
     points: tuple[Point, ...] = ()
+    prose: str = ""
 
 
 @dataclass(frozen=True)

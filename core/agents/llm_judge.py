@@ -33,6 +33,7 @@ IN_WORDS: dict[Label, str] = {
     "hallucinated": "The judge agrees that the statement is wrong. "
     "Verdict: INCORRECT, the statement is hallucinated.",
 }
+MOST_PROSE = 300  # characters
 
 
 class LlmJudge(LlmAgent):
@@ -65,7 +66,8 @@ class LlmJudge(LlmAgent):
         }
         asking, messages, _ = asking.fitted(passage_lines(evidence), fields, "evidence")
         label, prose = ask_readable(asking.say, messages, verdict_of, asking.mend)
-        return Judgement(agent=self.name, label=label, text=verdict_text(label, prose))
+        text = verdict_text(label, prose)
+        return Judgement(agent=self.name, label=label, text=text, prose=prose or IN_WORDS[label])
 
     def _unclear(self, cause: Cause, words: str) -> Judgement:
         text = f"No verdict: {words}."
@@ -95,11 +97,20 @@ def verdict_of(said: Completion) -> tuple[Label, str]:
 
 
 def verdict_text(label: Label, prose: str) -> str:
-    """What people read and the classifier judges by (CEDA 3.4): the prose between two verdicts.
+    """What the classifier judges by (CEDA 3.4): the prose between verdicts in words that it knows.
 
     The seed head learned from the built-in judge's short texts. By free prose alone it called 9 of
-    11 of our supported ones hallucinated: prose that weighs objections looks like blame to it. With
-    the verdict in the words that it knows before and after, it is on the judge's side with all of
-    them; of 7 supported ones of 60 to 130 words that weigh objections, 2 still tipped.
+    11 of our supported ones hallucinated: prose that weighs objections looks like blame to it, and
+    long prose drowns the verdict. So the verdict stands around the prose's beginning and end. A
+    head that people's corrections of such runs have taught weighs the prose itself.
     """
-    return f"{IN_WORDS[label]} {prose} {IN_WORDS[label]}" if prose else IN_WORDS[label]
+    words = IN_WORDS[label]
+    return " ".join([words, words, _shortened(prose), words, words]) if prose else words
+
+
+def _shortened(prose: str) -> str:
+    """The beginning and the end, cut at words, of prose that is longer than the head takes in."""
+    if len(prose) <= MOST_PROSE:
+        return prose
+    half = MOST_PROSE // 2
+    return f"{prose[:half].rsplit(' ', 1)[0]} … {prose[-half:].split(' ', 1)[-1]}"

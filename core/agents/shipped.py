@@ -12,6 +12,7 @@ from core.seats import BUILT_IN, DebaterSeat, RosterSheet, Seat
 
 LONGEST_NAME = 80
 TURN_TOKENS = 100
+WRITING_TOKENS = 2000  # of JSON over many passages: cut off, it is of no use
 COOL, WARM = 0.2, 0.6
 SONNET = "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0"
 HAIKU = "bedrock/anthropic.claude-3-5-haiku-20241022-v1:0"
@@ -21,8 +22,8 @@ OLLAMA_BASE = "http://127.0.0.1:11434"
 OLLAMA_TEXT = "ollama_chat/llama3.1"
 OLLAMA_SECOND = "ollama_chat/mistral"
 OLLAMA_VISION = "ollama_chat/llama3.2-vision"
-# Ollama reads so much of a prompt unless it is told otherwise, and drops the rest in silence.
-OLLAMA_WINDOW = 4096
+# Ollama is told to read so much; by itself it reads less of a prompt and drops the rest unsaid.
+OLLAMA_WINDOW = 8192
 OLLAMA_SECONDS = 300  # a model is first loaded into memory
 ANY_BASE = "http://127.0.0.1:8000/v1"
 TO_FILL_IN = "openai/name-of-your-model"
@@ -35,13 +36,14 @@ def _pair(first: Seat, second: Seat) -> tuple[DebaterSeat, ...]:
 def _speaking(sheet: RosterSheet, seat: Seat, *, seeing: Seat | None = None) -> RosterSheet:
     """Every speaking role to one model; the debaters are one cool and one warm (CEDA 5.2)."""
     cool = replace(seat, temperature=COOL, max_tokens=TURN_TOKENS)
+    writing = replace(seat, max_tokens=WRITING_TOKENS)
     return replace(
         sheet,
         image_reader=seeing or seat,
-        context_writer=seat,
+        context_writer=writing,
         debaters=_pair(cool, replace(cool, temperature=WARM)),
         judge=seat,
-        span_extractor=seat,
+        span_extractor=writing,
         span_adjudicator=seat,
     )
 

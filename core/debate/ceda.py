@@ -63,6 +63,7 @@ def run_debate(
             number=number,
             round=(number - 1) // len(names) + 1,
             last_message=turns[-1].text if turns else view.case.response,
+            conflicts=context.conflicts,
         )
         try:
             turns.append((yield from _one_turn(debaters[name], seen, stop, now, calls_made)))

@@ -76,7 +76,8 @@ class Classifier:
         p = self.probability(judgement.text)
         label: Label = "hallucinated" if p >= 0.5 else "supported"
         confidence = round(max(p, 1.0 - p), 4)
-        return Verdict(label, p, confidence, judgement.text, classifier=self.version)
+        rationale = judgement.prose or judgement.text
+        return Verdict(label, p, confidence, rationale, classifier=self.version)
 
 
 def checksum(weights: Sequence[float], intercept: float) -> str:

@@ -61,7 +61,7 @@ with choice:
     roster = draw_roster_choice("new.roster", project_roster())
 with expected:
     st.caption(expected_words(roster, sources))
-draw_roster_keys(roster)
+draw_roster_keys(roster, "new")
 problem = st.session_state.pop("new.problem", "")
 if problem:
     st.error(escaped(problem), icon=":material/error:")

@@ -193,11 +193,24 @@ The two are right to agree: the lines have the same length, and the claim says t
 Ada denied it because of the date, but the evidence names 4 May 1999 as the claim does.
 The evidence supports every part of the claim: the name, the year and the place.
 The transcript is empty. By the evidence alone the company was founded in Oslo, as stated.
+Although one debater kept denying, the denial rested on a misreading. The sources never say that \
+the strike failed; they say that it ended after the demands had been met, which is what the claim \
+states. No point against it survives.
+The claim says that the reservoir holds 3.2 million cubic metres. Ada argued at length that the \
+brochure rounds its figures and that an older report spoke of 2.9 million, and Ben replied that \
+the older report precedes the raising of the dam. I find that convincing: the annex dates the \
+enlargement to 2011 and gives 3.2 million after it. Ada's doubt about rounding does not touch the \
+claim, because 3.2 is what the annex itself prints. No passage contradicts the figure once the \
+dates are taken into account, and nothing else of weight is asserted.
 """.strip().splitlines()
 HALLUCINATED = """
 Consensus has been reached: the bridge opened in 1931 and not in 1926.
 The debaters disagree. The passage that Ada quotes speaks of 2019, not of 2020.
 Both agree that revenue fell by 12 %; the claim says that it rose.
+Much of what the claim says is true: the museum exists, it is in Turin, and it was founded by the \
+duke. The debaters spent most of their turns on that. What remains is the year. The claim says \
+1824, while both the catalogue and the plaque say 1842. A transposition, perhaps, but the claim \
+stands or falls with the year, since the question asked for it.
 The evidence never mentions the award, which is the part that matters. The claim has no support.
 No consensus. Ben's quotation stands in the source and names another person as the founder.
 两位辩手一致认为该陈述不成立。证据写明大桥于1931年通车，而陈述说是1926年。
