@@ -47,7 +47,11 @@ def draw_history(prompt: PromptAtHand) -> None:
     """Who edited when; each earlier text can be compared and brought back."""
     if not prompt.edits:
         return
-    words = {edit.number: _edit_words(prompt, edit) for edit in prompt.edits}
+    oldest = len(prompt.edits)
+    words = {
+        edit.number: f"{oldest - place}. {_edit_words(prompt, edit)}"
+        for place, edit in enumerate(prompt.edits)
+    }
     chosen = st.selectbox(
         f"Edits ({len(words)})",
         list(words),
@@ -75,6 +79,8 @@ def _edit_words(prompt: PromptAtHand, edit: PromptEdit) -> str:
 
 def _bring_back(prompt: PromptAtHand, number: int) -> None:
     """Append an earlier text once more; what was typed and not saved stays in the field."""
+    if st.session_state.get(f"{prompt.key}.earlier") != number:
+        return  # the second half of a double click
     if append(prompt, prompt.after(number).text):
-        st.session_state.pop(f"{prompt.key}.earlier", None)
+        st.session_state[f"{prompt.key}.earlier"] = None
         st.toast("Brought back. New checks use it.", icon=":material/check:")

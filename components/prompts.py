@@ -64,20 +64,20 @@ def _choice(project_id: str, edited: set[tuple[str, str]]) -> PromptAtHand:
             persist_state="session",
             help="Checks of Chinese texts use the Chinese prompts, all others the English ones.",
         )
-    chosen = language or "en"
-
-    def words(name: str) -> str:
-        return PROMPT_WORDS[name] + (" (edited)" if (name, chosen) in edited else "")
 
     with left:
         name = st.selectbox(
             "Prompt",
             list(PROMPT_WORDS),
             index=list(PROMPT_WORDS).index("debate"),
-            format_func=words,
+            format_func=lambda name: PROMPT_WORDS[name],
             key="prompts.name",
             persist_state="session",
         )
+    chosen = language or "en"
+    here = [words for known, words in PROMPT_WORDS.items() if (known, chosen) in edited]
+    if here:
+        st.caption(f"Edited in this project: {', '.join(here)}.")
     return load_prompt(project_id, name or "debate", chosen)
 
 
@@ -180,6 +180,8 @@ def _draw_question(prompt: PromptAtHand, is_open: bool) -> None:
 
 def _save(prompt: PromptAtHand) -> None:
     """Make the text in the field the one in force; on a problem it stays in the field."""
+    if f"{prompt.key}.text" not in st.session_state:
+        return  # the second half of a double click
     text = typed(prompt)
     if text == prompt.in_force.text:
         st.toast("This text is in force already.")
@@ -189,6 +191,8 @@ def _save(prompt: PromptAtHand) -> None:
 
 
 def _back_to_ours(prompt: PromptAtHand) -> None:
+    if not st.session_state.get(f"{prompt.key}.asked"):
+        return  # the second half of a double click
     _unask(prompt.key)
     if append(prompt, prompt.ours.text):
         forget(prompt)

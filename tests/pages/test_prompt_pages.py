@@ -110,8 +110,7 @@ def test_an_edit_is_saved_with_its_author_and_compared_with_ours(
     assert "cp-diff-added" in shown
     assert "<b>" not in shown
     assert at.text_area(key=f"{key}.text").value == MINE
-    assert "Debater’s turn (edited)" in at.selectbox(key="prompts.name").options
-    assert at.selectbox(key="prompts.name").value == "debate"
+    assert "Edited in this project: Debater’s turn." in said(at)
 
 
 def test_what_cannot_be_filled_is_refused_and_nothing_typed_is_lost(
@@ -176,6 +175,9 @@ def test_back_to_ours_asks_first_and_can_be_undone(
     at.button(key=f"{key}.back").click().run()
     assert not at.exception
     assert edits(home, project_id) == [THEIRS, "", THEIRS]
+    earlier = at.selectbox(key=f"{key}.earlier")
+    assert earlier.value is None
+    assert len(set(earlier.options)) == 3, "no two read alike"
     assert at.text_area(key=f"{key}.text").value == THEIRS
 
 
