@@ -50,7 +50,9 @@ def kept_words(progress: Progress) -> str:
 
 def draw_problems(progress: Progress, run_id: str) -> None:
     """Every problem as a warning; a model's reply that was of no use can be read in full."""
-    for number, problem in paged(list(enumerate(progress.problems)), f"run.{run_id}.problems"):
+    told = progress.verdict.cause_words if progress.verdict else ""
+    problems = [p for p in progress.problems if p.message != told]  # the verdict says it already
+    for number, problem in paged(list(enumerate(problems)), f"run.{run_id}.problems"):
         st.warning(escaped(problem.message), icon=":material/warning:")
         _draw_reply(problem, f"run.{run_id}.reply.{number}")
 

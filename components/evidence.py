@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -18,7 +19,7 @@ from core.evidence.described import SEEN
 from core.intake.library import file_bytes
 from core.intake.pictures import boxes_of, page_picture, quote_boxes, strip_around
 from core.progress import Progress
-from core.records import Passage, Source
+from core.records import Passage, Quote, Source
 
 AROUND = 900
 MOST_OPEN = 10
@@ -67,17 +68,21 @@ def draw_evidence(progress: Progress, key: str) -> None:
             if several
             else contextlib.nullcontext()
         ):
-            quoted = {
-                (point.quote.source_id, point.quote.start)
-                for turn in progress.turns
-                for point in turn.points
-                if point.statement == index and point.quote
-            }
+            quotes = [quote for turn in progress.turns for quote in turn.quotes]
             if not passages:
                 st.caption("No passage was found for this.")
-            for passage in sorted(passages, key=lambda p: (p.source_id, p.start) not in quoted):
-                is_quoted = (passage.source_id, passage.start) in quoted
-                _draw_passage(passage, f"{key}.{index}", is_quoted, in_context)
+            for passage in sorted(passages, key=lambda p: not _is_quoted(p, quotes)):
+                _draw_passage(passage, f"{key}.{index}", _is_quoted(passage, quotes), in_context)
+
+
+def _is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
+    """True when a debater quoted words of the passage that were found there."""
+    return any(
+        quote.source_id == passage.source_id
+        and quote.start is not None
+        and passage.start <= quote.start < passage.end
+        for quote in quotes
+    )
 
 
 def passage_html(passage: Passage, in_context: bool) -> Html:

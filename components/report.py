@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from components.calls import cost_words
 from components.highlight import Mark, marked_text
 from components.markup import Html, element, joined
 from components.plain import rationale_words, spoken
@@ -50,7 +51,7 @@ def html_report(
     marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(spans, start=1)]
     parts: list[str | Html] = [
         element("h1", "Counterpoint report"),
-        element("p", _line(run), class_="cp-quiet"),
+        element("p", _line(run, progress), class_="cp-quiet"),
     ]
     if progress.verdict is not None:
         parts.append(verdict_html(progress, card))
@@ -84,11 +85,12 @@ def _page(title: str, body: Html) -> Html:
     )
 
 
-def _line(run: Run) -> str:
+def _line(run: Run, progress: Progress) -> str:
+    cost = f" · {cost_words(progress.cost)}" if progress.calls else ""
     return (
         f"{when(run.started_at)} · {roster_words(run.plan.roster, short=True)} · "
         f"{protocol_words(run.plan.protocol, short=True)} · "
-        f"classifier {run.plan.classifier} · run {run.id}"
+        f"classifier {run.plan.classifier}{cost} · run {run.id}"
     )
 
 
@@ -140,13 +142,13 @@ def markdown_report(
     card: dict[str, Any] | None,
 ) -> str:
     """The report as Markdown; people's texts stand in fenced blocks, so they stay texts."""
-    lines = ["# Counterpoint report", "", *_fenced(_line(run)), ""]
+    lines = ["# Counterpoint report", "", *_fenced(_line(run, progress)), ""]
     verdict = progress.verdict
     if verdict is not None:
         lines += [f"**{LABEL_WORDS[verdict.label]}**"]
         if verdict.p_hallucinated is not None:
             p = verdict.p_hallucinated
-            lines[-1] += f", p(hallucinated) = {p:.2f}. {worth_of(verdict, card)}"
+            lines[-1] += f", p(hallucinated) = {p:.2f}. {worth_of(verdict, card, progress)}"
         differs = difference_words(progress)
         lines += ["", differs] if differs else []
         lines += ["", *_fenced(verdict.cause_words or rationale_words(verdict.rationale))]

@@ -116,6 +116,7 @@ def draw_roster_keys(name: str, page: str) -> None:
     """Fields for keys that this roster needs and that the server does not have."""
     sheet = sheet_of(name)
     if sheet is not None:
+        state.warm_models()
         draw_sheet_keys(sheet, page)
 
 

@@ -107,6 +107,14 @@ def _warm_up() -> None:
 
 
 @st.cache_resource
+def warm_models() -> None:
+    """Load what calls to language models need, once somebody has chosen a roster with some."""
+    from core.models.llm import load
+
+    threading.Thread(target=load, daemon=True, name="warm-up models").start()
+
+
+@st.cache_resource
 def _freeze(stage: tuple[str, ...]) -> None:
     """Take what is loaded out of the collector's sight, once for each set of heavy imports.
 

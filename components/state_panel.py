@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from components.markup import Html, element
-from components.words import LABEL_WORDS, percent, protocol_words
+from components.words import LABEL_WORDS, counted, percent, protocol_words
 from core.builtin.speech import shortened
 from core.progress import Progress
 from core.records import Case, Run
@@ -54,7 +54,7 @@ def _intermediate(progress: Progress) -> list[tuple[str, str]]:
     context = progress.context
     described = [event.text or "not readable here" for event in progress.images.values()]
     shares = (
-        "; ".join(f"{s.debater}: {len(s.passages)} passages" for s in context.shares)
+        "; ".join(f"{s.debater}: {counted(len(s.passages), 'passage')}" for s in context.shares)
         if context
         else "none yet"
     )

@@ -16,6 +16,7 @@ from components.words import (
 )
 from core.progress import Progress
 from core.records import Verdict
+from core.store.versions import SEED_VERSION
 
 
 def draw_verdict(progress: Progress, card: dict[str, Any] | None) -> None:
@@ -35,7 +36,7 @@ def verdict_html(progress: Progress, card: dict[str, Any] | None) -> Html:
     if verdict.p_hallucinated is None:
         parts += _cause(verdict)
     else:
-        parts += _probability(verdict, card)
+        parts += _probability(verdict, worth_of(verdict, card, progress))
     if verdict.p_hallucinated is not None:
         why = rationale_words(verdict.rationale)
         parts.append(element("div", why, class_="cp-verdict-why", dir="auto"))
@@ -74,7 +75,7 @@ def _cause(verdict: Verdict) -> list[str | Html]:
     return parts
 
 
-def _probability(verdict: Verdict, card: dict[str, Any] | None) -> list[str | Html]:
+def _probability(verdict: Verdict, worth: str) -> list[str | Html]:
     p = verdict.p_hallucinated or 0.0
     side = p if verdict.label == "hallucinated" else 1.0 - p
     words = f"{percent(side)} likely to be {verdict.label}"
@@ -93,12 +94,18 @@ def _probability(verdict: Verdict, card: dict[str, Any] | None) -> list[str | Ht
             element("span", "hallucinated"),
             class_="cp-bar-ends",
         ),
-        element("div", worth_of(verdict, card), class_="cp-verdict-worth"),
+        element("div", worth, class_="cp-verdict-worth"),
     ]
 
 
-def worth_of(verdict: Verdict, card: dict[str, Any] | None) -> str:
+def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) -> str:
     """How often verdicts of this confidence were right, where that was measured."""
+    judge = next((used for used in progress.roles if used.role == "judge"), None)
+    if verdict.classifier == SEED_VERSION and judge is not None and not judge.built_in:
+        return (
+            "What this probability is worth is not known: the seed classifier was measured on the "
+            "built-in judge's verdicts, not on this model's. Corrections on Retrain teach it."
+        )
     confidence = verdict.confidence or 0.0
     bins = (card or {}).get("reliability") or []
     for entry in bins:

@@ -243,6 +243,11 @@ class _Embedding:
 _LOADING = threading.Lock()
 
 
+def load() -> None:
+    """Load litellm now, so that the first call need not wait for it: seconds."""
+    _litellm()
+
+
 def _litellm() -> Any:
     with _LOADING:
         return _loaded()

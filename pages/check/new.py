@@ -46,7 +46,7 @@ with right:
 keep_draft(sources)
 with st.expander("Role, instruction and debate", icon=":material/tune:"):
     draw_plan()
-button, choice, expected = st.columns([1, 2, 3], vertical_alignment="bottom")
+button, choice, expected = st.columns([3, 5, 7], vertical_alignment="bottom")
 with button:
     st.button(
         "Check",

@@ -116,12 +116,12 @@ def test_only_the_built_in_engines_verdicts_say_that_they_are_its_own() -> None:
 
 
 def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
-    assert worth_of(VERDICT, CARD) == (
+    assert worth_of(VERDICT, CARD, Progress()) == (
         "Of 212 held-out verdicts with a confidence like this, 87 % were right."
     )
-    assert worth_of(VERDICT, None).startswith("Too few verdicts")
+    assert worth_of(VERDICT, None, Progress()).startswith("Too few verdicts")
     few = {"reliability": [{"low": 0.8, "high": 0.9, "n": 3, "right": 3}]}
-    assert worth_of(VERDICT, few).startswith("Too few verdicts")
+    assert worth_of(VERDICT, few, Progress()).startswith("Too few verdicts")
 
 
 def test_no_probability_is_rounded_to_certainty() -> None:
