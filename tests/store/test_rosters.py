@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -55,11 +56,12 @@ def test_a_removed_name_is_gone_and_may_come_back(store: Store) -> None:
 def test_what_somebody_else_saved_meanwhile_is_not_covered(store: Store) -> None:
     first = store.rosters.save(SHEET, "Mira", 1.0, seen=0)
     second = store.rosters.save(SHEET, "Tom", 2.0, seen=first.number)
-    for attempt in (
+    attempts: list[Callable[[], object]] = [
         lambda: store.rosters.save(SHEET, "Mira", 3.0, seen=first.number),
         lambda: store.rosters.save(SHEET, "Mira", 3.0, seen=0),
         lambda: store.rosters.remove("Ours", "Mira", 3.0, seen=first.number),
-    ):
+    ]
+    for attempt in attempts:
         with pytest.raises(ConflictError, match="“Ours” was changed by Tom meanwhile"):
             attempt()
     assert store.rosters.newest("Ours") == second
