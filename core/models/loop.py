@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import inspect
 import queue
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, TypeVarTuple, cast
 
 from core.concurrency import Stop
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 Put = Callable[[str], None]
 
 UNWINDING = 0.4  # seconds that a stopped call gets to close its connection
@@ -28,11 +31,49 @@ class _End(Generic[T]):
     error: BaseException | None = None
 
 
+class _TidyLoop(asyncio.SelectorEventLoop):
+    """Closes what a thread made for a task that was cancelled meanwhile.
+
+    litellm prepares each request in a thread, which hands back a coroutine that is to send it. At
+    a Stop in between nobody would await that coroutine, or close it.
+    """
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """As the base's; a coroutine that comes of it and is not begun at once is closed."""
+        made: list[Coroutine[Any, Any, Any]] = []
+
+        def close_unbegun() -> None:
+            for each in made:
+                if inspect.getcoroutinestate(each) == inspect.CORO_CREATED:
+                    each.close()
+
+        def close_unwanted() -> None:
+            if future.cancelled():
+                close_unbegun()
+
+        def make() -> T:
+            result = func(*args)
+            if inspect.iscoroutine(result):
+                made.append(result)
+                try:
+                    self.call_soon_threadsafe(close_unwanted)
+                except RuntimeError:  # the loop is closed: nobody waits any more
+                    close_unbegun()
+            return result
+
+        future = super().run_in_executor(executor, make)
+        # Whoever awaits the future is told right after this callback, so begins it before the next.
+        future.add_done_callback(lambda _: self.call_soon(close_unbegun))
+        return future
+
+
 class _Loop:
     """The loop and its thread; it ends with the process, leaving no task behind."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = _TidyLoop()
         self._thread = threading.Thread(target=self._serve, name="model calls", daemon=True)
         self._thread.start()
         # A daemon thread is frozen where it stands: its tasks would complain as they are collected.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -85,3 +88,35 @@ def test_an_error_of_the_work_is_raised_in_the_callers_thread() -> None:
 
     with pytest.raises(KeyError, match="a bug"):
         streamed_from(failing, lambda _: None, Stop())
+
+
+@pytest.mark.parametrize("pressed_after", [0.1, 0.3])
+def test_what_a_thread_prepares_for_a_stopped_call_is_closed(pressed_after: float) -> None:
+    """As litellm does it: a thread makes the coroutine that would send the request."""
+    stop = Stop()
+    made: list[Coroutine[Any, Any, str]] = []
+    sent = threading.Event()
+
+    async def send() -> str:
+        sent.set()
+        await asyncio.sleep(5)
+        return "never"
+
+    def prepare() -> Coroutine[Any, Any, str]:
+        time.sleep(0.2)
+        made.append(send())
+        return made[0]
+
+    async def call(put: Put) -> str:
+        return await (await asyncio.get_running_loop().run_in_executor(None, prepare))
+
+    timer = threading.Timer(pressed_after, stop.set)
+    timer.start()
+    with pytest.raises(Stopped):
+        streamed_from(call, lambda _: None, stop)
+    timer.join()
+    end = time.monotonic() + 2
+    while not made or inspect.getcoroutinestate(made[0]) != inspect.CORO_CLOSED:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert sent.is_set() == (pressed_after > 0.2)
