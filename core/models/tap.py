@@ -17,20 +17,33 @@ class Tap:
         self.events = 0
         self.refusal = ""
         self.finish: str | None = None
-        self.is_counted = False
+        self.usage: Any = None
+        self._events: AsyncIterator[Any] | None = None
 
     def onto(self, wrapper: Any) -> None:
         """Put the tap between litellm's wrapper and the stream it reads."""
         stream = wrapper.completion_stream
         if hasattr(stream, "__aiter__"):
-            wrapper.completion_stream = _Tapped(stream, self)
+            wrapper.completion_stream = tapped = _Tapped(stream, self)
+            self._events = tapped
+
+    @property
+    def is_counted(self) -> bool:
+        """True when the provider itself said how many tokens there were."""
+        return self.usage is not None
+
+    async def rest(self) -> None:
+        """Hear out what is left of the stream, so that its connection can be used again."""
+        if self._events is not None:
+            async for _ in self._events:
+                pass
 
     def hear(self, event: Any) -> None:
         """Take note of one event, whichever shape the provider's code gave it."""
         self.events += 1
         usage = _of(event, "usage")
         if usage is not None and _of(usage, "prompt_tokens") is not None:
-            self.is_counted = True
+            self.usage = usage
         for choice in _of(event, "choices") or ():
             delta = _of(choice, "delta")
             self.refusal += str(_of(delta, "refusal") or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import threading
 import time
@@ -21,6 +22,7 @@ from core.errors import (
     ReviewError,
     Stopped,
 )
+from core.models import openai_settings
 from core.models.attempts import Patience
 from core.models.call import Call, Completion, Message, Picture, in_silence
 from core.models.keys import Keys
@@ -110,6 +112,8 @@ def test_our_own_token_limit_is_a_normal_end() -> None:
 
 def test_pieces_are_spoken_in_the_callers_thread_before_the_last_is_sent() -> None:
     heard: list[tuple[float, int]] = []
+    with loopback(Reply(TEXT)) as server:  # the first call of a process loads parts of litellm
+        LiteLlm(Keys({})).complete(call_to(seat_at(server)), in_silence, Stop())
     with loopback(Reply(TEXT, gap=0.05)) as server:
         LiteLlm(Keys({})).complete(
             call_to(seat_at(server)),
@@ -494,6 +498,47 @@ def test_a_providers_key_never_travels_to_another_address(
     )
     assert isinstance(found, Completion), found
     assert OTHER_KEY not in server.asked[0].everything
+
+
+OPENAI_SETTINGS = {
+    "OPENAI_ORGANIZATION": "org-of-ours-1",
+    "OPENAI_ORG_ID": "org-of-ours-2",
+    "OPENAI_PROJECT_ID": "project-of-ours-3",
+    "OPENAI_CUSTOM_HEADERS": "X-Gateway-Token: token-of-ours-4",
+}
+
+
+@pytest.fixture
+def openai_settings_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_settings, "_kept", {})
+    for name, value in OPENAI_SETTINGS.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("openai_settings_set")
+@pytest.mark.parametrize("model", "tiny openai/gpt-4o lm_studio/b perplexity/sonar".split())
+def test_openais_settings_never_travel_to_another_address(model: str) -> None:
+    found, server, _ = asked_of(Reply(TEXT), model=model)
+    assert isinstance(found, Completion), found
+    assert "of-ours" not in server.asked[0].everything
+    with loopback(Reply(TEXT)) as server, contextlib.suppress(ReviewError):
+        LiteLlm(Keys({})).embed(seat_at(server, model=model), ["a text"], Stop())
+    assert all("of-ours" not in asked.everything for asked in server.asked)
+
+
+@pytest.mark.usefixtures("openai_settings_set")
+def test_openais_settings_go_with_openais_own_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = Keys({"OPENAI_API_KEY": KEY})
+    with loopback(Reply(TEXT)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+        seat = Seat(model="openai/gpt-4o", seconds=5)
+        LiteLlm(keys).complete(call_to(seat), in_silence, Stop())
+        with contextlib.suppress(ReviewError):
+            LiteLlm(keys).embed(dataclasses.replace(seat, model="openai/e"), ["a"], Stop())
+    assert len(server.asked) == 2
+    for asked in server.asked:
+        for sent in ("org-of-ours-1", "project-of-ours-3", "token-of-ours-4"):
+            assert sent in asked.everything
 
 
 def test_no_key_and_no_prompt_in_errors_logs_and_reprs(caplog: pytest.LogCaptureFixture) -> None:
