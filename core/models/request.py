@@ -8,6 +8,7 @@ from typing import Any
 
 from core.models.call import Call, Message
 from core.models.keys import Keys
+from core.models.openai_settings import headers_for
 from core.models.prices import window_of
 from core.models.provider import provider_of, wire_name
 from core.seats import Seat
@@ -35,6 +36,8 @@ def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
     }
     if seat.api_base:
         request["api_base"] = seat.api_base
+    if headers := headers_for(seat):
+        request["extra_headers"] = headers
     return request
 
 
