@@ -31,6 +31,7 @@ FIELD_WORDS = {
     "transcript": "the debate with its quotes checked",
     "response": "the whole text under review",
     "finding": "the judge’s reasons",
+    "last_turns": "the last two turns of the debate",
     "words": "the words that were marked",
     "why": "why they were marked",
     "error": "what was wrong with the reply",

@@ -63,7 +63,7 @@ class LlmSpanExtractor(LlmAgent):
         fields = {
             "question": asking.fenced("question", case.question),
             "response": asking.fenced("response", case.response),
-            "finding": asking.fenced("finding", judgement.text),
+            "finding": asking.fenced("finding", judgement.prose or judgement.text),
         }
         lines = passage_lines(view.view.evidence)
         asking, messages, _ = asking.fitted(lines, fields, "evidence")
@@ -125,14 +125,14 @@ class LlmSpanAdjudicator(LlmAgent):
 
 
 def _vote_fields(asking: Asking, view: JudgeView, span: Span) -> dict[str, str]:
-    """The words, why they were marked, and what the debate came to."""
+    """The words, why they were marked, and how the debate ended."""
     why = CATEGORY_WORDS[span.category]
     if span.instead:
         why = f"{why}; the evidence says: {span.instead}"
-    finding = "\n".join(f"{turn.debater}: {turn.text}" for turn in view.turns[-2:])
+    last_turns = "\n".join(f"{turn.debater}: {turn.text}" for turn in view.turns[-2:])
     return {
         "response": asking.fenced("response", view.view.case.response),
         "words": asking.fenced("words", span.text),
         "why": asking.fenced("why", why),
-        "finding": asking.fenced("finding", finding),
+        "last_turns": asking.fenced("last turns", last_turns),
     }

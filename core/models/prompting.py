@@ -30,7 +30,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "judge": ("claim", "question", "evidence", "facts", "conflicts", "transcript"),
     "segment": ("response", "question"),
     "spans": ("response", "question", "evidence", "finding"),
-    "span_vote": ("response", "words", "why", "evidence", "finding"),
+    "span_vote": ("response", "words", "why", "evidence", "last_turns"),
     "mend": ("error",),
 }
 NAMES = tuple(FIELDS)

@@ -13,7 +13,7 @@ from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor
 from core.agents.placed import placed
 from core.concurrency import Stop
 from core.errors import ReplyError
-from core.records import Judgement, Span
+from core.records import Judgement, Span, Turn
 from core.roles import SpanRuling
 from tests.agents.seats import FENCE, SEAT, Workplace, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view
@@ -61,6 +61,14 @@ def test_words_are_marked_where_they_stand() -> None:
     assert (place.desk.asked[0].role, place.desk.asked[0].slot) == ("span extractor", "spans")
     assert "The year is another one." in place.prompt
     assert f"⟦response {FENCE.token}⟧\n{RESPONSE}\n" in place.prompt
+
+
+def test_the_extractor_reads_what_the_judge_wrote_not_what_the_classifier_reads() -> None:
+    place = workplace([marks(mark("1926"))])
+    told = replace(WRONG, text="Verdict: INCORRECT.", prose="The report has 1931.")
+    LlmSpanExtractor(SEAT, place.work).propose(VIEW, told, Stop())
+    assert "⟧\nThe report has 1931.\n⟦" in place.prompt
+    assert "INCORRECT" not in place.prompt
 
 
 def test_the_same_words_twice_are_marked_at_both_places() -> None:
@@ -132,6 +140,17 @@ def test_a_vote_keeps_or_drops() -> None:
     assert "number or date; the evidence says: 1931" in place.prompt
     dropped, _ = ruled('{"reason": "", "hallucinated": false, "p": 0.2}')
     assert dropped == SpanRuling(replace(SPAN, p=0.2), False, "It gave no reason.")
+
+
+def test_a_vote_is_told_how_the_debate_ended() -> None:
+    place = workplace(['{"reason": "", "hallucinated": true, "p": 0.8}'])
+    view = judge_view(
+        VIEW.view,
+        *(Turn("Ada", "m", n, 1, "deny", "hallucinated", f"Word {n}.") for n in (1, 2, 3)),
+    )
+    LlmSpanAdjudicator(SEAT, place.work).adjudicate(view, SPAN, "hallucinated", Stop())
+    heading = f"The last words of the debate:\n⟦last turns {FENCE.token}⟧\n"
+    assert f"{heading}Ada: Word 2.\nAda: Word 3.\n⟦" in place.prompt
 
 
 def test_under_another_verdict_nobody_is_asked() -> None:
