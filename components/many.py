@@ -64,7 +64,8 @@ def draw_new_table() -> None:
     draw_roster_keys(roster, "many")
     try:
         plan = planned(roster, settings.max_turns, settings.passages)
-        st.caption(expected_of_table([row.claim for row in rows], sources, plan))
+        asked = [(row.claim, row.question) for row in rows]
+        st.caption(expected_of_table(asked, sources, plan))
     except InputError as error:
         st.error(escaped(str(error)), icon=":material/error:")
         return

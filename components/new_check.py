@@ -94,8 +94,11 @@ def expected_words(roster: str, sources: Sequence[str]) -> str:
             plan = plan_now(project, settings, roster)
         except ReviewError as error:
             return escaped(str(error))
-        typed = str(st.session_state.get("new.response") or "")
-        return f"{counted(len(entries), 'source')} · {expectation(store, entries, [typed], plan)}"
+        response, question = (
+            str(st.session_state.get(f"new.{name}") or "") for name in ("response", "question")
+        )
+        expected = expectation(store, entries, [(response, question)], plan)
+        return f"{counted(len(entries), 'source')} · {expected}"
 
 
 def draw_seen_before(response: str, question: str) -> None:

@@ -11,7 +11,7 @@ from components.key_fields import draw_sheet_keys
 from components.words import escaped, roster_words, seconds
 from core.agents.rosters import sheet_named, sheets_of
 from core.errors import InputError
-from core.estimate import Expected, Size, Use, expected_seconds, expected_use
+from core.estimate import Expected, Use, expected_seconds, expected_use, sizes_of
 from core.models.caps import NANO_PER_CENT, money
 from core.records import LibraryEntry, Plan
 from core.seats import BUILT_IN, RosterSheet
@@ -19,7 +19,7 @@ from core.store import Store
 
 
 def draw_roster_choice(key: str, chosen: str = BUILT_IN) -> str:
-    """A select box of all rosters, and a field for each key that the chosen one misses."""
+    """A select box of all rosters; the name of the chosen one."""
     with state.open_store() as store:
         words = {sheet.name: roster_words(sheet.name, sheet.words) for sheet in sheets_of(store)}
     if st.session_state.get(key) not in words:
@@ -47,17 +47,13 @@ def roster_line(key: str) -> str:
 
 
 def expectation(
-    store: Store, entries: Sequence[LibraryEntry], texts: Sequence[str], plan: Plan
+    store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
 ) -> str:
-    """Time, calls and cost of checking these texts over these sources, in Markdown."""
-    images = sum(entry.kind == "image" for entry in entries)
-    time = sum(expected_seconds(store, entries, len(text)) for text in texts)
+    """Time, calls and cost of checking responses (each with its question), in Markdown."""
+    time = sum(expected_seconds(store, entries, len(text)) for text, _ in asked)
     if plan.sheet is None:
         return f"expected time: {seconds(time)} · no cost"
-    sizes = [
-        Size(len(text), images=images, max_turns=plan.max_turns, passages=plan.passages)
-        for text in texts or [""]
-    ]
+    sizes = sizes_of(store, entries, asked or [("", "")], plan)
     uses = [expected_use(plan.sheet, size) for size in sizes]
     time += sum(use.likely.seconds for use in uses)
     words = escaped(_together(uses).words)
@@ -92,12 +88,12 @@ def _caps(store: Store, plan: Plan) -> str:
     )
 
 
-def expected_of_table(texts: Sequence[str], sources: Sequence[str], plan: Plan) -> str:
-    """The same for every row of a table; sources that rows name themselves are not counted."""
+def expected_of_table(asked: Sequence[tuple[str, str]], sources: Sequence[str], plan: Plan) -> str:
+    """The same for all rows of a table; sources that rows name themselves are not counted."""
     with state.open_store() as store:
         project = state.project(store)
         entries = [e for e in (store.library.get(project.id, i) for i in sources) if e]
-        return expectation(store, entries, texts, plan)
+        return expectation(store, entries, asked, plan)
 
 
 def sheet_of(name: str) -> RosterSheet | None:

@@ -8,20 +8,22 @@ how much faster or slower this computer is.
 
 The models' part counts the calls that each role makes. “Likely” supposes a debate of three turns
 and one wrong place; “at most” that every turn is taken, every reply is as long as its seat allows
-and every structured one is asked for twice. Their pace is a guess: no provider promises one.
+and every one of a certain form is asked for twice. Their pace is a guess: no provider promises one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
+from core.intake.language import language_of
+from core.models.keys import Keys
 from core.models.prices import price_of, window_of
 from core.models.prompting import prompt_language, shipped
 from core.models.window import estimated_tokens
-from core.records import LibraryEntry
+from core.records import LibraryEntry, Plan
 from core.seats import RosterSheet, Seat
 from core.store import Store
 
@@ -37,6 +39,7 @@ STATEMENT_CHARACTERS = 120
 PASSAGE_TOKENS, LONG_PASSAGE_TOKENS = 70, 200
 PICTURE_TOKENS, LARGE_PICTURE_TOKENS = 1_100, 1_600
 FRAME_TOKENS = 150
+QUERY_TOKENS, BATCH_TOKENS = 40, 8_000  # of one statement; of passages that are embedded together
 LIKELY_TURNS = 3
 MARK_TOKENS = 30
 DENSE = ("zh", "ja", "ko", "th")
@@ -117,6 +120,37 @@ class _Step:
     at_once: int = 1
 
 
+def sizes_of(
+    store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
+) -> list[Size]:
+    """How large each check is: of each (response, question) over the same sources.
+
+    What is embedded anew counts with the first, which finds it so; a source that is not read yet
+    counts as soon as it is.
+    """
+    size = Size(
+        0,
+        images=sum(entry.kind == "image" for entry in entries),
+        max_turns=plan.max_turns,
+        passages=plan.passages,
+        language=language_of("\n".join(f"{question} {text}" for text, question in asked)),
+    )
+    sizes = [replace(size, response=len(text), question=len(question)) for text, question in asked]
+    sizes[0] = replace(sizes[0], sources=_to_embed(store, entries, plan))
+    return sizes
+
+
+def _to_embed(store: Store, entries: Sequence[LibraryEntry], plan: Plan) -> int:
+    """The characters that the roster's embedding model has not seen yet."""
+    if plan.sheet is None or plan.sheet.retriever.is_built_in:
+        return 0
+    from core.models.llm_embedder import LlmEmbedder
+
+    model = LlmEmbedder(plan.sheet.retriever, Keys({})).id
+    new = (entry for entry in entries if not store.readings.has_index(entry.id, model))
+    return sum(entry.characters for entry in new)
+
+
 def expected_use(sheet: RosterSheet, size: Size) -> Expected:
     """What a check with that roster will use of language models; nothing where it has none."""
     unpriced = dict.fromkeys(
@@ -133,9 +167,11 @@ def _steps(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[_Step]:
     """Every role's calls in the order of a run."""
     about = _About(size, is_most)
     again = 2 if is_most else 1
-    yield _Step(sheet.retriever, math.ceil(about.sources / 8000) + about.statements, 40, 0, AT_ONCE)
+    queries = about.statements * (QUERY_TOKENS + about.question)
+    yield _Step(sheet.retriever, 1, queries, 0)  # all go together
     if about.sources:
-        yield _Step(sheet.retriever, 1, about.sources, 0)
+        batches = math.ceil(about.sources / BATCH_TOKENS)
+        yield _Step(sheet.retriever, batches, math.ceil(about.sources / batches), 0)
     yield about.step(sheet.segmenter, "segment", 2 * about.response, calls=again)
     picture = LARGE_PICTURE_TOKENS if is_most else PICTURE_TOKENS
     for name, extra in (("image_question", 0), ("image_reading", picture + 150)):
@@ -150,7 +186,7 @@ def _steps(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[_Step]:
         share = about.evidence if is_most else about.evidence // 2
         yield about.step(seat, "debate", 100, beside=share + 100)
     talk = sum(names[n % len(names)].max_tokens if is_most else 100 for n in range(turns))
-    yield about.step(sheet.judge, "judge", 200, beside=about.evidence + talk + whole)
+    yield about.step(sheet.judge, "judge", 200, beside=about.evidence + talk + whole, calls=again)
     yield about.step(sheet.span_extractor, "spans", 120, beside=about.evidence + 200, calls=again)
     votes = about.places(sheet.span_extractor) if is_most else 1
     step = about.step(sheet.span_adjudicator, "span_vote", 100, beside=about.evidence + 250)
@@ -167,6 +203,10 @@ class _About:
     @property
     def response(self) -> int:
         return self._tokens(self.size.response)
+
+    @property
+    def question(self) -> int:
+        return self._tokens(self.size.question)
 
     @property
     def sources(self) -> int:
@@ -196,7 +236,7 @@ class _About:
         if seat.is_built_in:
             return _Step(seat, 0, 0, 0)
         text = shipped(prompt, prompt_language(self.size.language)).text
-        claim = self.response + self._tokens(self.size.question) + FRAME_TOKENS
+        claim = self.response + self.question + FRAME_TOKENS
         room = max(1, window_of(seat) - seat.max_tokens)
         whole = min(estimated_tokens(text) + claim + beside, room)
         length = seat.max_tokens if self.is_most else min(reply, seat.max_tokens)

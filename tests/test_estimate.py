@@ -17,11 +17,13 @@ from core.estimate import (
     Use,
     expected_seconds,
     expected_use,
+    sizes_of,
 )
 from core.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
-from core.records import LibraryEntry, Plan, Project, Run, Verdict
+from core.records import LibraryEntry, Plan, Project, Run, Source, Verdict
 from core.seats import RosterSheet, Seat
 from core.store import Store
+from core.store.readings import Vectors
 from tests.fakes import make_case
 
 VERDICT = Verdict("supported", 0.1, 0.9, "It is right.")
@@ -155,8 +157,8 @@ def test_calls_are_those_that_the_roles_make() -> None:
     expected = expected_use(sheet_of(SEAT), Size(100, images=4, max_turns=5))
     # segment, 4 x 2 images, context, 3 turns, judge, spans, 1 vote
     assert expected.likely.calls == 1 + 8 + 1 + 3 + 1 + 1 + 1
-    # structured replies twice; 5 turns; two places in one statement
-    assert expected.most.calls == 2 + 8 + 2 + 5 + 1 + 2 + 2 * 2
+    # replies of a certain form twice, the judge's too; 5 turns; two places in one statement
+    assert expected.most.calls == 2 + 8 + 2 + 5 + 2 + 2 + 2 * 2
 
 
 def test_a_model_of_ones_own_that_costs_nothing_says_so() -> None:
@@ -168,7 +170,7 @@ def test_a_model_of_ones_own_that_costs_nothing_says_so() -> None:
 def test_only_seats_with_models_are_paid() -> None:
     judge_only = RosterSheet("ours", judge=SEAT)
     expected = expected_use(judge_only, Size(100))
-    assert (expected.likely.calls, expected.most.calls) == (1, 1)
+    assert (expected.likely.calls, expected.most.calls) == (1, 2)
     embedding = Seat(model="openai/e", price_in=1.0, price_out=0.0)
     few, many = (
         expected_use(RosterSheet("ours", retriever=embedding), Size(100, sources=length)).cost
@@ -177,6 +179,7 @@ def test_only_seats_with_models_are_paid() -> None:
     assert few is not None
     assert many is not None
     assert many - few > 0.2
+    assert expected_use(RosterSheet("ours", retriever=embedding), Size(9_000)).most.calls == 1
 
 
 def test_the_cost_is_that_of_its_tokens() -> None:
@@ -221,6 +224,27 @@ def test_more_to_check_is_more_to_pay(small: Size, large: Size) -> None:
     for expected in (less, more):
         assert expected.likely.tokens < expected.most.tokens
         assert expected.likely.seconds < expected.most.seconds
+
+
+def test_a_checks_size_tells_its_language_its_images_and_what_is_yet_to_be_embedded(
+    shelf: Store,
+) -> None:
+    entries = [
+        LibraryEntry(name, "project", name, kind, 1, "ready", "Mira", 1.0, characters=length)  # type: ignore[arg-type]
+        for name, kind, length in (("a", "text", 900), ("b", "text", 70), ("c", "image", 5))
+    ]
+    embedding = Seat(model="openai/e", api_base="http://127.0.0.1:9/v1")
+    shelf.readings.save(Source("a", "a", "text", ""), reader="x", seconds=0.1, now=1.0)
+    shelf.readings.save_index(
+        "a", f"{embedding.model}@{embedding.api_base}", [], Vectors(0, 1, b"", b"")
+    )
+    asked = [("这座大桥于一九二六年开放。", "何时？"), ("它很长。", "")]
+    plan = Plan(sheet=RosterSheet("ours", retriever=embedding), max_turns=3, passages=4)
+    first, second = sizes_of(shelf, entries, asked, plan)
+    assert first == Size(13, 3, 1, 3, 4, sources=75, language="zh")
+    assert second == Size(4, 0, 1, 3, 4, sources=0, language="zh")
+    built_in = replace(plan, sheet=RosterSheet("ours"))
+    assert sizes_of(shelf, entries, asked, built_in)[0].sources == 0
 
 
 def test_no_prompt_is_expected_beyond_a_models_window() -> None:
