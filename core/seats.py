@@ -14,6 +14,7 @@ BUILT_IN = "builtin"
 READERS = ("rules", "overlap")
 DEFAULT_WINDOW = 8192
 DEFAULT_SECONDS = 60
+LONGEST_NAME = 80  # characters of a roster's
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,11 @@ from core.models.call import Asked, Call, Completion, Desk, Message, Picture, in
 from core.models.fence import Fence
 from core.models.prices import window_of
 from core.models.prompting import LANGUAGES, Prompt, PromptBook, filled
-from core.models.window import estimated_tokens, fitting
+from core.models.window import fitting, words_tokens
 from core.records import Case, Project
 from core.roles import Speak
 from core.seats import Seat
 
-PER_MESSAGE = 8
 SPARE_SHARE = 0.05
 AGAIN = " again"
 # Some models think aloud before they answer; only the answer counts.
@@ -152,7 +151,7 @@ class Asking:
     def _room_beside(self, messages: tuple[Message, ...]) -> int:
         """Tokens that the model's window has left beside these messages and the answer."""
         window = window_of(self.seat)
-        needed = sum(estimated_tokens(m.text) + PER_MESSAGE for m in messages)
+        needed = words_tokens(messages)
         room = window - self.seat.max_tokens - needed
         if room < 0:
             raise ModelError(

@@ -8,9 +8,9 @@ from itertools import pairwise
 from urllib.parse import urlsplit
 
 from core.errors import InputError
-from core.seats import READERS, RosterSheet, Seat
+from core.seats import LONGEST_NAME, READERS, RosterSheet, Seat
 
-LONGEST = {"name": 80, "words": 600, "model": 200, "api_base": 300, "key_name": 100}
+LONGEST = {"name": LONGEST_NAME, "words": 600, "model": 200, "api_base": 300, "key_name": 100}
 LONGEST_DEBATER = 40
 DEBATERS = (2, 8)
 TEMPERATURE = (0.0, 2.0)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.seats import BUILT_IN, DebaterSeat, RosterSheet, Seat
+from core.seats import BUILT_IN, LONGEST_NAME, DebaterSeat, RosterSheet, Seat
 
-LONGEST_NAME = 80
 TURN_TOKENS = 100
 WRITING_TOKENS = 2000  # of JSON over many passages: cut off, it is of no use
 COOL, WARM = 0.2, 0.6

@@ -14,13 +14,17 @@ from core.config import SETTINGS, Settings
 from core.errors import BudgetReached, ConfigError
 from core.models.call import Call
 from core.models.prices import Price, price_of
-from core.models.window import estimated_tokens, picture_tokens
+from core.models.window import (
+    MESSAGE_TOKENS,
+    estimated_tokens,
+    picture_tokens,
+    words_tokens,
+)
 from core.seats import Seat
 from core.store.ledger import Amount, Spent
 
 NANO = 10**9
 NANO_PER_CENT = NANO // 100
-MESSAGE_TOKENS = 8
 # Far above any cap, and sums of thousands of them still fit the database's whole numbers.
 MOST_NANO = 10**15
 MOST_TOKENS = 10**12
@@ -72,12 +76,8 @@ def worst_case(call: Call) -> WorstCase:
             f"{seat.model}: expected a limit of at least 1 token for the reply, found "
             f"{seat.max_tokens}; change it in the roster."
         )
-    prompt = sum(
-        MESSAGE_TOKENS
-        + estimated_tokens(message.text)
-        + sum(picture_tokens(picture) for picture in message.pictures)
-        for message in call.messages
-    )
+    pictures = (picture for message in call.messages for picture in message.pictures)
+    prompt = words_tokens(call.messages) + sum(map(picture_tokens, pictures))
     if call.schema is not None:  # many services write it into the prompt
         prompt += estimated_tokens(json.dumps(call.schema, ensure_ascii=False))
     return WorstCase(_usable(price_of(seat)), prompt, seat.max_tokens)

@@ -17,6 +17,7 @@ from string import Template
 
 from core.errors import ConfigError, InputError, ReviewError
 from core.models.call import Message
+from core.store.prompt_edits import LONGEST_PROMPT
 
 LANGUAGES = ("en", "zh")
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -35,7 +36,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 NAMES = tuple(FIELDS)
 WITHOUT_SYSTEM = frozenset({"mend"})
-MOST_CHARACTERS = 20_000
 
 _FOLDER = Path(__file__).parent / "prompts"
 _COMMENT = re.compile(r"\A\s*<!--.*?-->\s*", re.DOTALL)
@@ -123,9 +123,9 @@ def check_edit(name: str, language: str, text: str) -> None:
     """
     if name not in FIELDS or language not in LANGUAGES:
         raise InputError(f"There is no prompt “{name}” in “{language}”; reload the page.")
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > LONGEST_PROMPT:
         raise InputError(
-            f"A prompt may have {MOST_CHARACTERS:,} characters, this one has {len(text):,}. "
+            f"A prompt may have {LONGEST_PROMPT:,} characters, this one has {len(text):,}. "
             "Shorten it."
         )
     prompt = Prompt(name, language, text, is_edited=True)

@@ -9,11 +9,11 @@ is cut too late costs the call.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from math import ceil
 
-from core.models.call import Picture
+from core.models.call import Message, Picture
 
 _LATIN = "A-Za-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
 _RUNS = re.compile(
@@ -59,6 +59,8 @@ _TILE, _TILE_TOKENS, _PICTURE_TOKENS = 512, 170, 85  # OpenAI's way
 _LONG_SIDE, _SHORT_SIDE = 2048, 768
 _UNKNOWN_SIZE = (1568, 1568)
 
+MESSAGE_TOKENS = 8  # what a message takes besides its text
+
 
 def estimated_tokens(text: str) -> int:
     """About how many tokens the text has; seldom fewer than it really has."""
@@ -72,6 +74,11 @@ def picture_tokens(picture: Picture) -> int:
     scale = min(scale, _SHORT_SIDE / min(width, height))
     tiles = ceil(width * scale / _TILE) * ceil(height * scale / _TILE)
     return max(ceil(width * height / _PATCH), _PICTURE_TOKENS + _TILE_TOKENS * tiles)
+
+
+def words_tokens(messages: Iterable[Message]) -> int:
+    """About how many tokens the messages take together, without their pictures."""
+    return sum(MESSAGE_TOKENS + estimated_tokens(message.text) for message in messages)
 
 
 def fitting(parts: Sequence[str], room: int) -> int:

@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import ConflictError, InputError
-from core.seats import BUILT_IN, RosterSheet
+from core.seats import BUILT_IN, LONGEST_NAME, RosterSheet
 from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
-
-LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
