@@ -28,7 +28,7 @@ from core.seats import RosterSheet
 
 if TYPE_CHECKING:
     from core.agents.probe import Probe
-    from core.models.desk import Payer
+    from core.models.desk import Account
 
 LOGGER = logging.getLogger(__name__)
 TRIALS = "rosters.trials"
@@ -102,7 +102,7 @@ def _trial_of(name: str) -> Trial | None:
 
 def _start(name: str) -> None:
     """Begin a test in a thread of its own; a click on a button that is gone starts no second."""
-    from core.models.desk import Payer
+    from core.models.desk import Account
 
     under_way = _trial_of(name)
     if under_way is not None and not under_way.is_done:
@@ -110,7 +110,7 @@ def _start(name: str) -> None:
     try:
         with state.open_store() as store:
             sheet = sheet_named(name, store)
-            payer = Payer(new_id(), state.person(store), state.project(store).id)
+            account = Account(new_id(), state.person(store), state.project(store).id)
         require_filled_in(sheet)
     except ReviewError as error:
         st.session_state[PROBLEM] = str(error)
@@ -119,18 +119,20 @@ def _start(name: str) -> None:
     st.session_state[TRIALS][name] = trial
     threading.Thread(
         target=_work,
-        args=(trial, state.keys(), state.home(), payer),
+        args=(trial, state.keys(), state.home(), account),
         daemon=True,
         name="roster-test",
     ).start()
 
 
-def _work(trial: Trial, keys: Keys, home: Path, payer: Payer) -> None:
+def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
     """The thread: whatever happens, the test comes to an end that can be seen."""
     try:
         from core.agents.probe import probe
 
-        for found in probe(trial.sheet, keys, trial.stop, home=home, payer=payer, clock=time.time):
+        for found in probe(
+            trial.sheet, keys, trial.stop, home=home, account=account, clock=time.time
+        ):
             trial.found.append(found)
     except Stopped:
         trial.problem = STOPPED

@@ -136,7 +136,7 @@ def _with_models(
     table = desk.LedgerDesk(
         LiteLlm(payer.keys),
         home,
-        desk.Payer(run.id, payer.by, run.project_id),
+        desk.Account(run.id, payer.by, run.project_id),
         desk.Caps.of(store.projects.settings(), plan.token_cap),
         time.time,
         reuses=plan.reuses_replies,

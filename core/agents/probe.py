@@ -15,7 +15,7 @@ from core.concurrency import Stop, merged
 from core.errors import ModelRefused, ReplyError, ReviewError, Stopped
 from core.models.attempts import Patience
 from core.models.call import Asked, Call, Completion, Message, Picture
-from core.models.desk import Caps, LedgerDesk, Payer, who_of
+from core.models.desk import Account, Caps, LedgerDesk, who_of
 from core.models.keys import Keys
 from core.models.llm import LiteLlm
 from core.records import ModelCall
@@ -66,7 +66,7 @@ class _Bench:
 
     keys: Keys
     home: Path
-    payer: Payer
+    account: Account
     caps: Caps
     clock: Callable[[], float]
     stop: Stop
@@ -74,7 +74,7 @@ class _Bench:
     def desk(self) -> LedgerDesk:
         """A desk for one group alone, so that its calls are known from the others'."""
         model = LiteLlm(self.keys, PATIENCE)
-        return LedgerDesk(model, self.home, self.payer, self.caps, self.clock)
+        return LedgerDesk(model, self.home, self.account, self.caps, self.clock)
 
 
 def probe(
@@ -83,12 +83,12 @@ def probe(
     stop: Stop,
     *,
     home: Path,
-    payer: Payer,
+    account: Account,
     clock: Callable[[], float],
 ) -> Iterator[Probe]:
     """One result for every role that a model plays, in order of arrival.
 
-    `payer.run_id` must be new for each test: it goes into the prompts, so that no earlier reply
+    `account.run_id` must be new for each test: it goes into the prompts, so that no earlier reply
     answers for a model that is away.
 
     Raises:
@@ -96,7 +96,7 @@ def probe(
     """
     with open_store(home) as store:
         caps = Caps.of(store.projects.settings())
-    bench = _Bench(keys, home, payer, caps, clock, stop)
+    bench = _Bench(keys, home, account, caps, clock, stop)
     streams = [_results(bench, group) for group in _groups(sheet)]
     if streams:
         yield from merged(streams, workers=AT_ONCE)
@@ -155,7 +155,7 @@ def _tested(bench: _Bench, group: _Group, desk: LedgerDesk) -> str:
 
 def _asked(bench: _Bench, group: _Group, most: int) -> Asked:
     seat = replace(group.seat, max_tokens=min(group.seat.max_tokens, most))
-    nonce = bench.payer.run_id[:12]
+    nonce = bench.account.run_id[:12]
     sees = group.kind == "sees"
     text = (COLOUR if sees else WORD).format(nonce=nonce)
     pictures = (Picture("image/png", _red_square()),) if sees else ()

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
     Embed = Callable[[Seat, Sequence[str], Stop], Embedded]
 
-__all__ = ["Caps", "LedgerDesk", "Payer"]
+__all__ = ["Account", "Caps", "LedgerDesk"]
 
 LOST = "The program ended before the reply came; whether it was billed is not known."
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Payer:
+class Account:
     """On whose account a run's calls go."""
 
     run_id: str
@@ -69,14 +69,14 @@ class LedgerDesk:
         self,
         model: Model,
         home: Path,
-        payer: Payer,
+        account: Account,
         caps: Caps,
         clock: Callable[[], float],
         reuses: bool = False,
     ) -> None:
         self._model = model
         self._home = home
-        self._payer = payer
+        self._account = account
         self._caps = caps
         self._clock = clock
         self._reuses = reuses
@@ -146,7 +146,7 @@ class LedgerDesk:
 
     def _entered(self, asked: Asked, worst: WorstCase) -> tuple[LedgerRow, Origin]:
         """A finished row from the ledger, or a reservation; looked up and written in one go."""
-        run_id, slot, digest = self._payer.run_id, asked.slot, asked.call.digest
+        run_id, slot, digest = self._account.run_id, asked.slot, asked.call.digest
         row = self._reservation(asked, digest, worst)
         may_reuse = self._reuses or asked.call.seat.temperature == 0
         with self._books(asked) as store:
@@ -176,7 +176,7 @@ class LedgerDesk:
 
     def _reserve(self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked) -> None:
         """Enter the call where every cap has room for it."""
-        spent = store.ledger.spent(self._payer.run_id, self._payer.person, row.at)
+        spent = store.ledger.spent(self._account.run_id, self._account.person, row.at)
         self._caps.check(worst, spent, who_of(asked))
         store.ledger.put(row)
         with self._lock:
@@ -187,11 +187,11 @@ class LedgerDesk:
         nano, tokens = worst.counts(worst.prompt_tokens, worst.reply_tokens)
         return LedgerRow(
             id=secrets.token_hex(8),
-            run_id=self._payer.run_id,
+            run_id=self._account.run_id,
             slot=asked.slot,
             digest=digest,
-            project_id=self._payer.project_id,
-            person=self._payer.person,
+            project_id=self._account.project_id,
+            person=self._account.person,
             role=asked.role,
             model=asked.call.seat.model,
             prompt=asked.prompt,

@@ -16,7 +16,7 @@ from core.agents.probe import Probe, probe
 from core.agents.rosters import SHIPPED, one_model
 from core.concurrency import Stop
 from core.errors import Stopped
-from core.models.desk import Payer
+from core.models.desk import Account
 from core.models.keys import Keys
 from core.seats import RosterSheet, Seat
 from core.store import open_store
@@ -30,8 +30,10 @@ def probed(
     home: Path, sheet: RosterSheet, keys: Keys | None = None, stop: Stop | None = None
 ) -> dict[str, Probe]:
     """The results by role."""
-    payer = Payer(f"test{next(numbers)}", "Mira", "project")
-    found = probe(sheet, keys or Keys({}), stop or Stop(), home=home, payer=payer, clock=time.time)
+    account = Account(f"test{next(numbers)}", "Mira", "project")
+    found = probe(
+        sheet, keys or Keys({}), stop or Stop(), home=home, account=account, clock=time.time
+    )
     results = list(found)
     assert len({result.role for result in results}) == len(results)
     return {result.role: result for result in results}

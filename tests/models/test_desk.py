@@ -30,7 +30,7 @@ from core.errors import (
     Stopped,
 )
 from core.models.call import Asked, Call, Completion, Message, Speak
-from core.models.desk import Caps, LedgerDesk, Payer
+from core.models.desk import Account, Caps, LedgerDesk
 from core.models.llm import Embedded
 from core.seats import Seat
 from core.store import open_store
@@ -87,7 +87,7 @@ def desk_of(
     now: Callable[[], float] = lambda: NOON,
     reuses: bool = False,
 ) -> LedgerDesk:
-    return LedgerDesk(model, home, Payer(run, person, "project"), caps, now, reuses=reuses)
+    return LedgerDesk(model, home, Account(run, person, "project"), caps, now, reuses=reuses)
 
 
 def rows(home: Path, run: str = "run") -> list[LedgerRow]:

@@ -12,7 +12,7 @@ from core.concurrency import Stop
 from core.errors import KeyMissing, ReviewError
 from core.models.attempts import Patience
 from core.models.call import Asked, Call, Message, in_silence
-from core.models.desk import Caps, LedgerDesk, Payer
+from core.models.desk import Account, Caps, LedgerDesk
 from core.models.keys import Keys
 from core.models.llm import LiteLlm
 from core.models.llm_embedder import LlmEmbedder
@@ -31,7 +31,7 @@ WIDE = Caps(10**6, 10**6, 10**6, 10**9, 10**9, 10**9)
 
 def desk_at(home: Path, *, key: str = KEY) -> LedgerDesk:
     model = LiteLlm(Keys({"COUNTERPOINT_API_KEY": key}), Patience(backoff=0.01))
-    return LedgerDesk(model, home, Payer("run", "Mira", "project"), WIDE, lambda: NOON)
+    return LedgerDesk(model, home, Account("run", "Mira", "project"), WIDE, lambda: NOON)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -108,7 +108,9 @@ def test_a_service_that_is_not_there_is_owed_nothing(home: Path) -> None:
 
 
 def test_a_missing_key_is_named_and_nothing_is_owed(home: Path) -> None:
-    desk = LedgerDesk(LiteLlm(Keys({})), home, Payer("run", "Mira", "project"), WIDE, lambda: NOON)
+    desk = LedgerDesk(
+        LiteLlm(Keys({})), home, Account("run", "Mira", "project"), WIDE, lambda: NOON
+    )
     seat = Seat(model="openai/gpt-4o")
     with pytest.raises(KeyMissing) as raised:
         desk.ask(Asked("judge", "judge", Call(seat, (Message("user", "?"),))), Stop())
