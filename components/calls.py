@@ -49,17 +49,29 @@ def kept_words(progress: Progress) -> str:
 
 
 def draw_problems(progress: Progress, run_id: str) -> None:
-    """Every problem as a warning; a model's reply that was of no use can be read in full."""
+    """Every problem as a warning; the replies of models that were of no use, each to be read.
+
+    Replies stand together below the warnings: a debate may lose every turn.
+    """
     told = progress.verdict.cause_words if progress.verdict else ""
     problems = [p for p in progress.problems if p.message != told]  # the verdict says it already
-    for number, problem in paged(list(enumerate(problems)), f"run.{run_id}.problems"):
+    lost = [p for p in problems if p.reply]
+    for problem in paged([p for p in problems if not p.reply], f"run.{run_id}.problems"):
         st.warning(escaped(problem.message), icon=":material/warning:")
-        _draw_reply(problem, f"run.{run_id}.reply.{number}")
+    if lost:
+        lines = [escaped(problem.message) for problem in lost]
+        words = lines[0] if len(lines) == 1 else "\n".join(f"- {line}" for line in lines)
+        st.warning(words, icon=":material/warning:")
+    _draw_replies([p for p in progress.problems if p.reply], f"run.{run_id}.replies")
 
 
-def _draw_reply(problem: ProblemMet, key: str) -> None:
-    if problem.reply:
-        with st.expander("What it said, as it came", key=key):
+def _draw_replies(problems: Sequence[ProblemMet], key: str) -> None:
+    if not problems:
+        return
+    count = "" if len(problems) == 1 else f" ({len(problems)})"
+    with st.expander(f"What was said, as it came{count}", key=key):
+        for problem in paged(problems, key):
+            st.caption(escaped(problem.message))
             st.code(problem.reply, language=None, wrap_lines=True)
 
 

@@ -30,7 +30,7 @@ from core.roles import Agent, CaseView, JudgeView, Roster
 
 Part = TypeVar("Part")
 AT_ONCE = 8
-UNREADABLE = "The judge's reply could not be read, so there is no verdict."
+UNREADABLE = "The judge gave no reply that could be used, so there is no verdict."
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ def segmented(play: Play, case: Case, known: frozenset[int]) -> Iterator[Event]:
         "searching",
         lambda: segmenter.segment(case, play.stop),
         lambda spare: spare.segmenter.segment(case, play.stop),
+        role="Segmenter",
     )
     yield from told
     for statement in statements or ():
@@ -78,6 +79,7 @@ def context_built(play: Play, view: CaseView) -> Iterator[Event]:
         "debating",
         lambda: writer.write(view, names, play.stop),
         lambda spare: spare.context_writer.write(view, names, play.stop),
+        role="Context writer",
     )
     yield from told
     if context is None:
@@ -95,13 +97,15 @@ def judged(play: Play, seen: JudgeView) -> Iterator[Event]:
     except ReplyError as error:
         calls = calls_of(play)
         yield from calls
-        yield _unusable(play, judge, "judging", error, UNREADABLE)
+        why = _why_unusable(judge, "Judge", error)
+        words = f"{why} So there is no verdict."
+        yield ProblemMet(play.now(), "judging", words, reply=error.reply)
         judgement = Judgement(
             agent=judge.name,
             label="unclear",
             text=UNREADABLE,
             cause="unreadable_reply",
-            cause_words=f"{UNREADABLE} {error}",
+            cause_words=words,
         )
     else:
         calls = calls_of(play)
@@ -127,6 +131,7 @@ def marked(
             "marking",
             lambda: extractor.propose(seen, judgement, play.stop),
             lambda spare: spare.span_extractor.propose(seen, judgement, play.stop),
+            role="Span extractor",
         )
         yield from told
         waiting = [span for span in found or () if (span.start, span.end) not in ruled]
@@ -152,6 +157,7 @@ def _ruling(
             "marking",
             lambda: adjudicator.adjudicate(seen, span, verdict.label, play.stop),
             lambda spare: spare.span_adjudicator.adjudicate(seen, span, verdict.label, play.stop),
+            role="Span adjudicator",
         )
         yield from told
         if ruling is not None:
@@ -166,6 +172,8 @@ def _part(
     stage: Stage,
     act: Callable[[], Part],
     stand_in: Callable[[Roster], Part],
+    *,
+    role: str,
 ) -> tuple[Part | None, list[Event]]:
     """What the agent did, or its spare where its reply is unusable, and what there is to tell."""
     play.stop.check()
@@ -173,13 +181,15 @@ def _part(
         part = act()
     except ReplyError as error:
         spare = play.roster.spare
-        rest = "the built-in agent stands in" if spare else "nobody stands in"
-        unusable = _unusable(play, agent, stage, error, f"{rest}.")
+        rest = "The built-in agent stands in." if spare else "Nobody stands in."
+        message = f"{_why_unusable(agent, role, error)} {rest}"
+        unusable = ProblemMet(play.now(), stage, message, reply=error.reply)
         return (stand_in(spare) if spare else None), [*calls_of(play), unusable]
     told: list[Event] = [*calls_of(play)]
     return part, told
 
 
-def _unusable(play: Play, agent: Agent, stage: Stage, error: ReplyError, then: str) -> ProblemMet:
-    message = f"{agent.name}: {error} For this part: {then}" if then != UNREADABLE else str(error)
-    return ProblemMet(play.now(), stage, message, reply=error.reply)
+def _why_unusable(agent: Agent, role: str, error: ReplyError) -> str:
+    """Which role's reply it is and what is wrong with it; a refusal names its role itself."""
+    words = str(error)
+    return words if words.startswith(f"{role} (") else f"{role} ({agent.name}): {words}"

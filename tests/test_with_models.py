@@ -201,7 +201,15 @@ def test_a_fault_of_the_judge_is_never_a_label(bench: Bench, fault: str) -> None
     assert progress.turns, "what was said is kept"
 
 
-@pytest.mark.parametrize("role", ["context", "debate", "spans", "segment"])
+WHOSE = {
+    "context": "Context writer (",
+    "debate": ("Ada's turn ", "Ben's turn "),
+    "spans": "Span extractor (",
+    "segment": "Segmenter (",
+}
+
+
+@pytest.mark.parametrize("role", list(WHOSE))
 @pytest.mark.parametrize("reply", [Reply("Hm."), Reply(""), Reply("No.", refusal=True)])
 def test_an_unusable_reply_costs_only_its_role(bench: Bench, role: str, reply: Reply) -> None:
     with loopback(Cast({role: reply})) as server:
@@ -210,6 +218,7 @@ def test_an_unusable_reply_costs_only_its_role(bench: Bench, role: str, reply: R
     assert (run.status, run.label) == ("finished", "hallucinated")
     assert progress.problems
     assert all(problem.cause is None for problem in progress.problems)
+    assert all(problem.message.startswith(WHOSE[role]) for problem in progress.problems)
 
 
 def test_what_a_model_sees_in_an_image_is_evidence(home: Path) -> None:

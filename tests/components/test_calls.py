@@ -1,0 +1,33 @@
+"""What was of no use in a run: said once, and each reply there to be read."""
+
+from __future__ import annotations
+
+from streamlit.testing.v1 import AppTest
+
+
+def the_judge_and_two_turns() -> None:
+    from components.calls import draw_problems
+    from core.events import ProblemMet, RunFinished
+    from core.progress import Progress
+    from core.records import Verdict
+
+    progress = Progress()
+    why = "Judge (x): no verdict line. So there is no verdict."
+    progress.add(ProblemMet(1.0, "reading", "b.txt is empty."))
+    progress.add(ProblemMet(1.0, "debating", "Ada's turn 1 is lost.", reply="Hm."))
+    progress.add(ProblemMet(2.0, "debating", "Ben's turn 2 is lost.", reply="Well."))
+    progress.add(ProblemMet(3.0, "judging", why, reply="Who knows?"))
+    verdict = Verdict("unclear", None, None, why, "unreadable_reply", why)
+    progress.add(RunFinished(4.0, verdict, 3.0, None))
+    draw_problems(progress, "r")
+
+
+def test_the_verdicts_own_words_are_not_said_again_and_every_reply_is_there() -> None:
+    at = AppTest.from_function(the_judge_and_two_turns).run()
+    assert not at.exception
+    assert [shown.value.replace("\\", "") for shown in at.warning] == [
+        "b.txt is empty.",
+        "- Ada's turn 1 is lost.\n- Ben's turn 2 is lost.",
+    ]
+    assert at.expander[0].label == "What was said, as it came (3)"
+    assert [code.value for code in at.code] == ["Hm.", "Well.", "Who knows?"]
