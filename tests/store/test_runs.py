@@ -7,7 +7,17 @@ import dataclasses
 import pytest
 
 from core.errors import ConflictError, InputError
-from core.events import EVENT_TYPES, TRANSIENT, Event, RunFinished, RunStarted, TurnDelta
+from core.events import (
+    EVENT_TYPES,
+    TRANSIENT,
+    Event,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    RunStopped,
+    TurnDelta,
+)
+from core.progress import can_resume, folded
 from core.records import Case, Correction, Plan, Project, Run, Span, Verdict
 from core.store import Store
 from core.store.codec import event_from_json, to_json
@@ -87,6 +97,37 @@ def test_a_finished_run_cannot_be_taken_up_again(store: Store, case: Case) -> No
         store.runs.begin("r", "me", 100.0)
         store.runs.append("r", "me", [finished()])
         assert not store.runs.take("r", "me", 200.0, LEASE)
+
+
+def test_a_run_that_is_resumed_and_stopped_is_stopped_not_unclear(store: Store, case: Case) -> None:
+    """The “unclear” of a service that failed was no finding: it goes as soon as the run goes on."""
+    add_run(store, "r")
+    verdict = Verdict("unclear", None, None, "No verdict.", "agent_failed", "It was away.")
+    events: list[Event] = [RunFinished(105.0, verdict, 5.0)]
+    unclear = RunFilter(label="unclear")
+    with store.writing():
+        store.runs.begin("r", "me", 100.0)
+        store.runs.append("r", "me", events)
+    assert store.runs.page("project", unclear, limit=9, offset=0, now=106.0, lease=LEASE)[1] == 1
+    for ending, status in ((RunStopped(112.0, by="Mira"), "stopped"), (events[0], "finished")):
+        resumed = RunResumed(110.0, "Mira")
+        with store.writing():
+            assert store.runs.take("r", "me", 110.0, LEASE)
+            store.runs.append("r", "me", [resumed])
+        run = store.runs.get("r", 110.5, LEASE)
+        assert run
+        assert (run.status, run.label, run.cause, run.finished_at) == ("queued", None, None, None)
+        found = store.runs.page("project", unclear, limit=9, offset=0, now=110.5, lease=LEASE)
+        assert found == ([], 0)
+        with store.writing():
+            store.runs.begin("r", "me", 111.0)
+            store.runs.append("r", "me", [ending])
+        events += [resumed, ending]
+        run = store.runs.get("r", 113.0, LEASE)
+        assert run
+        assert (run.status, can_resume(run)) == (status, True)
+        assert run.label == (folded(events).verdict.label if status == "finished" else None)  # type: ignore[union-attr]
+    assert folded(events[:3]).verdict is None
 
 
 def test_the_owner_hears_of_a_stop_asked_for_elsewhere(store: Store, case: Case) -> None:
