@@ -7,7 +7,7 @@ reads or indexes anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.records import BoxedText, Page, Source
@@ -135,11 +135,25 @@ class Readings:
         self,
         source_id: str,
         encoder: str,
-        passages: Iterable[tuple[IndexedPassage, str]],
+        passages: Sequence[tuple[IndexedPassage, str]],
         vectors: Vectors,
     ) -> None:
-        """Keep an index: each passage with its search terms, and all embeddings."""
-        self.drop_index(source_id)
+        """Keep an index: each passage with its search terms, and all embeddings.
+
+        Other encoders' embeddings of the very same passages stay: a provider's were paid for.
+        """
+        if self.passages(source_id) != [passage for passage, _ in passages]:
+            self.drop_index(source_id)
+            self._save_passages(source_id, passages)
+        self._db.execute(
+            "INSERT OR REPLACE INTO embeddings (source_id, encoder, rows, width, data, muted) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            [source_id, encoder, vectors.rows, vectors.width, vectors.data, vectors.muted],
+        )
+
+    def _save_passages(
+        self, source_id: str, passages: Sequence[tuple[IndexedPassage, str]]
+    ) -> None:
         for passage, terms in passages:
             cursor = self._db.execute(
                 'INSERT INTO passages (source_id, number, page, start, "end", text) '
@@ -157,11 +171,6 @@ class Readings:
                 "INSERT INTO passage_terms (rowid, terms, source) VALUES (?, ?, ?)",
                 [cursor.lastrowid, terms, source_id],
             )
-        self._db.execute(
-            "INSERT INTO embeddings (source_id, encoder, rows, width, data, muted) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            [source_id, encoder, vectors.rows, vectors.width, vectors.data, vectors.muted],
-        )
 
     def passages(
         self, source_id: str, numbers: Sequence[int] | None = None

@@ -12,6 +12,7 @@ from core.evidence.retrieve import Retriever
 from core.models.encoder import Embedder, load_encoder
 from core.records import Page, Source
 from core.store import Store
+from core.store.readings import IndexedPassage, Vectors
 from tests.fakes import FakeEmbedder
 
 
@@ -67,6 +68,32 @@ def test_near_duplicates_are_said_once(store: Store) -> None:
     )
     texts = [p.text for p in retriever.retrieve("The tower is 412 m tall", "en", 5)]
     assert sum("tower" in text for text in texts) == 1
+
+
+class AnotherEmbedder(FakeEmbedder):
+    """As a provider's model: each of its vectors was paid for."""
+
+    id = "another-1"
+
+
+def test_an_index_for_one_embedder_leaves_anothers_vectors(store: Store) -> None:
+    item = source("The tower is tall. The bridge is long.")
+    index(store, FakeEmbedder(), item)
+    ensure_index(store, item, AnotherEmbedder(), Stop(), lambda done, total: None)
+    for embedder in (FakeEmbedder(), AnotherEmbedder()):
+        assert store.readings.has_index(item.id, embedder.id)
+        found = Retriever(store, embedder, [item]).retrieve("bridge", "en", 1)
+        assert [p.text for p in found] == ["The bridge is long."]
+
+
+def test_passages_that_are_cut_anew_drop_every_embedders_vectors(store: Store) -> None:
+    item = source("The tower is tall. The bridge is long.")
+    index(store, FakeEmbedder(), item)
+    place = IndexedPassage(item.id, 0, 1, 0, len(item.text), item.text)
+    vectors = Vectors(1, 1, b"\0\0\x80?", b"\0")
+    store.readings.save_index(item.id, "another-1", [(place, "tower bridge")], vectors)
+    assert not store.readings.has_index(item.id, FakeEmbedder.id)
+    assert store.readings.passages(item.id) == [place]
 
 
 def test_reading_anew_drops_the_old_index(store: Store) -> None:
