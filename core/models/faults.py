@@ -70,6 +70,8 @@ class Faults:
 
     def of(self, error: BaseException, sent: Mapping[str, Any], *, has_begun: bool) -> Fault:
         """The fault behind litellm's error; `sent` is the request, `has_begun` if words came."""
+        if not has_begun and _is_sent_on(error):
+            return Fault(self._sent_on(), is_unbilled=True)
         words = self.quoted(error)
         if has_begun or type(error).__name__ == "MidStreamFallbackError":
             return self.broken_off(words, has_begun=has_begun)
@@ -106,6 +108,13 @@ class Faults:
             "take. Give the seat a lower token limit, or more seconds."
         )
 
+    def too_long(self, characters: int) -> ModelError:
+        """It sent more than any answer has."""
+        return ModelError(
+            f"{self.who} sent more than {characters:,} characters and went on: it keeps to no "
+            "token limit. What came is not used. Take another model or server."
+        )
+
     def broken_off(self, words: str, *, has_begun: bool) -> Fault:
         """The stream ended in the middle; what came of it is not used."""
         came = "What came before is not used." if has_begun else "Nothing came before."
@@ -129,6 +138,7 @@ class Faults:
         while (bare := _WRAPPING.sub("", text, count=1)) != text:
             text = bare
         text = " ".join(_message_in(text).split())
+        text = "".join(char if char.isprintable() else "�" for char in text)
         if len(text) > LONGEST_QUOTE:
             text = text[: LONGEST_QUOTE - 1] + "…"
         return f"“{text.rstrip('.')}”" if text else "no words"
@@ -172,6 +182,12 @@ class Faults:
         if status == 404 or _UNKNOWN_MODEL.search(text):
             return Fault(self._unknown(status, words))
         return Fault(self._failed(status, words))
+
+    def _sent_on(self) -> ConfigError:
+        return ConfigError(
+            f"{self.who} answered that what was asked for is at another address. Keys and prompts "
+            "go only where a seat says: give it the address that answers itself."
+        )
 
     def _out_of_reach(self) -> ModelError:
         return ModelError(
@@ -219,7 +235,7 @@ def retry_after(error: BaseException) -> float | None:
         pass
     try:
         moment = parsedate_to_datetime(said)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
@@ -233,12 +249,25 @@ def _is_unbilled(error: BaseException) -> bool:
 
 def _is_out_of_reach(error: BaseException) -> bool:
     """True when no connection came about: nothing of the request has left."""
+    return any(type(each).__name__ in ("ConnectError", "ConnectTimeout") for each in _all_of(error))
+
+
+def _is_sent_on(error: BaseException) -> bool:
+    """True for a redirect, of which litellm sometimes makes an error of the server's."""
+    answers = (getattr(each, "response", None) for each in _all_of(error))
+    statuses = [getattr(answer, "status_code", None) for answer in answers]
+    statuses.append(getattr(error, "status_code", None))
+    return any(isinstance(status, int) and 300 <= status < 400 for status in statuses)
+
+
+def _all_of(error: BaseException) -> list[BaseException]:
+    """The error and what it came from."""
     seen: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in seen:
         seen.append(cause)
         cause = cause.__cause__ or cause.__context__
-    return any(type(each).__name__ in ("ConnectError", "ConnectTimeout") for each in seen)
+    return seen
 
 
 def _message_in(text: str) -> str:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from core.concurrency import Stop
+from core.config import shown_safely
 from core.errors import ModelError, ModelRefused, ReplyError
 from core.models import openai_settings
 from core.models.attempts import Patience, first_answer
@@ -26,8 +27,9 @@ from core.models.faults import Fault, Faults
 from core.models.keys import NO_KEY, Keys
 from core.models.loop import streamed_from
 from core.models.prices import price_of
+from core.models.redirects import follow_none
 from core.models.request import addressed, chat_request
-from core.models.tap import Tap
+from core.models.tap import Tap, joined
 from core.models.window import estimated_tokens
 from core.seats import Seat
 
@@ -38,6 +40,7 @@ Vector = Sequence[float]
 CHATTY = "LiteLLM,LiteLLM Router,LiteLLM Proxy,openai,httpx,httpcore,aiohttp,botocore,boto3"
 ANSWERS = ("Message", "Delta", "ModelResponse", "ModelResponseStream", "EmbeddingResponse")
 FILTERED = "content_filter"
+LONGEST_ANSWER = 1_000_000  # characters, far beyond any token limit that a server keeps to
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,10 @@ class LiteLlm:
         return Faults(seat, self._keys, hide)
 
 
+class _TooLong(Exception):
+    """A stream has gone on beyond what any seat asks for."""
+
+
 @dataclass(frozen=True)
 class _Answer:
     """One attempt at one call, on the loop."""
@@ -132,9 +139,11 @@ class _Answer:
             seconds = self.call.seat.seconds if silent else self.longest
             error = self.faults.silent(seconds) if silent else self.faults.endless(seconds)
             return Fault(error)
+        except _TooLong:
+            return Fault(self.faults.too_long(LONGEST_ANSWER))
         except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
             return self.faults.of(error, self.request, has_begun=bool(said))
-        text = "".join(said)
+        text = joined(said)
         return self._fault_in(text, finish, tap) or self._whole(
             text, finish, usage if tap.is_counted else None, time.monotonic() - started
         )
@@ -142,7 +151,7 @@ class _Answer:
     async def _read(self, tap: Tap, said: list[str], put: Put) -> tuple[str | None, Any]:
         """Read to the end: the provider's own finish reason, and the usage litellm reports."""
         wrapper = await self._within(_litellm().acompletion(**self.request))
-        usage = None
+        usage, length = None, 0
         try:
             tap.onto(wrapper)
             chunks: AsyncIterator[Any] = aiter(wrapper)
@@ -151,7 +160,10 @@ class _Answer:
                 piece = chunk.choices[0].delta.content if chunk.choices else None
                 if piece:
                     said.append(piece)
-                    put(piece)
+                    put(shown_safely(piece))
+                    length += len(piece)
+                    if length > LONGEST_ANSWER:
+                        raise _TooLong
                 if usage and tap.finish and tap.is_counted and not wrapper.holding_chunk:
                     # litellm would now put the whole together again and log it: 5 ms a call
                     await self._within(tap.rest())
@@ -174,7 +186,7 @@ class _Answer:
         who = self.faults.who
         if tap.refusal or finish == FILTERED:
             by = "declined to answer" if tap.refusal else "was cut off by its content filter"
-            reply = tap.refusal or text
+            reply = joined([tap.refusal]) or text
             words = f": {self.faults.quoted(ValueError(reply))}" if reply else ""
             return Fault(ModelRefused(f"{who} {by}{words}.", reply=reply))
         if not tap.events and not text:
@@ -272,6 +284,7 @@ def _loaded() -> Any:
         for name in ANSWERS:  # else built within the first call, with the same complaints
             getattr(litellm.types.utils, name).model_rebuild()
 
+    follow_none(litellm)
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.turn_off_message_logging = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any, Generic, Protocol, TypeVar
 
 import json_repair
@@ -19,7 +20,9 @@ from core.models.call import Completion, Message
 
 Kind = TypeVar("Kind")
 LONGEST = 200_000
-FENCED = re.compile(r"```[a-zA-Z]*\s*\n?(.*?)```", re.DOTALL)
+DEEPEST = 100  # what repair reads of deeper ones takes minutes
+# Possessive: a fence that never ends is gone over once.
+FENCED = re.compile(r"```[a-zA-Z]*+\s*+(.*?)```", re.DOTALL)
 # What only some providers allow in a schema; our own decoder checks it anyway.
 LEFT_OUT = frozenset({"title", "minimum", "maximum", "minLength", "maxLength", "maxItems"})
 
@@ -130,10 +133,18 @@ def _object_in(text: str) -> str:
 
 def _repaired(text: str) -> bytes:
     """Strict JSON of what json_repair reads; encoding it again refuses lone surrogates."""
+    if _depth(text) > DEEPEST:
+        raise Unusable("no object")
     found = json_repair.loads(text)
     if not isinstance(found, dict):
         raise Unusable("no object")
     return msgspec.json.encode(found)
+
+
+def _depth(text: str) -> int:
+    """How many brackets are open at once at most, those within strings counted too."""
+    steps = (1 if char in "{[(" else -1 for char in text if char in "{[()]}")
+    return max(accumulate(steps, lambda depth, step: max(0, depth + step)), default=0)
 
 
 def _closed(schema: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 
@@ -42,8 +42,10 @@ class Tap:
         """Take note of one event, whichever shape the provider's code gave it."""
         self.events += 1
         usage = _of(event, "usage")
-        if usage is not None and _of(usage, "prompt_tokens") is not None:
+        if usage is not None and _are_counts(usage):
             self.usage = usage
+        elif usage is not None:
+            _leave_out(event, "usage")  # litellm would lose the whole answer over it
         for choice in _of(event, "choices") or ():
             delta = _of(choice, "delta")
             self.refusal += str(_of(delta, "refusal") or "")
@@ -72,3 +74,22 @@ class _Tapped:
 
 def _of(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
+def _are_counts(usage: Any) -> bool:
+    """True when both figures are whole numbers; what they say is looked at elsewhere."""
+    figures = (_of(usage, "prompt_tokens"), _of(usage, "completion_tokens"))
+    return all(isinstance(figure, int) for figure in figures)
+
+
+def _leave_out(event: Any, name: str) -> None:
+    if isinstance(event, dict):
+        event[name] = None
+    else:
+        setattr(event, name, None)
+
+
+def joined(pieces: Sequence[str]) -> str:
+    """One text that can be stored: halves of a character that came apart are put together."""
+    halves = "".join(pieces).encode("utf-16-le", "surrogatepass")
+    return halves.decode("utf-16-le", "replace")

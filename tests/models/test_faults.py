@@ -36,6 +36,11 @@ def test_a_wait_is_read_as_a_date() -> None:
     found = retry_after(Failed("x", {"retry-after": soon}))
     assert found is not None
     assert 17 < found <= 20
+    for senseless in (
+        "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+        "1 Jan 2030 0:0 +9999999999999",
+    ):
+        assert retry_after(Failed("x", {"retry-after": senseless})) is None
     past = format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)
     assert retry_after(Failed("x", {"retry-after": past})) == 0.0
 
@@ -74,5 +79,5 @@ def test_a_raw_stream_is_heard_in_whichever_shape_it_comes(wrap: type) -> None:
     tap.hear(wrap(choices=[wrap(delta=delta, finish_reason=None)], usage=None))
     assert (tap.refusal, tap.finish, tap.is_counted, tap.events) == ("I will ", None, False, 1)
     tap.hear(wrap(choices=[wrap(delta=wrap(refusal="not"), finish_reason="stop")]))
-    tap.hear(wrap(choices=[], usage=wrap(prompt_tokens=3)))
+    tap.hear(wrap(choices=[], usage=wrap(prompt_tokens=3, completion_tokens=1)))
     assert (tap.refusal, tap.finish, tap.is_counted, tap.events) == ("I will not", "stop", True, 3)

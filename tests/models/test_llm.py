@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import threading
 import time
+import warnings
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from core.errors import (
     ReviewError,
     Stopped,
 )
-from core.models import openai_settings
+from core.models import llm, openai_settings
 from core.models.attempts import Patience
 from core.models.call import Call, Completion, Message, Picture, in_silence
 from core.models.keys import Keys
@@ -321,6 +322,62 @@ def test_refusals_and_empty_replies_keep_what_came() -> None:
 
 
 # Trying again
+
+
+def test_halves_of_a_character_come_together_and_what_is_none_is_never_handed_on() -> None:
+    found, _, spoken = asked_of(Reply("Yes \ud83d\ude00 and \ud800 no", piece=1))
+    assert isinstance(found, Completion)
+    assert found.text == "Yes 😀 and � no"
+    assert "".join(spoken).encode()
+    refused, _, _ = asked_of(Reply("No \ud800!", refusal=True))
+    assert isinstance(refused, ModelRefused)
+    assert f"{refused} {refused.reply}".encode()
+    failed, _, _ = asked_of(Reply(status=400, message="bad \ud800 \x1b[31m \u202e word"))
+    assert "“bad � �[31m � word”" in str(failed)
+
+
+def test_an_answer_that_goes_on_and_on_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm, "LONGEST_ANSWER", 200)
+    words = " ".join(f"word{number}" for number in range(100))
+    found, server, spoken = asked_of(Reply(words, gap=0.01))
+    assert isinstance(found, ModelError)
+    assert "more than 200 characters" in str(found)
+    assert len("".join(spoken)) < 220
+    assert server.wait_closed()
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": "12", "completion_tokens": "x"},
+        {"prompt_tokens": 1.5, "completion_tokens": 2.5},
+        {"prompt_tokens": [1], "completion_tokens": {}},
+        {"prompt_tokens": 100},
+        {"prompt_tokens": 100, "completion_tokens": None},
+    ],
+)
+def test_figures_that_are_none_lose_no_answer(usage: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, _, _ = asked_of(Reply(TEXT, usage=usage))
+    assert isinstance(found, Completion), found
+    assert found.text == TEXT
+    assert not found.is_counted
+    assert found.tokens_out > 5
+
+
+@pytest.mark.parametrize("model", "tiny anthropic/a azure/b gemini/c hosted_vllm/d".split())
+@pytest.mark.parametrize("status", [302, 307, 308])
+def test_neither_key_nor_prompt_follows_a_redirect(model: str, status: int) -> None:
+    with loopback(Reply(TEXT)) as elsewhere:
+        there = Reply(status=status, headers={"Location": f"{elsewhere.base}/chat/completions"})
+        found, server, _ = asked_of(there, model=model)
+        assert isinstance(found, ConfigError), found
+        assert "another address" in str(found)
+        assert len(server.asked) == 1
+        assert KEY in server.asked[0].everything
+        assert not elsewhere.asked
 
 
 def test_a_passing_fault_is_asked_again_after_the_seconds_it_names() -> None:

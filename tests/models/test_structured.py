@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Annotated
 
 import msgspec
@@ -131,6 +132,17 @@ def test_a_refusal_is_not_asked_again() -> None:
     with pytest.raises(ModelRefused):
         ask_structured(asker, FIRST, SHAPE, mended)
     assert len(asker.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "bomb", ["{```" + "\n" * 90_000 + "x", "{```" + "a" * 90_000, "{" * 90_000]
+)
+@pytest.mark.parametrize("end", ["", "}"])
+def test_no_reply_takes_long_to_read(bomb: str, end: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(Unusable):
+        SHAPE.read(said(bomb + end))
+    assert time.monotonic() - began < 5.0
 
 
 def test_a_lone_surrogate_never_gets_through() -> None:
