@@ -116,7 +116,9 @@ class Progress:
                 self.rulings.append(event)
             case "problem_met":
                 self._settle(event.source_id)
-                self.problems.append(event)
+                # A run that is resumed meets some of them again.
+                kept = [p for p in self.problems if p.message != event.message]
+                self.problems = [*kept, event]
             case "steps_reused":
                 self.reused = event
             case "run_finished":

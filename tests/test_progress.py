@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -136,3 +137,12 @@ def test_a_dropped_span_is_not_marked_and_the_others_stand_in_order() -> None:
         SpanAdjudicated(3.0, first, True, "Both agree."),
     ]
     assert folded(events).spans == (first, SPAN)
+
+
+def test_a_problem_that_is_met_again_after_a_resume_is_said_once() -> None:
+    met = ProblemMet(104.6, "searching", "facts.txt speaks to the models that check.")
+    other = ProblemMet(104.7, "debating", "Ada's turn 1 is lost.")
+    events = [event for event, _ in WHOLE[:8]]
+    again = replace(met, at=121.0)
+    state = folded([*events, met, other, RunResumed(120.0, "Mira"), again])
+    assert state.problems == [other, again]
