@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from components.calls import cost_words
 from components.highlight import Mark, marked_text
 from components.run_view import classifier_card
 from components.show import show
@@ -33,7 +34,7 @@ def draw_comparison(before: Loaded, after: Loaded) -> None:
     ):
         with column:
             st.subheader(title, anchor=False)
-            st.caption(when(run.started_at))
+            st.caption(escaped(_origin(run, progress)))
             if progress.verdict is not None:
                 draw_verdict(progress, classifier_card(run.plan.classifier))
             else:
@@ -46,6 +47,12 @@ def draw_comparison(before: Loaded, after: Loaded) -> None:
                 icon=":material/open_in_new:",
                 query_params={"run": run.id},
             )
+
+
+def _origin(run: Run, progress: Progress) -> str:
+    """When and by whom it was checked, and what that cost where models were asked."""
+    parts = [when(run.started_at), roster_words(run.plan.roster, short=True)]
+    return " · ".join([*parts, *([cost_words(progress.cost)] if progress.calls else [])])
 
 
 def differences(before: Loaded, after: Loaded) -> list[str]:

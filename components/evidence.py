@@ -118,12 +118,15 @@ def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool)
                     passage.text if passage.source_id.endswith(SEEN) else "",
                 ),
                 f"{key}.{passage.id}.show",
+                is_quoted=False,  # the words stand beside it
             )
 
 
-def draw_place_button(place: Place, key: str, *, sign: str = "", about: str = "") -> None:
+def draw_place_button(
+    place: Place, key: str, *, sign: str = "", about: str = "", is_quoted: bool = True
+) -> None:
     """A button that shows the place in its source; `sign` and `about` say how it was found."""
-    quote = f"“{clipped(place.quote, 60)}” " if place.quote else ""
+    quote = f"“{clipped(place.quote, 60)}” " if place.quote and is_quoted else ""
     if st.button(
         escaped(" ".join([*([sign] if sign else []), f"{quote}{place_words(place)}"])),
         key=key,

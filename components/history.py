@@ -9,7 +9,16 @@ import streamlit as st
 
 from components import state
 from components.show import rows_chosen
-from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, escaped, when
+from components.words import (
+    LABEL_SIGNS,
+    LABEL_WORDS,
+    STATUS_WORDS,
+    clipped,
+    escaped,
+    roster_words,
+    status_words,
+    when,
+)
 from core.config import MEGABYTE
 from core.errors import InputError
 from core.evidence.terms import query_terms, terms
@@ -113,7 +122,8 @@ def _cells(row: RunRow) -> dict[str, Any]:
         "When": when(run.started_at),
         "p": "" if run.p_hallucinated is None else f"{run.p_hallucinated:.2f}",
         "People say": LABEL_WORDS[row.corrected_label] if row.corrected_label else "",
-        "Status": STATUS_WORDS[run.status] + (" (imported)" if run.origin == "imported" else ""),
+        "Status": status_words(run) + (" (imported)" if run.origin == "imported" else ""),
+        "Roster": roster_words(run.plan.roster, short=True),
     }
 
 

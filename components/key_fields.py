@@ -42,8 +42,24 @@ def draw_sheet_keys(sheet: RosterSheet, page: str) -> None:
         )
     for name in missing:
         draw_key_field(name, page)
-    if typed:
-        st.caption(f":material/key: {escaped(', '.join(typed))}: typed in this session")
+    for name in typed:
+        draw_forget(name, page)
+
+
+def draw_forget(name: str, page: str) -> None:
+    """A button that lets go of a typed key, so that another can be typed in its place."""
+    st.button(
+        escaped(f"Forget {name}"),
+        key=f"{page}.forget.{name}",
+        icon=":material/delete:",
+        help="Typed in this session. Forget it to type another.",
+        on_click=_forget,
+        args=(name,),
+    )
+
+
+def _forget(name: str) -> None:
+    st.session_state.pop(f"{state.KEY_FIELD}{name}", None)
 
 
 def draw_key_field(name: str, page: str) -> None:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import streamlit as st
 
 from components import state
-from components.key_fields import draw_key_field
+from components.key_fields import draw_forget, draw_key_field
 from components.roster_table import table
 from components.show import show
-from components.words import escaped
 from core.agents.rosters import sheets_of
 from core.models.keys import ADDRESS_KEY, Keys, key_names
 from core.seats import RosterSheet
@@ -62,13 +61,7 @@ def draw_keys() -> None:
                 draw_key_field(name, "settings")
     with st.container(horizontal=True):
         for name in state.typed_keys():
-            st.button(
-                escaped(f"Forget {name}"),
-                key=f"settings.forget.{name}",
-                icon=":material/delete:",
-                on_click=_forget,
-                args=(name,),
-            )
+            draw_forget(name, "settings")
     st.caption(KEPT)
 
 
@@ -95,7 +88,3 @@ def key_uses(sheets: Iterable[RosterSheet], keys: Keys) -> list[KeyUse]:
         words = WHERE[place] if place else absent
         uses.append(KeyUse(name, tuple(rosters[name]), words, place is None and absent != ALIAS))
     return uses
-
-
-def _forget(name: str) -> None:
-    st.session_state.pop(f"{state.KEY_FIELD}{name}", None)

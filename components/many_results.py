@@ -8,13 +8,22 @@ from typing import Any
 import streamlit as st
 
 from components import state
+from components.key_fields import draw_plan_keys
 from components.show import rows_chosen
-from components.words import LABEL_SIGNS, LABEL_WORDS, STATUS_WORDS, clipped, escaped, when
+from components.words import (
+    LABEL_SIGNS,
+    LABEL_WORDS,
+    clipped,
+    escaped,
+    roster_words,
+    status_words,
+    when,
+)
 from core.claim_table import results, results_csv, resume_batch
 from core.errors import ReviewError
 from core.progress import can_resume
 from core.records import Run
-from core.store.batches import BatchRow
+from core.store.batches import Batch, BatchRow
 
 POLL_SECONDS = 1.0
 MOST_PROBLEMS = 3
@@ -46,11 +55,14 @@ def draw_batch(batch_id: str) -> None:
     if batch is None:
         st.info("There is no table at this link here.")
         return
-    st.markdown(f"**{escaped(batch.name)}** · {when(batch.created_at)} · {escaped(batch.author)}")
+    roster = escaped(roster_words(batch.plan.roster, short=True))
+    begun = f"{when(batch.created_at)} · {escaped(batch.author)}"
+    st.markdown(f"**{escaped(batch.name)}** · {begun} · {roster}")
     if any(run is not None and run.status in ALIVE for _, run in rows):
         _follow(batch_id)
     else:
         _draw_results(batch_id, rows, finished=True)
+        _offer_resume(batch, rows)
 
 
 @st.fragment(run_every=POLL_SECONDS)
@@ -106,24 +118,27 @@ def _draw_results(
             icon=":material/download:",
             on_click="ignore",
         )
-        if finished:
-            _offer_resume(batch_id, rows)
     chosen = rows_chosen(picked)
     if chosen and chosen[0] < len(rows):
         _open(*rows[chosen[0]])
 
 
-def _offer_resume(batch_id: str, rows: list[tuple[BatchRow, Run | None]]) -> None:
-    """A button for the rows that came to no end, where there are any."""
+def _offer_resume(batch: Batch, rows: list[tuple[BatchRow, Run | None]]) -> None:
+    """A button for the rows that came to no end, where there are any, and the keys it needs."""
     left = sum(bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows)
-    if left:
-        st.button(
-            f"Check the {left} that are open",
-            key="many.resume",
-            icon=":material/resume:",
-            on_click=_resume,
-            args=(batch_id,),
-        )
+    if not left:
+        return
+    draw_plan_keys(batch.plan, "many")
+    st.button(
+        f"Check the {left} that are open",
+        key="many.resume",
+        icon=":material/resume:",
+        on_click=_resume,
+        args=(batch.id,),
+    )
+    problem = st.session_state.pop("many.resume.problem", "")
+    if problem:
+        st.error(escaped(problem))
 
 
 def _open(row: BatchRow, run: Run | None) -> None:
@@ -157,7 +172,7 @@ def _resume(batch_id: str) -> None:
             person, typed = state.person(store), state.typed_keys()
             resume_batch(store, state.jobs(), batch_id, person, typed)
     except ReviewError as error:
-        st.toast(escaped(str(error)))
+        st.session_state["many.resume.problem"] = str(error)
 
 
 def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:
@@ -167,6 +182,6 @@ def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:
         "Verdict": label,
         "Claim": clipped(row.claim, 200),
         "p": f"{run.p_hallucinated:.2f}" if run and run.p_hallucinated is not None else "",
-        "Status": row.problem or (STATUS_WORDS[run.status] if run else "not checked"),
+        "Status": row.problem or (status_words(run) if run else "not checked"),
         "Sources": "; ".join(row.sources),
     }

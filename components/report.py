@@ -67,7 +67,7 @@ def html_report(
     parts += [_passage(passage) for passage in progress.evidence.values()]
     parts += [element("h2", "Debate"), debate_html(progress.turns)]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
-    parts += [element("p", problem.message) for problem in progress.problems]
+    parts += [element("p", words) for words in _problems(progress)]
     return str(_page("Counterpoint report", joined(parts)))
 
 
@@ -134,6 +134,12 @@ def _passage(passage: Passage) -> Html:
     )
 
 
+def _problems(progress: Progress) -> list[str]:
+    """What else went wrong; the verdict's own cause stands with it."""
+    told = progress.verdict.cause_words if progress.verdict else ""
+    return [p.message for p in progress.problems if p.message != told]
+
+
 def markdown_report(
     run: Run,
     case: Case,
@@ -156,7 +162,7 @@ def markdown_report(
         lines += ["", "## Question", "", *_fenced(case.question)]
     lines += ["", "## Response", "", *_fenced(case.response)]
     sources = progress.source_names.values()
-    problems = [problem.message for problem in progress.problems]
+    problems = _problems(progress)
     given = [*(f"read: {name}" for name in sources), *(f"problem: {words}" for words in problems)]
     lines += ["", "## Sources", "", *_fenced("\n".join(given) or "none")]
     for number, span in enumerate(progress.spans, start=1):

@@ -6,7 +6,7 @@ from components.markup import Html, element
 from components.words import LABEL_WORDS, counted, percent, protocol_words
 from core.builtin.speech import shortened
 from core.progress import Progress
-from core.records import Case, Run
+from core.records import Case, Judgement, Run
 
 LONGEST = 300
 
@@ -72,6 +72,17 @@ def _intermediate(progress: Progress) -> list[tuple[str, str]]:
     ]
 
 
+def _contested(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
+    """The words that debaters contested; a language model as judge lists none."""
+    judge = next((used for used in progress.roles if used.role == "judge"), None)
+    if judge is not None and not judge.built_in:
+        return []
+    return [
+        ("Contested by both", ", ".join(judgement.agreed) or "nothing"),
+        ("Contested by one", ", ".join(judgement.disputed) or "nothing"),
+    ]
+
+
 def _output(progress: Progress) -> list[tuple[str, str]]:
     judgement, verdict = progress.judgement, progress.verdict
     entries: list[tuple[str, str]] = []
@@ -79,9 +90,8 @@ def _output(progress: Progress) -> list[tuple[str, str]]:
         entries += [
             ("Judge", f"{judgement.agent}: {LABEL_WORDS[judgement.label].lower()}"),
             ("Judge's text, which the classifier reads", judgement.text),
-            ("Contested by both", ", ".join(judgement.agreed) or "nothing"),
-            ("Contested by one", ", ".join(judgement.disputed) or "nothing"),
         ]
+        entries += _contested(judgement, progress)
     if verdict:
         entries.append(("Label", LABEL_WORDS[verdict.label].lower()))
         if verdict.p_hallucinated is not None and verdict.confidence is not None:

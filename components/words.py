@@ -7,7 +7,8 @@ import time
 
 from core.agents.rosters import ROSTER_WORDS
 from core.events import StepsReused
-from core.records import Cause, Label, PersonRole, QuoteStatus, RunStatus
+from core.progress import can_resume
+from core.records import Cause, Label, PersonRole, QuoteStatus, Run, RunStatus
 from core.seats import BUILT_IN
 
 WORD_JOINER = "\u2060"
@@ -69,6 +70,13 @@ def roster_words(name: str, words: str = "", *, short: bool = False) -> str:
     if name == BUILT_IN:
         return known.split(":")[0] if short else known
     return name if short or not known else f"{name}: {known}"
+
+
+def status_words(run: Run) -> str:
+    """How far a run came; an end for want of a model or of money is no verdict, and not the end."""
+    if run.status == "finished" and can_resume(run):
+        return "Can be resumed"
+    return STATUS_WORDS[run.status]
 
 
 def protocol_words(name: str, *, short: bool = False) -> str:

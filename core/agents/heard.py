@@ -18,7 +18,8 @@ HEAD_WORDS = 12
 HEAD_CHARACTERS = 160
 HAN_HEAD = 30
 LEAST_WORDS = 3
-LEAST_HAN = 6
+LEAST_HAN = 6  # figures count too: 塔高412米
+LEAST_SIGNS = 3  # of which so many are no figures
 FOUND_CHARACTERS = 80
 OPPOSITE: dict[Stance, Stance] = {
     "supported": "hallucinated",
@@ -129,4 +130,7 @@ def _trimmed(words: str) -> str:
 
 
 def _is_citation(words: str) -> bool:
-    return len(words.split()) >= LEAST_WORDS or len(HAN.findall(words)) >= LEAST_HAN
+    signs = len(HAN.findall(words))
+    figures = sum(sign.isdigit() for sign in words)
+    is_long = signs >= LEAST_SIGNS and signs + figures >= LEAST_HAN
+    return len(words.split()) >= LEAST_WORDS or is_long

@@ -127,6 +127,11 @@ def test_quotes_in_any_marks_long_enough_to_be_citations() -> None:
     assert {quote.status for quote in quotes_in(text)} == {"not_found"}
 
 
+def test_figures_count_in_a_citation_without_word_gaps() -> None:
+    text = "反对。资料写道“塔高412米”，没有“512米”，也没有“1932”或“十米”。"
+    assert [quote.text for quote in quotes_in(text)] == ["塔高412米"]
+
+
 @pytest.mark.parametrize(
     "text", ["Ada: AGREE.", "**Ada:** AGREE.", "ada： AGREE.", "[Ada]: AGREE.", "AGREE."]
 )

@@ -16,6 +16,7 @@ from core.events import (
     JudgementReached,
     LabelPredicted,
     PassagesFound,
+    ProblemMet,
     RunFinished,
     RunStarted,
     SpanAdjudicated,
@@ -102,6 +103,31 @@ def test_a_judge_and_a_classifier_that_differ_are_named_in_both_reports() -> Non
         assert "The judge itself calls it supported" in words
         assert "calls it hallucinated, and its label counts" in words
         assert "The judge itself" not in report(RUN, CASE, progress(), SAID, CARD)
+
+
+def test_what_the_verdict_says_of_itself_is_no_further_problem() -> None:
+    why = "Judge (x): no verdict line. So there is no verdict."
+    unclear = Verdict("unclear", None, None, why, "unreadable_reply", why)
+    made = progress()
+    for event in (
+        ProblemMet(105.5, "debating", "Ben's turn 2 is lost."),
+        ProblemMet(109.0, "judging", why, reply="Who knows?"),
+        LabelPredicted(109.5, unclear),
+        RunFinished(110.0, unclear, 10.0),
+    ):
+        made.add(event)
+    for report in (html_report, markdown_report):
+        words = re.sub(r"<[^>]+>", " ", report(RUN, CASE, made, [], CARD))
+        assert "Ben&#x27;s turn 2" in words or "Ben's turn 2 is lost." in words
+        assert words.count("no verdict line") == 1
+
+
+def test_a_language_model_as_judge_is_not_said_to_contest_nothing() -> None:
+    made = progress()
+    own = RoleUsed("judge", "Judge", True, "rule", "a")
+    for used, is_said in ((own, True), (replace(own, built_in=False), False)):
+        made.roles = (used,)
+        assert ("Contested by both" in html_report(RUN, CASE, made, [], CARD)) is is_said
 
 
 def test_only_the_built_in_engines_verdicts_say_that_they_are_its_own() -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
+from core.agents.rosters import one_model
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
+from core.events import RunStopped
 from core.intake.library import remove_file, store_file
-from core.records import Plan, Project
+from core.records import Plan, Project, Run
 from core.store import open_store
-from core.store.batches import Batch
+from core.store.batches import Batch, BatchRow
 
 OpenApp = Callable[..., AppTest]
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
@@ -409,6 +412,7 @@ def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: st
     compare = app("pages/check/compare.py", before=run_id, after=second)
     assert any("debate are those of an earlier run" in item.value for item in compare.markdown)
     assert drawn(compare).count('class="cp-verdict ') == 2
+    assert sum("Built\\-in engine" in item.value for item in compare.caption) == 2
     assert any("The verdict is the same" in item.value for item in compare.markdown)
 
 
@@ -472,6 +476,7 @@ def test_checking_again_with_another_source_makes_a_new_case(
 def test_history_finds_and_filters(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/history.py")
     assert len(at.dataframe[0].value) == 1
+    assert at.dataframe[0].value["Roster"][0] == "Built-in engine"
     at.text_input(key="history.search").set_value("pawed").run()
     assert len(at.dataframe[0].value) == 1
     at.text_input(key="history.search").set_value("zebra").run()
@@ -557,6 +562,48 @@ def test_a_tables_name_is_never_markdown(app: OpenApp, home: Path) -> None:
     labels = [link.proto.label for link in at.get("page_link")]
     assert any("evil" in label for label in labels)
     assert not any("](http" in label or " *Mira*" in label for label in labels)
+
+
+def run_without_a_key(home: Path) -> str:
+    """A stopped run, row of the table `bb…`, by a roster whose key nobody has set."""
+    sheet = replace(one_model("openai/tiny", "http://127.0.0.1:9/v1", "HOUSE_API_KEY"), name="Mine")
+    plan = Plan(roster="Mine", sheet=sheet)
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        case = store_case(store, project, Draft(WRONG), "Mira", 1.0)
+        run = Run("r" * 32, case.id, project.id, plan, "queued", 1.0)
+        with store.writing():
+            store.runs.add(run, "nobody", 1.0)
+            store.runs.append(run.id, "nobody", [RunStopped(2.0, "Mira")])
+        store.batches.add(
+            Batch("b" * 32, project.id, "t.csv", "Mira", 1.0, plan),
+            [BatchRow("b" * 32, 1, WRONG, (), case.id, run.id)],
+        )
+    return run.id
+
+
+def test_a_tables_rows_ask_for_the_key_that_resuming_them_needs(app: OpenApp, home: Path) -> None:
+    run_without_a_key(home)
+    at = app("pages/check/many.py", batch="b" * 32)
+    assert "Mine" in at.markdown[0].value
+    at.button(key="many.resume").click().run()
+    assert "Expected a key for Mine" in at.error[0].value.replace("\\", "")
+    at.text_input(key="many.key.HOUSE_API_KEY").set_value("sk-typed-here").run()
+    assert not at.exception
+    assert not at.error
+    assert at.session_state["keys.typed.HOUSE_API_KEY"] == "sk-typed-here"
+
+
+def test_a_typed_key_that_is_wrong_can_be_typed_again_beside_resume(
+    app: OpenApp, home: Path
+) -> None:
+    at = app("pages/check/run.py", run=run_without_a_key(home))
+    at.text_input(key="run.key.HOUSE_API_KEY").set_value("sk-wrong-one").run()
+    at.button(key="run.forget.HOUSE_API_KEY").click().run()
+    assert not at.exception
+    assert "keys.typed.HOUSE_API_KEY" not in at.session_state
+    assert at.text_input(key="run.key.HOUSE_API_KEY").value == ""
 
 
 def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, run_id: str) -> None:
