@@ -9,6 +9,7 @@ import streamlit as st
 from components.show import paged
 from components.words import counted, escaped
 from core.events import ProblemMet
+from core.models.caps import dollars_words
 from core.progress import Progress, total_cost
 from core.records import ModelCall
 
@@ -25,7 +26,7 @@ def cost_words(cost: float | None) -> str:
         return "cost unknown"
     if cost == 0:
         return "no cost"
-    return f"${cost:.4f}" if cost < 0.1 else f"${cost:.2f}"
+    return dollars_words(cost)
 
 
 def tokens_of(calls: Sequence[ModelCall]) -> int:

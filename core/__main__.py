@@ -185,7 +185,9 @@ def _plainly(result: dict[str, object]) -> str:
 
 def _used(model: str, used: dict[str, Any]) -> str:
     """What a model did, in words; a cost that is not known is never a zero."""
-    cost = "cost unknown" if used["cost"] is None else f"{used['cost']:.4f} US dollars"
+    from core.models.caps import dollars_words
+
+    cost = "cost unknown" if used["cost"] is None else dollars_words(used["cost"])
     calls = "1 call" if used["calls"] == 1 else f"{used['calls']} calls"
     taken = f" ({used['reused']} more answered by earlier runs)" if used["reused"] else ""
     return f"{model}: {calls}{taken}, {used['tokens_in'] + used['tokens_out']:,} tokens, {cost}"

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from core.intake.language import language_of
+from core.models.caps import dollars_words
 from core.models.keys import Keys
 from core.models.prices import price_of, window_of
 from core.models.prompting import prompt_language, shipped
@@ -99,7 +100,7 @@ class Expected:
             f"about {self.likely.calls} calls, {_rounded(self.likely.tokens):,} tokens "
             f"(at most {self.most.calls} and {_rounded(self.most.tokens):,})"
         )
-        known = f"about {_dollars(self.likely.cost)}, at most {_dollars(self.most.cost)}"
+        known = f"about {dollars_words(self.likely.cost)}, at most {dollars_words(self.most.cost)}"
         if not self.most.cost and not self.unpriced:
             return f"nothing to pay · {counts}"
         if not self.unpriced:
@@ -269,10 +270,6 @@ def _rounded(tokens: int) -> int:
     """Two figures are all that an estimate knows."""
     unit = int(10 ** max(0, len(str(tokens)) - 2))
     return math.ceil(tokens / unit) * unit
-
-
-def _dollars(cost: float) -> str:
-    return f"US${cost:,.2f}" if cost >= 0.995 else f"US${cost:.4f}"
 
 
 def expected_seconds(

@@ -8,6 +8,8 @@ from typing import Any
 from core.progress import Progress, total_cost
 from core.records import ModelCall, Passage, Quote, Run, Span, Turn
 
+NANO_DIGITS = 9  # of a US dollar: the ledger's own
+
 
 def outcome(run: Run, progress: Progress) -> dict[str, Any]:
     """The object of `python -m core check --json`.
@@ -36,7 +38,7 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "roster": run.plan.roster,
         "protocol": run.plan.protocol,
         "seconds": round(progress.seconds(), 3),
-        "cost": None if progress.cost is None else round(progress.cost, 6),
+        "cost": None if progress.cost is None else round(progress.cost, NANO_DIGITS),
         "models": _models(progress),
     }
 
@@ -57,7 +59,7 @@ def _used(calls: Sequence[ModelCall]) -> dict[str, Any]:
         "reused": len(calls) - len(sent),
         "tokens_in": sum(call.tokens_in for call in sent),
         "tokens_out": sum(call.tokens_out for call in sent),
-        "cost": None if cost is None else round(cost, 6),
+        "cost": None if cost is None else round(cost, NANO_DIGITS),
     }
 
 

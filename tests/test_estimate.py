@@ -194,6 +194,12 @@ def test_the_cost_is_that_of_its_tokens() -> None:
     assert "at most US$0." in expected.words
 
 
+def test_a_tiny_cost_is_not_shown_as_none() -> None:
+    cheap = RosterSheet("ours", judge=replace(SEAT, price_in=1e-6, price_out=1e-6))
+    assert "US$0.0000 " not in expected_use(cheap, Size(100)).words
+    assert "US$0.00000" in expected_use(cheap, Size(100)).words
+
+
 def test_an_unknown_price_is_told_with_a_number_of_tokens() -> None:
     mixed = sheet_of(SEAT).with_seat("judge", UNPRICED)
     expected = expected_use(mixed, Size(500))

@@ -23,7 +23,7 @@ def made(*events: Event, status: RunStatus = "finished") -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("turn", "judge", "cost"),
-    [(0.0, 0.0, 0.0), (0.1, 0.2, 0.3), (0.1, None, None), (None, 0.2, None)],
+    [(0.0, 0.0, 0.0), (0.1, 0.2, 0.3), (1e-7, 0.0, 1e-7), (0.1, None, None), (None, 0.2, None)],
 )
 def test_cost_is_the_sum_of_what_was_paid(
     turn: float | None, judge: float | None, cost: float | None

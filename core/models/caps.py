@@ -171,6 +171,11 @@ def _refusal(setting: str, cap: int, amount: Amount, worst: WorstCase, who: str)
     )
 
 
+def dollars_words(cost: float) -> str:
+    """US dollars for people: what is not nothing never looks like it."""
+    return money(in_nano(cost))
+
+
 def money(nano: int) -> str:
     """An amount for people: cents, and as many further digits as a small one needs."""
     dollars = nano / NANO

@@ -1,8 +1,11 @@
-"""What was of no use in a run: said once, and each reply there to be read."""
+"""What models did in a run: what it cost, and what was of no use, said once and there to be read."""
 
 from __future__ import annotations
 
+import pytest
 from streamlit.testing.v1 import AppTest
+
+from components.calls import cost_words
 
 
 def the_judge_and_two_turns() -> None:
@@ -31,3 +34,20 @@ def test_the_verdicts_own_words_are_not_said_again_and_every_reply_is_there() ->
     ]
     assert at.expander[0].label == "What was said, as it came (3)"
     assert [code.value for code in at.code] == ["Hm.", "Well.", "Who knows?"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        (None, "cost unknown"),
+        (0.0, "no cost"),
+        (0.000002, "US$0.000002000"),
+        (0.0123, "US$0.0123"),
+        (0.5, "US$0.50"),
+        (12.346, "US$12.35"),
+    ],
+)
+def test_a_cost_that_is_unknown_or_tiny_is_never_shown_as_nothing(
+    cost: float | None, words: str
+) -> None:
+    assert cost_words(cost) == words
