@@ -23,9 +23,9 @@ from core.models.window import fitting, words_tokens
 from core.records import Case, Project
 from core.roles import Speak
 from core.seats import Seat
+from core.store.ledger import AGAIN
 
 SPARE_SHARE = 0.05
-AGAIN = " again"
 # Some models think aloud before they answer; only the answer counts.
 THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from core.store.sqlite import Database
 
+AGAIN = " again"  # ends the slot of a call that shows a model what was wrong with its reply
 DAY = 86_400
 
 
@@ -108,13 +109,17 @@ class Ledger:
     def reusable(self, run_id: str, slot: str, digest: str) -> LedgerRow | None:
         """Another run's whole answer to an equal call, from the same slot where there is one.
 
-        An answer goes to one slot of a run: several samples of a prompt stay several answers.
+        An answer goes to one slot of a run: several samples of a prompt stay several answers. One
+        that was asked for again was of no use there, and the second one may not have been either:
+        neither is passed on, or checking again would fail in the same way for ever.
         """
         return self._first(
             "digest = ? AND status = 'done' AND run_id != ? AND finish = 'stop' "
             "AND reused_from = '' AND id NOT IN (SELECT reused_from FROM calls WHERE run_id = ?) "
+            "AND substr(slot, -length(?)) != ? AND NOT EXISTS (SELECT 1 FROM calls AS later "
+            "WHERE later.run_id = calls.run_id AND later.slot = calls.slot || ?) "
             "ORDER BY slot = ? DESC, at, id",
-            [digest, run_id, run_id, slot],
+            [digest, run_id, run_id, AGAIN, AGAIN, AGAIN, slot],
         )
 
     def lost(self, run_id: str, slot: str, digest: str) -> list[LedgerRow]:

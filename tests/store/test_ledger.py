@@ -98,6 +98,15 @@ def test_the_same_slots_answer_comes_first_and_goes_to_one_slot(store: Store) ->
     assert store.ledger.reusable("new", "turn 2", "d") == DONE
 
 
+def test_a_reply_that_was_asked_for_again_serves_no_other_run(store: Store) -> None:
+    store.ledger.put(DONE)
+    store.ledger.put(replace(DONE, id="b", slot="turn 1 again", digest="e"))
+    assert store.ledger.reusable("new", "turn 1", "d") is None
+    assert store.ledger.reusable("new", "turn 1 again", "e") is None
+    store.ledger.put(replace(DONE, id="c", run_id="third"))
+    assert store.ledger.reusable("new", "turn 1", "d") == replace(DONE, id="c", run_id="third")
+
+
 def test_the_day_is_summed_without_reading_older_calls(store: Store) -> None:
     """New calls are checked before each is sent: months of them must not slow that."""
     query = "SELECT SUM(counts_nano) FROM calls WHERE at >= 5 AND person = 'Mira'"
