@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from components import drafts, state
@@ -17,7 +15,7 @@ from components.roster_choice import (
 )
 from components.words import escaped
 from core.builtin.speech import counted
-from core.claim_table import read_claims, start_batch
+from core.claim_table import ClaimRow, read_claims, start_batch
 from core.config import Settings
 from core.errors import InputError
 from core.records import Plan
@@ -60,6 +58,11 @@ def draw_new_table() -> None:
             "No file is chosen and no row names one: without evidence every verdict is unclear.",
             icon=":material/warning:",
         )
+    _draw_start(name, rows, sources, settings)
+
+
+def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: Settings) -> None:
+    """Who checks, what that will take, and the button."""
     roster = draw_roster_choice("many.roster", project_roster())
     draw_roster_keys(roster, "many")
     try:
@@ -125,7 +128,7 @@ def _sources() -> list[str]:
     return sources if all_rows else []
 
 
-def _start(name: str, rows: list[Any], common: list[str], plan: Plan) -> None:
+def _start(name: str, rows: list[ClaimRow], common: list[str], plan: Plan) -> None:
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
         batch = start_batch(

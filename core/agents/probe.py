@@ -27,6 +27,7 @@ Kind = Literal["speaks", "sees", "embeds"]
 WORD = "Reply with the single word OK and nothing else. (Test {nonce})"
 COLOUR = "Which colour is the square in the picture? Reply with one word. (Test {nonce})"
 RED = ("red", "红", "紅", "rouge", "rojo", "rosso", "vermelho", "赤")
+KINDS: dict[str, Kind] = {"retriever": "embeds", "image reader": "sees"}
 PICTURE_PIXELS = 64
 FEW_TOKENS = 32
 AT_ONCE = 8
@@ -108,7 +109,7 @@ def _groups(sheet: RosterSheet) -> list[_Group]:
     for role, seat in sheet.seats():
         if seat.is_built_in:
             continue
-        kind: Kind = {"retriever": "embeds", "image reader": "sees"}.get(role, "speaks")  # type: ignore[assignment]
+        kind = KINDS.get(role, "speaks")
         mark = (kind, seat.model, seat.api_base, seat.key_name, seat.temperature)
         before = found.get(mark, _Group(kind, seat, ()))
         found[mark] = replace(before, roles=(*before.roles, role))

@@ -72,6 +72,7 @@ class LedgerDesk:
         account: Account,
         caps: Caps,
         clock: Callable[[], float],
+        *,
         reuses: bool = False,
     ) -> None:
         self._model = model

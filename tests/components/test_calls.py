@@ -1,4 +1,4 @@
-"""What models did in a run: what it cost, and what was of no use, said once and there to be read."""
+"""What models did in a run: its cost, and what was of no use, said once and there to be read."""
 
 from __future__ import annotations
 
