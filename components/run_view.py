@@ -67,7 +67,8 @@ def _draw_ending(run: Run, progress: Progress) -> None:
     ending = progress.ending
     if run.status == "failed" and ending is not None and ending.kind == "run_failed":
         st.error(
-            f"The run failed while {ending.stage}: {escaped(ending.message)}",
+            f"The run failed while {ending.stage}: {escaped(ending.message)} "
+            f"{escaped(kept_words(progress))}",
             icon=":material/error:",
         )
     elif run.status == "stopped":

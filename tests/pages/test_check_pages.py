@@ -15,7 +15,7 @@ from components import state
 from core.agents.rosters import one_model
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
-from core.events import RunStopped
+from core.events import RunFailed, RunStopped
 from core.intake.library import remove_file, store_file
 from core.records import Plan, Project, Run
 from core.store import open_store
@@ -564,8 +564,8 @@ def test_a_tables_name_is_never_markdown(app: OpenApp, home: Path) -> None:
     assert not any("](http" in label or " *Mira*" in label for label in labels)
 
 
-def run_without_a_key(home: Path) -> str:
-    """A stopped run, row of the table `bb…`, by a roster whose key nobody has set."""
+def run_without_a_key(home: Path, ending: RunStopped | RunFailed | None = None) -> str:
+    """A run that was stopped, or ended so, by a roster whose key nobody has set; in table `bb…`."""
     sheet = replace(one_model("openai/tiny", "http://127.0.0.1:9/v1", "HOUSE_API_KEY"), name="Mine")
     plan = Plan(roster="Mine", sheet=sheet)
     with open_store(home) as store:
@@ -575,7 +575,7 @@ def run_without_a_key(home: Path) -> str:
         run = Run("r" * 32, case.id, project.id, plan, "queued", 1.0)
         with store.writing():
             store.runs.add(run, "nobody", 1.0)
-            store.runs.append(run.id, "nobody", [RunStopped(2.0, "Mira")])
+            store.runs.append(run.id, "nobody", [ending or RunStopped(2.0, "Mira")])
         store.batches.add(
             Batch("b" * 32, project.id, "t.csv", "Mira", 1.0, plan),
             [BatchRow("b" * 32, 1, WRONG, (), case.id, run.id)],
@@ -593,6 +593,14 @@ def test_a_tables_rows_ask_for_the_key_that_resuming_them_needs(app: OpenApp, ho
     assert not at.exception
     assert not at.error
     assert at.session_state["keys.typed.HOUSE_API_KEY"] == "sk-typed-here"
+
+
+def test_a_failed_run_says_what_was_kept(app: OpenApp, home: Path) -> None:
+    failed = RunFailed(2.0, "debating", "Judge (openai/tiny): refused the key (401).")
+    at = app("pages/check/run.py", run=run_without_a_key(home, failed))
+    said = at.error[0].value.replace("\\", "")
+    assert said.startswith("The run failed while debating: Judge (openai/tiny): refused the key")
+    assert said.endswith("Nothing was done yet.")
 
 
 def test_a_typed_key_that_is_wrong_can_be_typed_again_beside_resume(
