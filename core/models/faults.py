@@ -37,6 +37,7 @@ _UNKNOWN_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SPENT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.IGNORECASE)
+_INSIDES = re.compile(r" Original exception:|Traceback \(most recent call last\)")
 _WRAPPING = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::| -)\s*")
 
 
@@ -134,7 +135,7 @@ class Faults:
 
     def quoted(self, error: BaseException) -> str:
         """The provider's own words as a short quotation, without keys and litellm's wrapping."""
-        text = self.hide(str(error)).split(" Original exception:")[0]
+        text = _INSIDES.split(self.hide(str(error)), maxsplit=1)[0]
         while (bare := _WRAPPING.sub("", text, count=1)) != text:
             text = bare
         text = " ".join(_message_in(text).split())

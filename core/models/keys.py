@@ -132,7 +132,8 @@ class Keys:
             name = self.name_for(seat)
             key = self.get(name) if name else None
             unsigned = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), NO_KEY)
-            return {"api_key": key or NO_KEY, "aws_region_name": region, **unsigned}
+            own = _checked(name, key) if key else NO_KEY
+            return {"api_key": own, "aws_region_name": region, **unsigned}
         token = self.get(seat.key_name or AMAZON_TOKEN)
         if token:
             return {"api_key": _checked(AMAZON_TOKEN, token), "aws_region_name": region}

@@ -57,6 +57,7 @@ def test_a_wait_is_read_as_a_date() -> None:
         ('litellm.APIError: APIError: {"error": "model is loading"}', "“model is loading”"),
         ("litellm.APIError: APIError: {not json", "“{not json”"),
         ("litellm.Timeout: APITimeoutError - Request timed out.", "“Request timed out”"),
+        ("Checksum mismatch Traceback (most recent call last): File x", "“Checksum mismatch”"),
         ("", "no words"),
     ],
 )

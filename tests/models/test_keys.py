@@ -161,3 +161,10 @@ def test_a_key_that_cannot_travel_is_said_without_being_shown() -> None:
             Keys({"OPENAI_API_KEY": bad}).credentials(Seat(model="openai/x"))
         assert bad not in str(caught.value)
         assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", ["openai/x", "anthropic/x", "bedrock/x"])
+def test_no_letter_that_no_key_has_travels_to_an_address(model: str) -> None:
+    for key in ("sk-one\r\nX-Evil: 1", "sk one two three", "sk-é-two-three"):
+        with pytest.raises(ConfigError, match="holds a space, a line break"):
+            Keys({"COUNTERPOINT_API_KEY": key}).credentials(Seat(model=model, api_base=AT_HOME))
