@@ -101,7 +101,8 @@ def draw_page(wanted: RunFilter) -> None:
         hide_index=True,
         height="content",
         column_config={
-            "Claim": st.column_config.TextColumn(width="large"),
+            "Claim": st.column_config.TextColumn(width=260),
+            "Roster": st.column_config.TextColumn(width=115),
             "p": st.column_config.TextColumn("p", help="probability of being hallucinated"),
         },
     )
