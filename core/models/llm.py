@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from core.concurrency import Stop
 from core.config import shown_safely
 from core.errors import ModelError, ModelRefused, ReplyError
-from core.models import openai_settings
+from core.models import kept_settings
 from core.models.attempts import Patience, first_answer
 from core.models.call import Call, Completion, Speak
 from core.models.faults import Fault, Faults
@@ -266,7 +266,7 @@ def load() -> None:
 
 
 def _litellm() -> Any:
-    openai_settings.take_out()
+    kept_settings.take_out()
     with _LOADING:
         return _loaded()
 

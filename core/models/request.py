@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.models.call import Call, Message
+from core.models.kept_settings import headers_for
 from core.models.keys import Keys
-from core.models.openai_settings import headers_for
 from core.models.prices import window_of
 from core.models.provider import provider_of, wire_name
 from core.seats import Seat
@@ -36,7 +36,7 @@ def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
     }
     if seat.api_base:
         request["api_base"] = seat.api_base
-    if headers := headers_for(seat):
+    if headers := headers_for(seat, request.get("api_key", "")):
         request["extra_headers"] = headers
     return request
 

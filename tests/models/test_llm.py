@@ -23,7 +23,7 @@ from core.errors import (
     ReviewError,
     Stopped,
 )
-from core.models import llm, openai_settings
+from core.models import kept_settings, llm
 from core.models.attempts import Patience
 from core.models.call import Call, Completion, Message, Picture, in_silence
 from core.models.keys import Keys
@@ -557,24 +557,28 @@ def test_a_providers_key_never_travels_to_another_address(
     assert OTHER_KEY not in server.asked[0].everything
 
 
-OPENAI_SETTINGS = {
+KEPT_SETTINGS = {
     "OPENAI_ORGANIZATION": "org-of-ours-1",
     "OPENAI_ORG_ID": "org-of-ours-2",
     "OPENAI_PROJECT_ID": "project-of-ours-3",
     "OPENAI_CUSTOM_HEADERS": "X-Gateway-Token: token-of-ours-4",
+    "WATSONX_TOKEN": "token-of-ours-5",
+    "WATSONX_ZENAPIKEY": "key-of-ours-6",
 }
 
 
 @pytest.fixture
-def openai_settings_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_settings, "_kept", {})
-    for name, value in OPENAI_SETTINGS.items():
+def settings_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_settings, "_kept", {})
+    for name, value in {**KEPT_SETTINGS, "WATSONX_PROJECT_ID": "project"}.items():
         monkeypatch.setenv(name, value)
 
 
-@pytest.mark.usefixtures("openai_settings_set")
-@pytest.mark.parametrize("model", "tiny openai/gpt-4o lm_studio/b perplexity/sonar".split())
-def test_openais_settings_never_travel_to_another_address(model: str) -> None:
+@pytest.mark.usefixtures("settings_set")
+@pytest.mark.parametrize(
+    "model", "tiny openai/gpt-4o lm_studio/b perplexity/sonar watsonx/w".split()
+)
+def test_a_providers_settings_never_travel_to_another_address(model: str) -> None:
     found, server, _ = asked_of(Reply(TEXT), model=model)
     assert isinstance(found, Completion), found
     assert "of-ours" not in server.asked[0].everything
@@ -583,7 +587,7 @@ def test_openais_settings_never_travel_to_another_address(model: str) -> None:
     assert all("of-ours" not in asked.everything for asked in server.asked)
 
 
-@pytest.mark.usefixtures("openai_settings_set")
+@pytest.mark.usefixtures("settings_set")
 def test_openais_settings_go_with_openais_own_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = Keys({"OPENAI_API_KEY": KEY})
     with loopback(Reply(TEXT)) as server:
@@ -596,6 +600,16 @@ def test_openais_settings_go_with_openais_own_calls(monkeypatch: pytest.MonkeyPa
     for asked in server.asked:
         for sent in ("org-of-ours-1", "project-of-ours-3", "token-of-ours-4"):
             assert sent in asked.everything
+
+
+@pytest.mark.usefixtures("settings_set")
+def test_watsonxs_token_goes_with_its_own_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    with loopback(Reply(TEXT)) as server:
+        monkeypatch.setenv("WATSONX_API_BASE", server.base)
+        call = call_to(Seat(model="watsonx/w", seconds=5))
+        LiteLlm(Keys({"WATSONX_APIKEY": KEY})).complete(call, in_silence, Stop())
+    assert "Bearer token-of-ours-5" in server.asked[0].everything
+    assert "key-of-ours-6" not in server.asked[0].everything
 
 
 def test_no_key_and_no_prompt_in_errors_logs_and_reprs(caplog: pytest.LogCaptureFixture) -> None:
