@@ -80,11 +80,26 @@ def _draw_stage(progress: Progress, live: Live | None, started_at: float, *, wai
     note, share = stage_of(progress, live.progress if live else None)
     if waiting:
         note, share = "Waiting for its turn", None
-    elapsed = f"{note} · {seconds(time.time() - started_at)}"
+    worked = worked_seconds(progress, started_at, time.time(), waiting=waiting)
+    elapsed = note if worked is None else f"{note} · {seconds(worked)}"
     if share is None:
         st.markdown(f":material/progress_activity: {escaped(elapsed)}")
     else:
         st.progress(share, text=escaped(elapsed))
+
+
+def worked_seconds(
+    progress: Progress, started_at: float, now: float, *, waiting: bool
+) -> float | None:
+    """Seconds to show beside the stage; pauses before a Resume are no work.
+
+    None for a run that was taken up again and has not begun anew: nobody noted when.
+    """
+    if not progress.began_at:
+        return now - started_at
+    if waiting or progress.ending is not None:
+        return None
+    return progress.seconds(now)
 
 
 def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, float | None]:
@@ -96,10 +111,17 @@ def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, flo
 
 
 def speaking_now(events: list[Event], live: Live | None) -> dict[int, tuple[str, str]]:
-    """Number of each turn under way to its debater and the words so far."""
+    """Number of each turn under way to its debater and the words so far.
+
+    Nobody speaks in a turn whose reply was of no use, nor in one that Resume begins anew.
+    """
     words = dict(live.words) if live else {}
-    return {
-        event.number: (event.debater, words.get(event.number, ""))
-        for event in events
-        if event.kind == "turn_started"
-    }
+    speaking: dict[int, str] = {}
+    for event in events:
+        if event.kind == "turn_started":
+            speaking[event.number] = event.debater
+        elif event.kind == "run_resumed" or (
+            event.kind == "problem_met" and event.stage == "debating" and event.reply
+        ):
+            speaking.clear()
+    return {number: (debater, words.get(number, "")) for number, debater in speaking.items()}

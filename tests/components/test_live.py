@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from components.live import STAGE_WORDS, stage_of
+from components.live import STAGE_WORDS, speaking_now, stage_of, worked_seconds
 from core.events import (
     ConsensusReached,
     Event,
     LabelPredicted,
+    ProblemMet,
     ProgressMade,
+    RunResumed,
     RunStarted,
+    RunStopped,
     Stage,
     StatementFound,
+    TurnStarted,
 )
 from core.progress import folded
 from core.records import Plan, Statement, Verdict
@@ -39,3 +43,22 @@ def test_passing_news_counts_until_the_next_event() -> None:
     assert stage_of(folded([BEGUN]), news) == ("a.pdf: page 3 of 4", 0.75)
     found = StatementFound(4.0, Statement(0, 0, 1, "a", "a"))
     assert stage_of(folded([BEGUN, found]), news) == (STAGE_WORDS["searching"], None)
+
+
+def test_pauses_are_no_work_and_waiting_again_has_no_beginning() -> None:
+    stopped: list[Event] = [BEGUN, RunStopped(11.0, "Mira")]
+    assert worked_seconds(folded([]), 1.0, 4.0, waiting=True) == 3.0
+    assert worked_seconds(folded([BEGUN]), 1.0, 4.0, waiting=False) == 3.0
+    assert worked_seconds(folded(stopped), 1.0, 911.0, waiting=True) is None
+    assert worked_seconds(folded(stopped), 1.0, 911.0, waiting=False) is None
+    resumed = folded([*stopped, RunResumed(911.0, "Mira")])
+    assert worked_seconds(resumed, 1.0, 915.0, waiting=False) == 14.0
+
+
+def test_nobody_speaks_in_a_lost_turn_or_in_one_that_begins_anew() -> None:
+    first = TurnStarted(2.0, "Ada", "x", 1, 1)
+    lost = ProblemMet(3.0, "debating", "Ada's turn 1 is lost.", reply="Hm.")
+    second = TurnStarted(4.0, "Ben", "x", 2, 1)
+    assert speaking_now([BEGUN, first], None) == {1: ("Ada", "")}
+    assert speaking_now([BEGUN, first, lost, second], None) == {2: ("Ben", "")}
+    assert speaking_now([BEGUN, first, RunStopped(5.0), RunResumed(6.0)], None) == {}
