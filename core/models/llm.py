@@ -24,11 +24,11 @@ from core.models import kept_settings
 from core.models.attempts import Patience, first_answer
 from core.models.call import Call, Completion, Speak
 from core.models.faults import Fault, Faults
-from core.models.keys import NO_KEY, Keys
+from core.models.keys import Keys
 from core.models.loop import streamed_from
 from core.models.prices import price_of
 from core.models.redirects import follow_none
-from core.models.request import addressed, chat_request
+from core.models.request import addressed, chat_request, keys_sent, without_keys
 from core.models.tap import Tap, joined
 from core.models.window import estimated_tokens
 from core.seats import Seat
@@ -103,11 +103,9 @@ class LiteLlm:
         return first_answer(attempt, seat, stop, self._patience)
 
     def _faults(self, seat: Seat, request: Mapping[str, Any]) -> Faults:
-        sent = [request[name] for name in ("api_key", "aws_secret_access_key") if name in request]
-
         def hide(text: str) -> str:
-            for key in sent:
-                text = text.replace(key, "…") if key != NO_KEY else text
+            for key in keys_sent(request):
+                text = text.replace(key, "…")
             return self._keys.scrubbed(text)
 
         return Faults(seat, self._keys, hide)
@@ -143,7 +141,7 @@ class _Answer:
             return Fault(self.faults.too_long(LONGEST_ANSWER))
         except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
             return self.faults.of(error, self.request, has_begun=bool(said))
-        text = joined(said)
+        text = without_keys(joined(said), self.request)
         return self._fault_in(text, finish, tap) or self._whole(
             text, finish, usage if tap.is_counted else None, time.monotonic() - started
         )
@@ -160,7 +158,7 @@ class _Answer:
                 piece = chunk.choices[0].delta.content if chunk.choices else None
                 if piece:
                     said.append(piece)
-                    put(shown_safely(piece))
+                    put(without_keys(shown_safely(piece), self.request))
                     length += len(piece)
                     if length > LONGEST_ANSWER:
                         raise _TooLong
@@ -186,7 +184,7 @@ class _Answer:
         who = self.faults.who
         if tap.refusal or finish == FILTERED:
             by = "declined to answer" if tap.refusal else "was cut off by its content filter"
-            reply = joined([tap.refusal]) or text
+            reply = without_keys(joined([tap.refusal]), self.request) or text
             words = f": {self.faults.quoted(ValueError(reply))}" if reply else ""
             return Fault(ModelRefused(f"{who} {by}{words}.", reply=reply))
         if not tap.events and not text:

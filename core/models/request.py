@@ -8,12 +8,14 @@ from typing import Any
 
 from core.models.call import Call, Message
 from core.models.kept_settings import headers_for
-from core.models.keys import Keys
+from core.models.keys import NO_KEY, Keys
 from core.models.prices import window_of
 from core.models.provider import provider_of, wire_name
 from core.seats import Seat
 
 OLLAMA = ("ollama", "ollama_chat")
+SECRETS = ("api_key", "aws_secret_access_key", "aws_session_token")
+SHORTEST_SECRET = 12
 SPARE_SECONDS = 30  # litellm's own time-out lies behind ours, which tells where it was silent
 
 
@@ -64,6 +66,23 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
         # Ollama cuts what is longer than its window without a word, and its usual one is short.
         request["num_ctx"] = window_of(seat)
     return request
+
+
+def without_keys(text: str, request: Mapping[str, Any]) -> str:
+    """An answer without the keys of its request, which a server may well repeat.
+
+    Short ones and plain words, as people give to servers of their own, are no secret.
+    """
+    for key in keys_sent(request):
+        if len(key) >= SHORTEST_SECRET and any(char.isdigit() for char in key):
+            text = text.replace(key, "…")
+    return text
+
+
+def keys_sent(request: Mapping[str, Any]) -> list[str]:
+    """The secrets that the request carries."""
+    found = [request.get(name) for name in SECRETS]
+    return [key for key in found if key and key != NO_KEY]
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -631,6 +631,19 @@ def test_no_key_and_no_prompt_in_errors_logs_and_reprs(caplog: pytest.LogCapture
     assert "Is it so?" not in logged
 
 
+def test_an_answer_that_repeats_its_key_is_handed_on_without_it() -> None:
+    for refusal in (False, True):
+        words = f"Your key is {KEY}, so it is 1."
+        found, _, spoken = asked_of(Reply(words, refusal=refusal, piece=100))
+        said = found.text if isinstance(found, Completion) else getattr(found, "reply", "")
+        assert said == "Your key is …, so it is 1."
+        assert KEY not in f"{found!r} {found} {spoken}"
+    word = Keys({"COUNTERPOINT_API_KEY": "ollama"})
+    plain, _, _ = asked_of(Reply("It ran on ollama."), keys=word)
+    assert isinstance(plain, Completion)
+    assert plain.text == "It ran on ollama."
+
+
 def test_a_wrong_key_is_named_with_where_it_came_from() -> None:
     reply = Reply(status=401, message="no")
     for keys, words in [
