@@ -16,7 +16,7 @@ from core.agents.chosen import chosen_roster
 from core.agents.rosters import SHIPPED
 from core.concurrency import Stop
 from core.config import MEGABYTE, shown_safely
-from core.errors import InputError
+from core.errors import NOT_STORED, InputError
 from core.evidence.terms import terms
 from core.intake.language import language_of
 from core.intake.library import ensure_read, store_file
@@ -282,4 +282,7 @@ def run_to_end(
         if run is None:
             raise InputError(f"Run {run_id} is not stored any more.")
         progress = folded(event for _, event in store.runs.events(run_id))
-    return outcome(run, progress)
+    found = outcome(run, progress)
+    if run.status in ("queued", "running"):  # nobody carries it out any more
+        found |= {"status": "interrupted", "cause_words": NOT_STORED}
+    return found

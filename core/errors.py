@@ -19,6 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+UNEXPECTED = "An unexpected error ended the run; the server's log has the details."
+NOT_STORED = (
+    "The run could not be stored to its end; free the disk or the database, then resume it."
+)
+
 
 class ReviewError(Exception):
     """Base of all errors shown to people; its text is one complete sentence."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import sqlite3
 import threading
 import time
 import uuid
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from core.concurrency import Stop
 from core.config import Settings
-from core.errors import ConflictError, ReviewError
+from core.errors import NOT_STORED, UNEXPECTED, ConflictError, ReviewError
 from core.events import Event, ProgressMade, RunFailed, RunResumed, RunStopped
 from core.models.keys import Keys
 from core.progress import folded
@@ -195,9 +196,12 @@ class Jobs:
             except ConflictError:
                 active.stop.set()  # what it still reads is of no use any more
                 LOGGER.warning("run %s was taken over by another process", active.run_id)
+            except sqlite3.OperationalError as error:
+                LOGGER.error("run %s: %s Found: %s", active.run_id, NOT_STORED, error)
+                self._end_badly(active, NOT_STORED)
             except Exception:
                 LOGGER.exception("run %s failed in an unexpected way", active.run_id)
-                self._end_badly(active)
+                self._end_badly(active, UNEXPECTED)
             finally:
                 with self._lock:
                     if self._active.get(active.run_id) is active:
@@ -259,16 +263,15 @@ class Jobs:
         with store.writing():
             store.runs.append(active.run_id, self.owner, events)
 
-    def _end_badly(self, active: _Active) -> None:
+    def _end_badly(self, active: _Active, message: str) -> None:
         """Say so in the run; where not even that can be stored, its lease runs out."""
-        message = "An unexpected error ended the run; the server's log has the details."
         active.stop.set()
         try:
             with open_store(self.home) as store:
                 stage = folded(event for _, event in store.runs.events(active.run_id)).stage
                 self._append(store, active, RunFailed(time.time(), stage, message))
-        except Exception:
-            LOGGER.exception("run %s could not even be marked as failed", active.run_id)
+        except Exception as error:  # noqa: BLE001 - a thread that ends would take its worker along
+            LOGGER.error("run %s could not even be marked as failed: %r", active.run_id, error)
 
     def _beat(self) -> None:
         """Keep this process's leases fresh and hear of stops asked for elsewhere."""
@@ -281,8 +284,8 @@ class Jobs:
             try:
                 with open_store(self.home) as store:
                     asked = store.runs.beat(self.owner, list(mine), time.time())
-            except Exception:
-                LOGGER.exception("the heartbeat missed a beat")
+            except Exception as error:  # noqa: BLE001 - the heart goes on whatever was in its way
+                LOGGER.error("the heartbeat missed a beat: %r", error)
                 continue
             for run_id, by in asked.items():
                 mine[run_id].stopped_by = mine[run_id].stopped_by or by

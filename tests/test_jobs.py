@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from core.agents.rosters import roster_named
-from core.checking import Draft, first_project, store_case
+from core.checking import Draft, first_project, run_to_end, store_case
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.intake.library import store_file
@@ -286,7 +286,7 @@ def test_a_lapsed_lease_gives_no_second_worker_in_the_same_process(home: Path, c
 
 
 def test_a_run_that_cannot_even_be_marked_as_failed_costs_no_worker(
-    home: Path, case: Case, monkeypatch: pytest.MonkeyPatch
+    home: Path, case: Case, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     jobs = Jobs(home)
     append = Jobs._append
@@ -297,6 +297,11 @@ def test_a_run_that_cannot_even_be_marked_as_failed_costs_no_worker(
     monkeypatch.setattr(Jobs, "_append", full)
     broken = [jobs.start(case, Plan()) for _ in range(3)]
     assert all(jobs.wait(run_id, PATIENCE) for run_id in broken)
+    assert "database or disk is full" in caplog.text
+    assert not any(record.exc_info for record in caplog.records)
+    told = run_to_end(home, case, Plan(), time.time)
+    assert (told["status"], told["label"]) == ("interrupted", None)
+    assert "could not be stored" in told["cause_words"]
     monkeypatch.setattr(Jobs, "_append", append)
     run_id = jobs.start(case, Plan())
     assert jobs.wait(run_id, PATIENCE)
