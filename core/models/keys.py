@@ -24,6 +24,8 @@ Place = Literal["typed", "secrets", "environment"]
 ADDRESS_KEY = "COUNTERPOINT_API_KEY"
 NO_KEY = "no-key"  # litellm looks into the environment when it is given none
 SHORTEST_SCRUBBED = 6
+# Providers for which litellm begins a sign-in of its own where it finds no credentials.
+SIGN_IN = frozenset({"github_copilot", "chatgpt"})
 # litellm's words for servers that anybody may run.
 ANYBODY = frozenset({"custom", "custom_openai", "openai_like", "litellm_proxy"})
 # What providers call their keys where it is not PROVIDER_API_KEY.
@@ -191,6 +193,11 @@ def _check_owner(seat: Seat) -> None:
     """A roster that somebody sent us must not carry a secret to whom it does not belong."""
     name = seat.key_name
     provider = provider_of(seat) or ""
+    if provider in SIGN_IN:
+        raise ConfigError(
+            f"{seat.model} cannot be seated: litellm would sign in to {provider} by itself, on "
+            "whatever machine this is. Expected a model that is asked with a key of its own."
+        )
     usual = (*AMAZON_NAMES, AMAZON_TOKEN) if provider in AMAZON else _usual_names(provider)
     own = {*usual, *(other for each in usual for other in ALSO.get(each, ()))}
     if not name or (name in own and not is_elsewhere(seat)):

@@ -168,3 +168,9 @@ def test_no_letter_that_no_key_has_travels_to_an_address(model: str) -> None:
     for key in ("sk-one\r\nX-Evil: 1", "sk one two three", "sk-é-two-three"):
         with pytest.raises(ConfigError, match="holds a space, a line break"):
             Keys({"COUNTERPOINT_API_KEY": key}).credentials(Seat(model=model, api_base=AT_HOME))
+
+
+@pytest.mark.parametrize("model", ["github_copilot/gpt-4o", "chatgpt/gpt-5"])
+def test_nobody_is_signed_in_behind_their_back(model: str) -> None:
+    with pytest.raises(ConfigError, match="would sign in to"):
+        Keys({}).credentials(Seat(model))
