@@ -52,6 +52,7 @@ def type_key(page: Page) -> None:
     field = page.get_by_label(NAME)
     field.fill(KEY)
     field.press("Enter")
+    expect(page.get_by_role("button", name=f"Forget {NAME}")).to_be_visible()
     settle(page)
 
 
