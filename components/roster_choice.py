@@ -56,8 +56,9 @@ def expectation(
     sizes = sizes_of(store, entries, asked or [("", "")], plan)
     uses = [expected_use(plan.sheet, size) for size in sizes]
     time += sum(use.likely.seconds for use in uses)
-    words = escaped(_together(uses).words)
-    return f"expected time: {seconds(time)} · {words} · {escaped(_caps(store, plan))}"
+    use = _together(uses)
+    words = escaped(f"{use.words} · {_caps(store, plan, use)}")
+    return f"expected time: {seconds(time)} · {words}"
 
 
 def _together(uses: Sequence[Expected]) -> Expected:
@@ -78,14 +79,15 @@ def _together(uses: Sequence[Expected]) -> Expected:
     )
 
 
-def _caps(store: Store, plan: Plan) -> str:
-    """The run's own cap, which is never passed."""
+def _caps(store: Store, plan: Plan, use: Expected) -> str:
+    """The caps of a run that these models come under, which are never passed."""
     settings = store.projects.settings()
-    tokens = plan.token_cap or settings.run_tokens
-    return (
-        f"never more than {money(settings.run_cents * NANO_PER_CENT)} a run, "
-        f"or {tokens:,} tokens of unpriced models"
-    )
+    caps = []
+    if use.most.cost or not use.unpriced:
+        caps.append(money(settings.run_cents * NANO_PER_CENT))
+    if use.unpriced:
+        caps.append(f"{plan.token_cap or settings.run_tokens:,} tokens of unpriced models")
+    return f"never more than {' and '.join(caps)} a run"
 
 
 def expected_of_table(asked: Sequence[tuple[str, str]], sources: Sequence[str], plan: Plan) -> str:

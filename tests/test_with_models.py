@@ -201,7 +201,7 @@ def test_a_fault_of_the_judge_is_never_a_label(bench: Bench, fault: str) -> None
     assert progress.turns, "what was said is kept"
 
 
-WHOSE = {
+WHOSE: dict[str, str | tuple[str, ...]] = {
     "context": "Context writer (",
     "debate": ("Ada's turn ", "Ben's turn "),
     "spans": "Span extractor (",
@@ -229,6 +229,7 @@ def test_what_a_model_sees_in_an_image_is_evidence(home: Path) -> None:
     assert run.label == "hallucinated"
     readings = [asked for asked in server.asked if role_of(asked) == "image_reading"]
     assert [len(asked.images) for asked in readings] == [1] * 4
+    assert all(asked.body["stream"] for asked in server.asked)
     assert all(asked.images[0].startswith("data:image/png;base64,") for asked in readings)
     seen = [p for p in progress.evidence.values() if p.source_id.endswith(SEEN)]
     assert len(seen) == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from core.agents.roster_file import MOST_BYTES, ReadRoster, read_roster
@@ -53,11 +54,19 @@ def _named(home: Path, roster: str, prompts: str) -> ReadRoster:
     if roster in SHIPPED:
         return ReadRoster(SHIPPED[roster])
     if roster.endswith(FILE_SUFFIX) or os.sep in roster:
-        return read_roster(_bytes(Path(roster)), prompts)
+        return _under_own_name(read_roster(_bytes(Path(roster)), prompts))
     if not home.is_dir():
         raise InputError(f"Expected a roster of {', '.join(SHIPPED)}, or a file; found “{roster}”.")
     with open_store(home) as store:
         return ReadRoster(sheet_named(roster, store))
+
+
+def _under_own_name(found: ReadRoster) -> ReadRoster:
+    """A file that calls itself as one of ours would pass for it on every page."""
+    name = found.sheet.name
+    if name not in SHIPPED or found.sheet == SHIPPED[name]:
+        return found
+    return replace(found, sheet=replace(found.sheet, name=f"{name} (file)"))
 
 
 def _bytes(path: Path) -> bytes:

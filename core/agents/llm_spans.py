@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import msgspec
+from rapidfuzz.distance import JaroWinkler
 
 from core.agents.ask import Asking, LlmAgent
 from core.agents.laid_out import passage_lines
@@ -19,13 +20,17 @@ from core.models.structured import Shape, Unusable, ask_structured
 from core.records import CATEGORY_WORDS, Category, Judgement, Label, Span
 from core.roles import JudgeView, SpanRuling
 
+CATEGORIES = tuple(CATEGORY_WORDS)
+LIKE_FROM = 0.85
+# A category in other words costs no mark: the model is told the names, and is read generously.
+Named = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(CATEGORIES)})]
 Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 
 class _Mark(msgspec.Struct, frozen=True):
     reason: str
     quote: str
-    category: Category
+    category: Named
     instead: str
     p: Probability
 
@@ -95,8 +100,16 @@ class LlmSpanExtractor(LlmAgent):
                 continue
             instead = mark.instead.strip()
             text = response[start:end]
-            spans.append(Span(start, end, text, mark.p, mark.category, self.name, instead))
+            category = category_of(mark.category)
+            spans.append(Span(start, end, text, mark.p, category, self.name, instead))
         return tuple(sorted(spans, key=lambda span: span.start)), lost
+
+
+def category_of(words: str) -> Category:
+    """The category that is meant; one that is none of ours is a plain contradiction."""
+    said = words.strip().casefold().replace(" ", "_")
+    likest = max(CATEGORIES, key=lambda name: JaroWinkler.similarity(said, name))
+    return likest if JaroWinkler.similarity(said, likest) >= LIKE_FROM else "contradicted"
 
 
 class LlmSpanAdjudicator(LlmAgent):

@@ -229,7 +229,7 @@ class LedgerDesk:
         except BaseException as error:
             self._settle(failed(error, row, worst, "".join(heard), self._clock()))
             if isinstance(error, ReviewError) and not isinstance(error, Stopped):
-                raise _named(error, who_of(asked)) from error
+                raise _named(error, asked) from error
             raise
 
     def _settle(self, row: LedgerRow) -> None:
@@ -271,9 +271,11 @@ def embedding_digest(seat: Seat, texts: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(body).encode()).hexdigest()
 
 
-def _named(error: ReviewError, who: str) -> ReviewError:
-    """The same kind of error, with role and model in front."""
-    message = f"{who}: {error}"
+def _named(error: ReviewError, asked: Asked) -> ReviewError:
+    """The same kind of error, with role and model in front; the model is named once."""
+    model = asked.call.seat.model
+    rest = str(error).removeprefix(model).removeprefix(" ")
+    message = f"{who_of(asked)} {rest}" if rest != str(error) else f"{who_of(asked)}: {error}"
     if isinstance(error, ReplyError):
         return type(error)(message, reply=error.reply)
     if isinstance(error, KeyMissing):

@@ -119,7 +119,7 @@ def check_edit(name: str, language: str, text: str) -> None:
     """Checks that a person's version of a prompt can be filled, before it is saved.
 
     Raises:
-        InputError: a part or a field is missing, unknown or written twice; the message says which.
+        InputError: a part or a field is missing or unknown; the message says which.
     """
     if name not in FIELDS or language not in LANGUAGES:
         raise InputError(f"There is no prompt “{name}” in “{language}”; reload the page.")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor
+from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor, category_of
 from core.agents.placed import placed
 from core.concurrency import Stop
 from core.errors import ReplyError
-from core.records import Judgement, Span, Turn
+from core.records import Category, Judgement, Span, Turn
 from core.roles import SpanRuling
 from tests.agents.seats import FENCE, SEAT, Workplace, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view
@@ -104,7 +104,7 @@ def test_nothing_that_can_be_placed_is_asked_for_again_and_then_useless() -> Non
 
 @pytest.mark.parametrize(
     "wrong",
-    [mark("1926", p=1.4), mark("1926", category="lie"), mark("1926", p=None), {"quote": "1926"}],
+    [mark("1926", p=1.4), mark("1926", category=7), mark("1926", p=None), {"quote": "1926"}],
 )
 def test_a_mark_of_another_form_is_not_guessed_at(wrong: dict[str, object]) -> None:
     with pytest.raises(ReplyError):
@@ -192,3 +192,18 @@ def test_exact_words_are_found_exactly(before: str, quote: str, after: str) -> N
     if quote.strip():
         assert place
         assert (before + quote + after)[slice(*place)] == quote.strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "category"),
+    [
+        ("number_or_date", "number_or_date"),
+        ("Number or date", "number_or_date"),
+        ("contradiction", "contradicted"),
+        ("not in sources", "not_in_source"),
+        ("a lie", "contradicted"),
+        ("", "contradicted"),
+    ],
+)
+def test_a_category_in_other_words_costs_no_mark(words: str, category: Category) -> None:
+    assert category_of(words) == category

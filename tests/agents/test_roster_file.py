@@ -6,12 +6,14 @@ import json
 import string
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.agents.chosen import chosen_roster
 from core.agents.roster_file import MOST_BYTES, read_roster, roster_file
 from core.agents.rosters import SHIPPED, one_model
 from core.agents.sheet_rules import check_sheet, looks_like_a_key
@@ -250,3 +252,11 @@ def test_no_shipped_word_or_model_is_taken_for_a_key() -> None:
         check_sheet(one_model("openai/x", key_name=name))
     check_sheet(one_model("openai/Qwen3-235B-A22B-Instruct-2507-FP8"))
     check_sheet(one_model("fireworks_ai/accounts/fireworks/models/mixtral-8x22b-instruct-hf"))
+
+
+def test_a_file_does_not_pass_for_one_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "evil.json"
+    path.write_bytes(roster_file(replace(one_model("openai/gpt-4o-mini"), name="builtin")))
+    assert chosen_roster(tmp_path, str(path)).sheet.name == "builtin (file)"
+    path.write_bytes(roster_file(SHIPPED["ceda"]))
+    assert chosen_roster(tmp_path, str(path)).sheet.name == "ceda"

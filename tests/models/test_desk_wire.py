@@ -86,7 +86,7 @@ def test_a_fault_is_counted_where_something_may_be_owed(
 ) -> None:
     with loopback(reply) as server:
         desk = desk_at(home)
-        with pytest.raises(ReviewError, match=r"^Judge \(tiny\): "):
+        with pytest.raises(ReviewError, match=r"^Judge \(tiny\)"):
             desk.ask(asked_at(server), Stop())
         assert server.asked
     (row,) = rows(home)
@@ -115,7 +115,7 @@ def test_a_missing_key_is_named_and_nothing_is_owed(home: Path) -> None:
     with pytest.raises(KeyMissing) as raised:
         desk.ask(Asked("judge", "judge", Call(seat, (Message("user", "?"),))), Stop())
     assert raised.value.names == ("OPENAI_API_KEY",)
-    assert str(raised.value).startswith("Judge (openai/gpt-4o): ")
+    assert str(raised.value).startswith("Judge (openai/gpt-4o) ")
     assert [(row.status, row.cost_nano) for row in rows(home)] == [("failed", 0)]
 
 
