@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 from PIL import Image
 
@@ -38,12 +39,14 @@ class LlmImageReader(LlmAgent):
             "image_question", case, stop, role="image reader", slot=f"{about} question"
         )
         name = asking.fenced("image name", image.name)
-        question = asking.say(asking.whole({**case_fields(asking, case), "image_name": name}))
+        with ThreadPoolExecutor(max_workers=1) as pool:  # while the model thinks of its question
+            ready = pool.submit(picture_of, file_bytes(self._work.home, image.id), image.name)
+            question = asking.say(asking.whole({**case_fields(asking, case), "image_name": name}))
+            picture = ready.result()
         asking = self._asking(
             "image_reading", case, stop, role="image reader", slot=f"{about} reading"
         )
         prompt = asking.fenced("image prompt", _usable(question))
-        picture = picture_of(file_bytes(self._work.home, image.id), image.name)
         messages = asking.whole({"image_prompt": prompt, "image_name": name}, (picture,))
         seen = asking.say(messages)
         text = " ".join(_usable(seen).split())

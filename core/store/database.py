@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
@@ -35,8 +37,10 @@ BUSY_SECONDS = 15.0
 class Store:
     """All repositories over one connection; a context manager that closes it."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, turn: threading.RLock | None = None) -> None:
+        """`turn` is taken by who writes: threads of one process wait there, not in SQLite."""
         self.db = db
+        self._turn = turn or threading.RLock()
         self.projects = Projects(db)
         self.library = Library(db)
         self.readings = Readings(db)
@@ -51,9 +55,18 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """One IMMEDIATE transaction over several repositories."""
-        with immediate(self.db):
-            yield
+        """One IMMEDIATE transaction over several repositories.
+
+        SQLite makes a writer sleep up to a tenth of a second and look again; threads of this
+        process hand the turn on at once. Whoever has waited too long asks SQLite, which says so.
+        """
+        has_turn = self._turn.acquire(timeout=BUSY_SECONDS)
+        try:
+            with immediate(self.db):
+                yield
+        finally:
+            if has_turn:
+                self._turn.release()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -121,7 +134,13 @@ def open_store(home: Path | None) -> Store:
             f"Expected a Counterpoint database in {home}, found another file: {error}. "
             "Move it away or choose another folder with --home."
         ) from error
-    return Store(db)
+    return Store(db, None if home is None else _turn_of(home))
+
+
+@lru_cache(maxsize=64)
+def _turn_of(home: Path) -> threading.RLock:
+    """The one lock of all who write in a home from this process."""
+    return threading.RLock()
 
 
 def _prepare(db: Database) -> None:

@@ -6,15 +6,17 @@ The goal is that a run takes hardly longer than the calls that must wait for eac
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from core.agents.rosters import one_model
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
-from core.config import Settings
+from core.config import PROJECT_ROOT, Settings
 from core.errors import Stopped
 from core.intake.library import ensure_read, store_file
 from core.jobs import Jobs
@@ -25,45 +27,56 @@ from core.progress import folded
 from core.records import Case, Plan
 from core.seats import RosterSheet, Seat
 from core.store import open_store
+from tests.bench.model_server import CALL_SECONDS, SPANS
 from tests.intake.builders import bar_chart, png
-from tests.models.cast import Cast, as_json
 from tests.models.loopback import Reply, loopback
 
-CALL_SECONDS = 0.2
 TURNS = 5
 IMAGES = 4
 # Two calls an image, all images at once; agent C; the turns; the judge; spans; their votes at once.
 IN_A_ROW = 2 + 1 + TURNS + 1 + 1 + 1
 CLAIM = "The tower is 512 m tall and was opened in 1931."
 FACTS = b"The tower is 412 m tall. It was opened in 1932."
-SPANS = [
-    {"reason": "r", "quote": q, "category": "number_or_date", "instead": i, "p": 0.9}
-    for q, i in (("512 m", "412 m"), ("1931", "1932"))
-]
-Debated = Callable[[], float]
 
 
 def wall_over_critical_path(folder: Path, repeats: int) -> list[float]:
     """Seconds of a five-turn debate with four images over those of its longest chain of calls."""
     home = folder / "models"
     case = _case(home)
-    lines = {"debate": Reply("DENY, WRONG. The evidence says otherwise.")}
-    cast = Cast(lines | {"spans": as_json({"spans": SPANS})}, pause=CALL_SECONDS)
     ratios = []
-    with loopback(cast) as server:
+    with _models() as base:
         jobs = Jobs(home, keys=Keys({}))
-        sheet = _never_of_one_mind(one_model("openai/loopback", server.base))
+        sheet = _never_of_one_mind(one_model("openai/loopback", base))
         for _ in range(repeats + 1):
-            server.asked.clear()
             plan = Plan(roster=sheet.name, sheet=sheet, max_turns=TURNS)
             run_id = jobs.start(case, plan)
             assert jobs.wait(run_id, 60), "the run did not end"
             with open_store(home) as store:
                 state = folded(event for _, event in store.runs.events(run_id))
             assert len(state.turns) == TURNS, state.problems
-            assert len(server.asked) == 2 * IMAGES + 1 + TURNS + 1 + 1 + len(SPANS)
+            assert len(state.calls) == 2 * IMAGES + 1 + TURNS + 1 + 1 + len(SPANS)
             ratios.append(state.seconds() / (IN_A_ROW * CALL_SECONDS))
     return ratios[1:]  # the first one loads litellm
+
+
+@contextlib.contextmanager
+def _models() -> Iterator[str]:
+    """The address of models in a process of their own: they must not share our one interpreter."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.model_server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=PROJECT_ROOT,
+    )
+    assert process.stdin
+    assert process.stdout
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        process.wait()
 
 
 def stop_to_closed(repeats: int) -> list[float]:
