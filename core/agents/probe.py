@@ -126,7 +126,7 @@ def _results(bench: _Bench, group: _Group) -> Callable[[], Iterator[Probe]]:
             raise
         except ReviewError as error:
             who = who_of(_asked(bench, group, FEW_TOKENS))
-            works, words = False, str(error).removeprefix(f"{who}: ")
+            works, words = False, str(error).removeprefix(who).lstrip(": ")  # the table names both
         seconds = max(0.0, bench.clock() - began)
         calls = desk.drain()
         for number, role in enumerate(group.roles):

@@ -1,4 +1,4 @@
-"""The loopback models in a process of their own, as real ones are: `-m tests.bench.model_server`.
+"""The loopback models in a process of their own: `-m tests.bench.model_server SECONDS_A_CALL`.
 
 Prints its address and serves until its standard input ends.
 """
@@ -10,7 +10,6 @@ import sys
 from tests.models.cast import Cast, as_json
 from tests.models.loopback import Reply, loopback
 
-CALL_SECONDS = 0.2
 SPANS = [
     {"reason": "r", "quote": q, "category": "number_or_date", "instead": i, "p": 0.9}
     for q, i in (("512 m", "412 m"), ("1931", "1932"))
@@ -18,9 +17,9 @@ SPANS = [
 
 
 def main() -> None:
-    """Serve one debate after the other, 200 ms a call."""
+    """Serve one debate after the other."""
     lines = {"debate": Reply("DENY, WRONG. The evidence says otherwise.")}
-    cast = Cast(lines | {"spans": as_json({"spans": SPANS})}, pause=CALL_SECONDS)
+    cast = Cast(lines | {"spans": as_json({"spans": SPANS})}, pause=float(sys.argv[1]))
     with loopback(cast) as server:
         sys.stdout.write(f"{server.base}\n")
         sys.stdout.flush()

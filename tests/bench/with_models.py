@@ -1,4 +1,4 @@
-"""What language models add to a run's time, with a loopback server that takes 200 ms a call.
+"""What we add to the time of a run on language models, over a server that takes its time.
 
 The goal is that a run takes hardly longer than the calls that must wait for each other.
 """
@@ -27,7 +27,7 @@ from core.progress import folded
 from core.records import Case, Plan
 from core.seats import RosterSheet, Seat
 from core.store import open_store
-from tests.bench.model_server import CALL_SECONDS, SPANS
+from tests.bench.model_server import SPANS
 from tests.intake.builders import bar_chart, png
 from tests.models.loopback import Reply, loopback
 
@@ -39,12 +39,15 @@ CLAIM = "The tower is 512 m tall and was opened in 1931."
 FACTS = b"The tower is 412 m tall. It was opened in 1932."
 
 
-def wall_over_critical_path(folder: Path, repeats: int) -> list[float]:
-    """Seconds of a five-turn debate with four images over those of its longest chain of calls."""
-    home = folder / "models"
+def wall_over_critical_path(folder: Path, repeats: int, seconds: float) -> list[float]:
+    """Seconds of a five-turn debate with four images over those of its longest chain of calls.
+
+    Every call takes so many seconds.
+    """
+    home = folder / f"models{seconds}"
     case = _case(home)
     ratios = []
-    with _models() as base:
+    with _models(seconds) as base:
         jobs = Jobs(home, keys=Keys({}))
         sheet = _never_of_one_mind(one_model("openai/loopback", base))
         for _ in range(repeats + 1):
@@ -55,15 +58,15 @@ def wall_over_critical_path(folder: Path, repeats: int) -> list[float]:
                 state = folded(event for _, event in store.runs.events(run_id))
             assert len(state.turns) == TURNS, state.problems
             assert len(state.calls) == 2 * IMAGES + 1 + TURNS + 1 + 1 + len(SPANS)
-            ratios.append(state.seconds() / (IN_A_ROW * CALL_SECONDS))
+            ratios.append(state.seconds() / (IN_A_ROW * seconds))
     return ratios[1:]  # the first one loads litellm
 
 
 @contextlib.contextmanager
-def _models() -> Iterator[str]:
+def _models(seconds: float) -> Iterator[str]:
     """The address of models in a process of their own: they must not share our one interpreter."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.model_server"],
+        [sys.executable, "-m", "tests.bench.model_server", str(seconds)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
