@@ -183,7 +183,7 @@ def _model_figures(folder: Path) -> None:
     for seconds, goal in ((0.2, "1.05"), (1.0, "-")):
         ratios = wall_over_critical_path(folder, 3, seconds)
         _say(f"debate with models, {seconds} s a call: wall / critical", ratios, goal, unit="x")
-    _say("Stop to closed connection, within a stream", stop_to_closed(REPEATS), "0.5 s")
+    _say("Stop to closed connection, in a stream", stop_to_closed(REPEATS), "500 ms", unit="ms")
 
 
 def _say(what: str, values: list[float], goal: str, unit: str = "s") -> None:
