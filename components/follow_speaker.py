@@ -46,8 +46,9 @@ export default function({ data, parentElement }) {
   const isNew = mine.moment !== data.moment || asked !== data.asked;
   mine.moment = data.moment;
   mine.asked = data.asked;
-  if (isNew && !isFirst) {
-    for (const wait of [60, 400, 900]) setTimeout(() => show(mine), wait);
+  // Mounted anew (full screen) after the viewer has asked: that wish still stands.
+  if (isNew && (!isFirst || data.asked > 0)) {
+    for (const wait of [60, 400, 900, 2500]) setTimeout(() => show(mine), wait);
   }
   return () => {
     clearTimeout(mine.timer);
