@@ -255,19 +255,35 @@ def test_without_sources_the_models_memory_is_said_to_be_all(home: Path) -> None
     assert "argue from what they know" in progress.problems[0].message
 
 
+def as_found(number: int, text: str) -> str:
+    """The text with words in each line that searching finds, and that no other text's line has."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(f"{CLAIM[:-1]}, item {number}: {line}" for line in lines)
+
+
+def lines_of(prompt: str, name: str) -> str:
+    """What a prompt's evidence says from the file of that name."""
+    return "\n".join(re.findall(rf"^\[P\d+\] \({re.escape(name)}\) (.*)$", prompt, re.MULTILINE))
+
+
 @pytest.mark.parametrize("start", range(0, len(HOSTILE), 10))
 def test_a_document_that_steers_stays_a_document(home: Path, start: int) -> None:
-    """Ten hostile documents at a time: what reaches the server is fenced material, nothing else."""
+    """Ten hostile documents at a time: all reach the server, as fenced material, nothing else."""
     texts = HOSTILE[start : start + 10]
-    files = [(f"facts{n}.txt", f"{CLAIM} {text}".encode()) for n, text in enumerate(texts)]
+    files = [(f"facts{n}.txt", as_found(n, text).encode()) for n, text in enumerate(texts)]
     case = case_of(home, CLAIM, *files)
     with loopback(Cast()) as server:
         run, _ = Bench(home, case, Jobs(home, keys=Keys({}))).run(sheet_at(server), passages=30)
     assert run.label == "hallucinated", "what the judge itself said counts"
+    fence = Fence.of_run(run.id)
+    judge = next(asked for asked in server.asked if role_of(asked) == "judge")
+    for number, text in enumerate(texts):
+        own = [word for word in fence.harmless(text).split() if word not in as_found(number, "x")]
+        arrived = lines_of(judge.prompt, f"facts{number}.txt")
+        assert any(word in arrived for word in own), f"{text!r} never reached the judge"
     for asked in server.asked:
         system, user = (message["content"] for message in asked.body["messages"][:2])
-        token = Fence.of_run(run.id).token
-        outside = outside_fences(user, token)
+        outside = outside_fences(user, fence.token)
         ours = shipped(role_of(asked), "en").text
         for words in (text.strip()[:40] for text in texts):
             assert words not in system

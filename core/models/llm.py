@@ -163,7 +163,7 @@ class _Answer:
                     if length > LONGEST_ANSWER:
                         raise _TooLong
                 if usage and tap.finish and tap.is_counted and not wrapper.holding_chunk:
-                    # litellm would now put the whole together again and log it: 5 ms a call
+                    # litellm would now put the whole together again and log it: a few ms a call
                     await self._within(tap.rest())
                     break
         finally:
