@@ -128,13 +128,12 @@ class Jobs:
         """Go on with a run that ended without its verdict; False when somebody has it.
 
         Not even this process may have it: a run whose lease lapsed while the machine slept is
-        carried on by the worker that had it.
+        carried on by the worker that had it. One whose end is stored is free, though its worker
+        may still be tidying up.
 
         Raises:
             KeyMissing: it needs a key that is not at hand (any more); the run stays as it is.
         """
-        if self.live(run_id) is not None:
-            return False
         payer = self.payer(by, typed)
         with open_store(self.home) as store:
             settings = store.projects.settings()
@@ -143,6 +142,8 @@ class Jobs:
                 require_keys(run.plan, payer.keys)
             with store.writing():
                 now = time.time()
+                if self.live(run_id) is not None and not store.runs.has_ended(run_id):
+                    return False
                 if not store.runs.take(run_id, self.owner, now, settings.lease_seconds):
                     return False
                 store.runs.append(run_id, self.owner, [RunResumed(now, by)])

@@ -88,6 +88,11 @@ class Runs:
         )
         return True
 
+    def has_ended(self, run_id: str) -> bool:
+        """True when the end of a run is stored, whatever became of its worker."""
+        row = self._row(run_id)
+        return row is not None and row["status"] not in ("queued", "running")
+
     def begin(self, run_id: str, owner: str, now: float) -> bool:
         """Queued becomes running; False when it was stopped or taken meanwhile."""
         cursor = self._db.execute(
