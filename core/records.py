@@ -244,11 +244,22 @@ class Context:
 
 
 @dataclass(frozen=True)
+class ReaderView:
+    """What one of the built-in judge's readers makes of a statement in the whole evidence."""
+
+    reader: str
+    statement: int
+    stance: Stance
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The judge's finding. `text` is the concise verdict that the classifier reads (CEDA 3.4).
 
     `prose` is what people read where that is another text. `points` are what the judge saw itself,
-    in the whole evidence.
+    in the whole evidence. `p` is the judge's own calibrated probability that the response is not
+    supported, also where it then abstained; None from a judge that gives none. `readers` are what
+    it weighed.
     """
 
     agent: str
@@ -261,6 +272,8 @@ class Judgement:
     statement_labels: tuple[Label, ...] = ()
     points: tuple[Point, ...] = ()
     prose: str = ""
+    p: float | None = None
+    readers: tuple[ReaderView, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,8 @@ from core.evaluation.datasets import load
 from core.learning.fine_tune import Recipe
 from core.learning.scores import reliability, scores
 from core.learning.train import fit_head
-from core.learning.verdict_texts import JudgedClaim, LabelledClaim, judged
+from core.learning.verdict_texts import JudgedClaim, LabelledClaim, Lesson, judged
 from core.models.encoder import Embedder, load_encoder
-from core.records import Label
 from core.verdict.classifier import SEED_FOLDER, save_head
 
 SETS = {
@@ -65,8 +64,8 @@ def _decided(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[Judge
     return (item for item in judged(rows, encoder) if item.judgement.label != "unclear")
 
 
-def _rows(spoken: Iterable[JudgedClaim]) -> list[tuple[str, Label]]:
-    return [(item.judgement.text, item.row.label) for item in spoken]
+def _rows(spoken: Iterable[JudgedClaim]) -> list[Lesson]:
+    return [Lesson(item.judgement.text, item.row.label, item.judgement.p) for item in spoken]
 
 
 def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float]:
@@ -80,15 +79,16 @@ def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float
     for fold in range(FOLDS):
         inside = [place for place, own in enumerate(folds) if own == fold]
         others = _rows(item for item, own in zip(spoken, folds, strict=True) if own != fold)
-        if len({label for _, label in others}) < 2:
+        if len({row.label for row in others}) < 2:
             raise InputError(
                 "Expected rows of both labels in every fold, found too few; "
                 "give more rows with --limit, or leave it out."
             )
         head = fit_head(others, encoder, RECIPE)
         for place in inside:
-            vector = encoder.encode([spoken[place].judgement.text])
-            out[place] = head.probability(vector)[0]
+            judgement = spoken[place].judgement
+            vector = encoder.encode([judgement.text])
+            out[place] = head.probability(vector, [judgement.p])[0]
     return out
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from core.learning.verdict_texts import LabelledClaim, judged
+from core.learning.verdict_texts import LabelledClaim, Lesson, judged
 from core.models.encoder import Embedder
-from core.records import Label
 
 SEED_CASES = Path(__file__).parent / "seed_cases.json"
 
@@ -26,10 +25,10 @@ def seed_claims() -> list[LabelledClaim]:
     return found
 
 
-def seed_rows(encoder: Embedder) -> list[tuple[str, Label]]:
-    """(judge's text, label) of the seed cases on which the judge reached a verdict."""
+def seed_rows(encoder: Embedder) -> list[Lesson]:
+    """The judge's text and p, with the label, of the seed cases on which it reached a verdict."""
     return [
-        (item.judgement.text, item.row.label)
+        Lesson(item.judgement.text, item.row.label, item.judgement.p)
         for item in judged(seed_claims(), encoder)
         if item.judgement.label != "unclear"
     ]

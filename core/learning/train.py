@@ -29,11 +29,11 @@ from core.learning.fine_tune import Recipe, Report, fine_tuned
 from core.learning.scores import reliability, scores
 from core.learning.seed import seed_rows
 from core.learning.training_set import Row, TrainingSet, digest_of, training_set
+from core.learning.verdict_texts import Lesson
 from core.models.encoder import Embedder, OnnxEncoder, load_encoder
-from core.records import Label
 from core.store import Store, open_store
 from core.store.versions import Version
-from core.verdict.classifier import Classifier, Head, load_classifier, save_head
+from core.verdict.classifier import Classifier, Head, load_classifier, logit_of, save_head
 
 LOGGER = logging.getLogger(__name__)
 BEAT_SECONDS = 5.0
@@ -99,12 +99,14 @@ def train(store: Store, home: Path, training_id: str, recipe: Recipe) -> str:
     base = load_encoder(ENCODER_DIR)
     report("Making the seed texts")
     seeds = seed_rows(base)
-    rows = [(row.text, row.label) for row in data.train] + seeds
+    rows = [Lesson(row.text, row.label, row.p) for row in data.train] + seeds
     version = f"v{time.strftime('%Y%m%d-%H%M%S', time.gmtime(began))}-{training_id[:6]}"
     kept = home / "models" / version
     folder = kept.with_name(f"{version}.part")
     try:
-        fine_tuned(rows, recipe, folder / "encoder", version, report)
+        fine_tuned(
+            [(row.text, row.label) for row in rows], recipe, folder / "encoder", version, report
+        )
         report("Fitting the head")
         encoder = OnnxEncoder(folder / "encoder")
         head = fit_head(rows, encoder, recipe)
@@ -165,16 +167,18 @@ def _reporter(store: Store, training_id: str, began: float) -> Report:
     return report
 
 
-def fit_head(rows: Sequence[tuple[str, Label]], encoder: Embedder, recipe: Recipe) -> Head:
-    """Logistic regression over the exported encoder's own embeddings, one text at a time."""
+def fit_head(rows: Sequence[Lesson], encoder: Embedder, recipe: Recipe) -> Head:
+    """Logistic regression over the judge's p and its text's embedding, one text at a time."""
     from sklearn.linear_model import LogisticRegression
 
-    vectors = np.concatenate([encoder.encode([text]) for text, _ in rows])
-    labels = [int(label == "hallucinated") for _, label in rows]
+    vectors = np.concatenate([encoder.encode([row.text]) for row in rows])
+    own = np.asarray([[logit_of(row.p)] for row in rows])
+    labels = [int(row.label == "hallucinated") for row in rows]
     fitted = LogisticRegression(
         C=recipe.regularisation, class_weight="balanced", max_iter=1000, random_state=recipe.seed
-    ).fit(vectors, labels)
-    return Head(tuple(float(w) for w in fitted.coef_[0]), float(fitted.intercept_[0]))
+    ).fit(np.hstack([vectors, own]), labels)
+    *weights, judge_weight = (float(w) for w in fitted.coef_[0])
+    return Head(tuple(weights), float(fitted.intercept_[0]), judge_weight)
 
 
 def _card(data: TrainingSet, seed_texts: int, recipe: Recipe) -> dict[str, Any]:
@@ -198,8 +202,8 @@ def _comparison(
     held: Sequence[Row], active: Classifier, head: Head, encoder: Embedder
 ) -> dict[str, Any]:
     """How the new head does beside the active version, on the same frozen hold-out."""
-    before = [active.probability(row.text) for row in held]
-    after = [head.probability(encoder.encode([row.text]))[0] for row in held]
+    before = [active.probability(row.text, row.p) for row in held]
+    after = [head.probability(encoder.encode([row.text]), [row.p])[0] for row in held]
     labels = [row.label for row in held]
     return {
         "compared_with": active.version,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from core.errors import NotEnoughLabels
-from core.records import Label
+from core.records import Judgement, Label
 from core.store import Store
 from core.store.cases import fingerprint
 
@@ -24,7 +24,10 @@ LABELS: tuple[Label, ...] = ("hallucinated", "supported")
 
 @dataclass(frozen=True)
 class Row:
-    """One thing to learn: a verdict text and its right label; `group` holds a case together."""
+    """One thing to learn: a verdict text and its right label; `group` holds a case together.
+
+    `p` is the judge's own probability, None where it gave none.
+    """
 
     text: str
     label: Label
@@ -32,6 +35,7 @@ class Row:
     correction_id: str
     run_id: str
     claim: str
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -132,23 +136,31 @@ def _rows(store: Store) -> tuple[list[Row], int]:
     unusable = 0
     for correction in store.corrections.newest_by_run():
         case = store.cases.get(correction.case_id)
-        text = _judge_text(store, correction.run_id)
-        if correction.label == "unclear" or case is None or not text:
+        found = _judgement(store, correction.run_id)
+        if correction.label == "unclear" or case is None or found is None or not found.text:
             unusable += 1
             continue
         key = fingerprint(case.response, case.question)
         rows.append(
-            Row(text, correction.label, key, correction.id, correction.run_id, case.response)
+            Row(
+                found.text,
+                correction.label,
+                key,
+                correction.id,
+                correction.run_id,
+                case.response,
+                found.p,
+            )
         )
     return rows, unusable
 
 
-def _judge_text(store: Store, run_id: str) -> str:
-    """The text the classifier read in that run; empty where the judge reached no verdict."""
+def _judgement(store: Store, run_id: str) -> Judgement | None:
+    """What the classifier read in that run; None where the judge reached no verdict."""
     for _, event in store.runs.events(run_id):
         if event.kind == "judgement_reached":
-            return "" if event.judgement.label == "unclear" else event.judgement.text
-    return ""
+            return None if event.judgement.label == "unclear" else event.judgement
+    return None
 
 
 def digest_of(rows: Iterable[Row]) -> str:

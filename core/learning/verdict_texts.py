@@ -36,6 +36,15 @@ class LabelledClaim:
 
 
 @dataclass(frozen=True)
+class Lesson:
+    """What a head learns from: a judge's text with its own p, if it gave one, and the label."""
+
+    text: str
+    label: Label
+    p: float | None = None
+
+
+@dataclass(frozen=True)
 class JudgedClaim:
     """What the built-in judge made of a labelled claim."""
 

@@ -1,8 +1,10 @@
 """The classifier over the judge's text: an encoder and a logistic head stored as plain arrays.
 
-`p_hallucinated = sigmoid(w·z + b)` with `z` the text's embedding; `confidence = max(p, 1 - p)`.
-Source: CEDA 3.4 eq. 1 and 3.5. A version is a folder with `head.json`, `card.json` and, when it
-was fine-tuned, its own `encoder/`. Nothing is ever unpickled; checksums guard head and card.
+`p_hallucinated = sigmoid(w·z + a·logit(p_judge) + b)` with `z` the text's embedding and `p_judge`
+the judge's own probability, where it gives one; `confidence = max(p, 1 - p)`. Source: CEDA 3.4
+eq. 1 and 3.5, which have no `p_judge`: a text hardly tells 0.6 from 0.9, which the judge knows.
+A version is a folder with `head.json`, `card.json` and, when it was fine-tuned, its own
+`encoder/`. Nothing is ever unpickled; checksums guard head and card.
 """
 
 from __future__ import annotations
@@ -27,21 +29,36 @@ from core.records import Judgement, Label, Verdict
 from core.store.versions import SEED_VERSION
 
 SEED_FOLDER = Path(__file__).parent / "seed"
-SCHEMA = 1
+SCHEMA = 2
+WITHOUT_JUDGE = 1  # the schema of versions from before the judge gave a probability
+SUREST = 0.999  # nothing said by one judge counts for more
 VERSION_ID = re.compile(r"[a-z0-9-]{1,64}")
 
 
 @dataclass(frozen=True)
 class Head:
-    """Logistic weights over an embedding: (width,) float64 and the intercept."""
+    """Logistic weights over an embedding: (width,) float64, the judge's weight, the intercept."""
 
     weights: tuple[float, ...]
     intercept: float
+    judge_weight: float = 0.0
 
-    def probability(self, vectors: Matrix) -> list[float]:
-        """p_hallucinated of each row."""
+    def probability(
+        self, vectors: Matrix, judged: Sequence[float | None] | None = None
+    ) -> list[float]:
+        """p_hallucinated of each row; `judged` holds the judge's own p for each, None for none."""
+        own = [logit_of(p) for p in judged or [None] * len(vectors)]
         scores = vectors.astype(np.float64) @ np.asarray(self.weights) + self.intercept
+        scores += self.judge_weight * np.asarray(own)
         return [1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, float(s))))) for s in scores]
+
+
+def logit_of(p: float | None) -> float:
+    """The judge's p as the head takes it; 0, no leaning, where the judge gave none."""
+    if p is None:
+        return 0.0
+    bounded = max(1.0 - SUREST, min(SUREST, p))
+    return math.log(bounded / (1.0 - bounded))
 
 
 @dataclass(frozen=True)
@@ -53,13 +70,13 @@ class Classifier:
     encoder: Embedder
     card: dict[str, Any]
 
-    def probability(self, text: str) -> float:
-        """p_hallucinated of one verdict text, rounded to 4 digits.
+    def probability(self, text: str, judged: float | None = None) -> float:
+        """p_hallucinated of one verdict text with the judge's own p, rounded to 4 digits.
 
         Texts are embedded one by one: int8 activations are scaled by batch, so a text's vector
         would otherwise depend on its neighbours.
         """
-        return round(self.head.probability(self.encoder.encode([text]))[0], 4)
+        return round(self.head.probability(self.encoder.encode([text]), [judged])[0], 4)
 
     def verdict(self, judgement: Judgement) -> Verdict:
         """The label that people see, with its probability; unclear stays unclear."""
@@ -73,16 +90,17 @@ class Classifier:
                 judgement.cause_words,
                 self.version,
             )
-        p = self.probability(judgement.text)
+        p = self.probability(judgement.text, judgement.p)
         label: Label = "hallucinated" if p >= 0.5 else "supported"
         confidence = round(max(p, 1.0 - p), 4)
         rationale = judgement.prose or judgement.text
         return Verdict(label, p, confidence, rationale, classifier=self.version)
 
 
-def checksum(weights: Sequence[float], intercept: float) -> str:
-    """Digest of a head's numbers as they are written."""
-    return _digest([SCHEMA, list(weights), intercept])
+def checksum(head: Head, schema: int = SCHEMA) -> str:
+    """Digest of a head's numbers as they are written under that schema."""
+    numbers: list[object] = [schema, list(head.weights), head.intercept]
+    return _digest(numbers if schema == WITHOUT_JUDGE else [*numbers, head.judge_weight])
 
 
 def _digest(value: object) -> str:
@@ -93,12 +111,12 @@ def _digest(value: object) -> str:
 def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
     """Write `head.json` and `card.json`."""
     folder.mkdir(parents=True, exist_ok=True)
-    digest = checksum(head.weights, head.intercept)
     body = {
         "schema": SCHEMA,
         "weights": list(head.weights),
         "intercept": head.intercept,
-        "sha256": digest,
+        "judge_weight": head.judge_weight,
+        "sha256": checksum(head),
         "card_sha256": _digest(card),
     }
     (folder / "head.json").write_text(json.dumps(body))
@@ -114,10 +132,8 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
     try:
         body = json.loads((folder / "head.json").read_text())
         card = json.loads((folder / "card.json").read_text())
-        head = Head(tuple(float(w) for w in body["weights"]), float(body["intercept"]))
-        intact = body["schema"] == SCHEMA and body["sha256"] == checksum(
-            head.weights, head.intercept
-        )
+        head, schema = _head(body), body["schema"]
+        intact = schema in (WITHOUT_JUDGE, SCHEMA) and body["sha256"] == checksum(head, schema)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(
             f"Expected a classifier in {folder}, found none that can be read ({error}). "
@@ -137,6 +153,13 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
             "cannot be shown and it was not loaded. Activate another version on Retrain."
         )
     return head, card
+
+
+def _head(body: dict[str, Any]) -> Head:
+    """The head that a file says; one of the first schema knows nothing of the judge's p."""
+    weights = tuple(float(w) for w in body["weights"])
+    judge = 0.0 if body["schema"] == WITHOUT_JUDGE else float(body["judge_weight"])
+    return Head(weights, float(body["intercept"]), judge)
 
 
 def version_folder(home: Path, version: str) -> Path:

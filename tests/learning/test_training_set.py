@@ -33,7 +33,7 @@ def add_corrected(
     store.cases.add(case, [])
     run_id = f"r{number}"
     store.runs.add(Run(run_id, case.id, "project", Plan(), "queued", 1.0), "me", 1.0)
-    judgement = Judgement("Judge", judge, f"Verdict text {number}.")
+    judgement = Judgement("Judge", judge, f"Verdict text {number}.", p=number / 100)
     with store.writing():
         started = RunStarted(1.0, case, Plan(), ())
         events: list[Event] = [started, JudgementReached(2.0, judgement, 0.1)]
@@ -109,6 +109,10 @@ def test_unclear_is_never_learned_from(full: Store) -> None:
     data = training_set(full)
     assert data.unusable == 2
     assert len(data.rows) == 24
+
+
+def test_the_judges_own_probability_comes_with_its_text(full: Store) -> None:
+    assert {row.run_id: row.p for row in training_set(full).rows}["r7"] == 0.07
 
 
 def test_the_newest_correction_of_a_run_counts(full: Store) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from core.errors import ConfigError
@@ -70,9 +72,35 @@ def test_unclear_is_never_classified() -> None:
 
 
 def test_a_head_survives_saving(tmp_path: Path) -> None:
-    head = Head((0.1, -2.5, 1e-17), -0.25)
+    head = Head((0.1, -2.5, 1e-17), -0.25, 0.75)
     save_head(tmp_path, head, {"name": "mine"})
     assert load_head(tmp_path) == (head, {"name": "mine"})
+
+
+def test_a_version_from_before_the_judge_gave_a_probability_reads_the_text_alone(
+    tmp_path: Path,
+) -> None:
+    old = {"schema": 1, "weights": [0.1, -2.5], "intercept": -0.25}
+    digest = hashlib.sha256(json.dumps([1, [0.1, -2.5], -0.25]).encode()).hexdigest()
+    (tmp_path / "head.json").write_text(json.dumps({**old, "sha256": digest}))
+    (tmp_path / "card.json").write_text("{}")
+    head, _ = load_head(tmp_path)
+    assert head == Head((0.1, -2.5), -0.25, 0.0)
+    vectors = np.ones((2, 2), dtype=np.float32)
+    sure, unsaid = head.probability(vectors, [0.99, None])
+    assert sure == unsaid
+
+
+def test_the_judges_own_probability_moves_the_verdict() -> None:
+    leaning = Classifier("x", Head((0.0,) * 32, 0.0, 1.0), FakeEmbedder(), {})
+
+    def p(own: float | None) -> float | None:
+        return leaning.verdict(Judgement("Judge", "hallucinated", WRONG, p=own)).p_hallucinated
+
+    assert p(0.9) == pytest.approx(0.9, abs=1e-3)
+    assert p(0.2) == pytest.approx(0.2, abs=1e-3)
+    assert p(None) == 0.5
+    assert p(1.0) == pytest.approx(0.999, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +108,9 @@ def test_a_head_survives_saving(tmp_path: Path) -> None:
     [
         {"intercept": 9.0},
         {"weights": [9.0, 9.0]},
-        {"schema": 2},
+        {"schema": 1},
+        {"schema": 3},
+        {"judge_weight": 0.5},
         {"sha256": "0" * 64},
     ],
 )
