@@ -40,8 +40,9 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
     yield make
     for server in servers:
+        said = server.log.read_text()  # before its threads' places push it out of sight
         server.dump_and_kill()
-        print(server.log.read_text()[-LOG_SHOWN:])  # noqa: T201 - shown beside a failure only
+        print(said[-LOG_SHOWN:], server.log.read_text()[len(said) :][-LOG_SHOWN:])  # noqa: T201 - shown beside a failure only
 
 
 @pytest.fixture
