@@ -30,8 +30,8 @@ PARTICIPLES = frozenset(
 )
 PAST = frozenset(
     "wrote won came became began made found ran led held sang sold shot took gave went got met "
-    "said spent stood broke built bought brought drew drove fell felt fought flew grew kept knew left "
-    "lost paid rose sat saw sent spoke taught told thought wore".split()
+    "said spent stood broke built bought brought drew drove fell felt fought flew grew kept knew "
+    "left lost paid rose sat saw sent spoke taught told thought wore".split()
 )
 VERBS = frozenset(
     "live lives play plays help helps work works write win lose come become begin start end make "

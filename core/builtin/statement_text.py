@@ -90,7 +90,7 @@ def _filled(words: list[str], said: str) -> str | None:
     if opener in ("which", "whose"):
         return _asked_for(words, said, "")
     if opener in ("when", "where"):
-        return _placed(words, said, "in" if opener == "where" else "")
+        return _placed(words, said, "in" if opener == "where" or YEAR.match(said) else "")
     if opener == "how":
         return _how(words, said)
     return _at_the_end(words, said)
@@ -188,11 +188,8 @@ def _inverted(rest: list[str], verb: str, said: str, preposition: str) -> str | 
 
 
 def _after(preposition: str, said: str) -> str:
-    if bare(said.split(" ")[0]) in PREPOSITIONS:
-        return said
-    if not preposition and YEAR.match(said):
-        preposition = "in"
-    return f"{preposition} {said}".strip()
+    has_one = bare(said.split(" ")[0]) in PREPOSITIONS
+    return said if has_one else f"{preposition} {said}".strip()
 
 
 def _without_choice(words: list[str], said: str) -> list[str]:

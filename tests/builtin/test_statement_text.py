@@ -48,6 +48,7 @@ def test_a_yes_or_a_no_is_said_in_the_question_s_words(
         ("Where is the Blue Tower?", "Elm", "The Blue Tower is in Elm."),
         ("Where did Ada Moon live?", "in Elm", "Ada Moon did live in Elm."),
         ("Who did Ada Moon marry in 1950?", "Bob Sun", "Ada Moon did marry Bob Sun in 1950."),
+        ("What film did Ada Moon direct?", "1984", "Ada Moon did direct 1984."),
         ("How many bridges did Ada Moon build?", "six", "Ada Moon did build six bridges."),
         ("How many people live in Elm?", "4,000", "4,000 people live in Elm."),
         ("How tall is the Blue Tower?", "93 m", "The Blue Tower is 93 m tall."),
