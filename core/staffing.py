@@ -89,8 +89,18 @@ def require_keys(plan: Plan, keys: Keys) -> None:
         )
 
 
-def staffed(store: Store, home: Path, run: Run, payer: Payer, roster: Roster | None) -> Staff:
+def staffed(
+    store: Store,
+    home: Path,
+    run: Run,
+    payer: Payer,
+    roster: Roster | None,
+    *,
+    sources: Path | None = None,
+) -> Staff:
     """The agents that the run's plan names; `roster` is what a test or demo seats instead.
+
+    Ledger, prompts and classifier are the home's; so are the sources, unless they lie elsewhere.
 
     Raises:
         KeyMissing: a key that the run needs is not at hand (any more).
@@ -104,11 +114,11 @@ def staffed(store: Store, home: Path, run: Run, payer: Payer, roster: Roster | N
     encoder = load_encoder(ENCODER_DIR)
     retriever: PassageEmbedder | None = None
     if roster is None and run.plan.sheet is not None:
-        roster, retriever = _with_models(store, home, run, payer, encoder)
+        roster, retriever = _with_models(store, home, run, payer, encoder, sources=sources)
     return Staff(
         roster or roster_named(run.plan.roster, encoder),
         Resources(
-            home,
+            sources or home,
             store.projects.settings(),
             encoder,
             load_classifier(home, run.plan.classifier),
@@ -119,7 +129,13 @@ def staffed(store: Store, home: Path, run: Run, payer: Payer, roster: Roster | N
 
 
 def _with_models(
-    store: Store, home: Path, run: Run, payer: Payer, encoder: Embedder
+    store: Store,
+    home: Path,
+    run: Run,
+    payer: Payer,
+    encoder: Embedder,
+    *,
+    sources: Path | None,
 ) -> tuple[Roster, PassageEmbedder | None]:
     """The roster of the run's sheet, and its embedding model if it has one."""
     from core.agents.ask import Work
@@ -142,7 +158,7 @@ def _with_models(
         reuses=plan.reuses_replies,
     )
     book = PromptBook(store.prompt_edits.of_project(run.project_id))
-    work = Work(desk=table, book=book, fence=Fence.of_run(run.id), home=home)
+    work = Work(desk=table, book=book, fence=Fence.of_run(run.id), home=sources or home)
     roster = seated(sheet, work, encoder)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))

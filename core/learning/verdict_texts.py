@@ -6,21 +6,17 @@ retraining starts from. Source: CEDA 4.2 (debate summaries are the training inst
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from core.agents.rosters import roster_named
-from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import Settings
-from core.engine import Resources, review
-from core.intake.library import store_file
+from core.engine import Resources
+from core.learning.bench import Material, opened_bench
 from core.models.encoder import Embedder
-from core.progress import folded
 from core.records import Judgement, Label, Plan
-from core.store import open_store
+from core.staffing import Staff
 from core.verdict.classifier import Classifier, Head
 
 
@@ -57,20 +53,10 @@ def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedC
     roster = roster_named("builtin", encoder)
     silent = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
     settings = Settings()
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        resources = Resources(home, settings, encoder, silent, lambda: 0.0)
-        with open_store(home) as store:
-            project = first_project(store, "seed", 0.0)
-            for row in rows:
-                ids = []
-                for number, text in enumerate(row.texts):
-                    name = f"source-{number + 1}.txt"
-                    data = text.encode()
-                    entry = store_file(store, home, project.id, name, data, "seed", 0.0, settings)
-                    ids.append(entry.id)
-                draft = Draft(row.claim, row.question, tuple(dict.fromkeys(ids)))
-                case = store_case(store, project, draft, "seed", 0.0)
-                progress = folded(review(case, Plan(), roster, resources, Stop()))
-                if progress.judgement is not None:
-                    yield JudgedClaim(row, progress.judgement)
+    with opened_bench(settings) as bench:
+        staff = Staff(roster, Resources(bench.home, settings, encoder, silent, lambda: 0.0))
+        for row in rows:
+            material = Material(row.claim, row.question, row.texts)
+            progress = bench.check(material, staff, Plan(), Stop())
+            if progress.judgement is not None:
+                yield JudgedClaim(row, progress.judgement)

@@ -1,0 +1,100 @@
+"""A home that goes away, in which cases are checked one after the other as the app would.
+
+Used to learn from public rows and to measure on them. Every case is checked as if it were the
+first of its home: the weight of a search term depends on all that is indexed, so what only earlier
+cases used is taken out before the next one begins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from core.checking import Draft, first_project, read_whole, store_case
+from core.concurrency import Stop
+from core.config import Settings
+from core.errors import InputError
+from core.intake.library import remove_file, store_file
+from core.progress import Progress, folded
+from core.records import Case, Plan, Project
+from core.staffing import Staff
+from core.store import Store, open_store
+
+BY = "bench"
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+
+
+@dataclass(frozen=True)
+class Material:
+    """A response with what it is checked against."""
+
+    response: str
+    question: str = ""
+    texts: tuple[str, ...] = ()
+    images: tuple[Path, ...] = ()
+
+
+@dataclass
+class Bench:
+    """The home, its store and project, and the sources of the last case by id."""
+
+    home: Path
+    store: Store
+    project: Project
+    settings: Settings
+    sources: set[str] = field(default_factory=set)
+
+    def check(self, material: Material, staff: Staff, plan: Plan, stop: Stop) -> Progress:
+        """What a run over the material comes to; `staff` looks for sources in this home.
+
+        Raises:
+            InputError: the response cannot be stored as a case.
+        """
+        case = self._case(material)
+        events = staff.review(case, plan, stop, past=(), earlier=None)
+        return folded(chain.from_iterable(events))
+
+    def _case(self, material: Material) -> Case:
+        texts = [
+            self._stored(f"source-{n}.txt", t.encode()) for n, t in enumerate(material.texts, 1)
+        ]
+        images = [
+            self._stored(path.name, read_whole(path, self.settings.file_megabytes))
+            for path in material.images
+        ]
+        draft = Draft(material.response, material.question, _different(texts), _different(images))
+        case = store_case(self.store, self.project, draft, BY, 0.0)
+        wanted = {*case.documents, *case.images}
+        for source_id in self.sources - wanted:
+            remove_file(self.store, self.home, self.project.id, source_id, 0.0)
+        self.sources = wanted
+        return case
+
+    def _stored(self, name: str, data: bytes) -> str | None:
+        """The id of a source; None where there is nothing in it, which no library takes."""
+        if not data.strip():
+            return None
+        with contextlib.suppress(InputError):  # as a person would: the others are used
+            entry = store_file(
+                self.store, self.home, self.project.id, name, data, BY, 0.0, self.settings
+            )
+            return entry.id
+        return None
+
+
+@contextlib.contextmanager
+def opened_bench(settings: Settings) -> Iterator[Bench]:
+    """A bench in a folder in memory where the system has one: nothing of it outlives the work."""
+    quick = str(IN_MEMORY) if IN_MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=quick) as folder:
+        home = Path(folder)
+        with open_store(home) as store:
+            yield Bench(home, store, first_project(store, BY, 0.0), settings)
+
+
+def _different(ids: list[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(i for i in ids if i is not None))

@@ -1,0 +1,78 @@
+"""Cases on the bench: each is checked as if it were the first, and nothing of it stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.agents.rosters import roster_named
+from core.concurrency import Stop
+from core.config import ENCODER_DIR, Settings
+from core.engine import Resources
+from core.errors import InputError
+from core.learning.bench import Bench, Material, opened_bench
+from core.models.encoder import load_encoder
+from core.progress import Progress
+from core.records import Plan
+from core.staffing import Staff
+from core.store.versions import SEED_VERSION
+from core.verdict.classifier import load_classifier
+
+CATS = "Female cats tend to be right pawed. Male cats are more often left pawed."
+TOWERS = "The tower is 412 m tall. It was opened in 1932. Many cats live in the tower."
+
+
+def check(bench: Bench, *texts: str, response: str = "Female cats are left pawed.") -> Progress:
+    encoder = load_encoder(ENCODER_DIR)
+    classifier = load_classifier(bench.home, SEED_VERSION)
+    resources = Resources(bench.home, bench.settings, encoder, classifier, lambda: 0.0)
+    staff = Staff(roster_named("builtin", encoder), resources)
+    return bench.check(Material(response, "", texts), staff, Plan(), Stop())
+
+
+def test_a_case_does_not_depend_on_those_before_it() -> None:
+    with opened_bench(Settings()) as bench:
+        first = check(bench, CATS, TOWERS)
+        for number in range(3):
+            check(bench, f"{TOWERS} The cats of house {number} are left pawed.", CATS)
+        again = check(bench, CATS, TOWERS)
+    assert first.verdict is not None
+    assert first.verdict == again.verdict
+    assert first.passages == again.passages
+
+
+def test_only_the_sources_of_the_last_case_are_kept_and_in_the_end_none() -> None:
+    with opened_bench(Settings()) as bench:
+        home = bench.home
+        check(bench, CATS)
+        check(bench, CATS, TOWERS)
+        kept = {path.name for path in (home / "documents").iterdir()}
+        assert len(kept) == 2
+        check(bench, TOWERS)
+        left = {path.name for path in (home / "documents").iterdir()}
+        assert len(left) == 1
+        assert left < kept
+        check(bench)
+        assert not list((home / "documents").iterdir())
+    assert not home.exists()
+
+
+def test_a_document_of_nothing_is_left_out_and_the_others_are_used() -> None:
+    with opened_bench(Settings()) as bench:
+        found = check(bench, " \n", CATS)
+        assert [event.characters for event in found.documents.values()] == [len(CATS)]
+
+
+def test_a_response_of_nothing_and_an_image_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    with opened_bench(Settings()) as bench:
+        with pytest.raises(InputError, match="found none"):
+            check(bench, CATS, response=" ")
+        material = Material("A cat.", images=(tmp_path / "none.png",))
+        encoder = load_encoder(ENCODER_DIR)
+        resources = Resources(
+            bench.home, bench.settings, encoder, load_classifier(bench.home, SEED_VERSION), float
+        )
+        staff = Staff(roster_named("builtin", encoder), resources)
+        with pytest.raises(InputError, match=r"none\.png"):
+            bench.check(material, staff, Plan(), Stop())
