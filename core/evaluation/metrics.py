@@ -1,0 +1,167 @@
+"""The figures of an evaluation, each under its plain name, ready to be resampled.
+
+Positive = hallucinated. A row's label counts as follows:
+
+- gold `supported` or `hallucinated`: the same label is right; the other and `unclear` are wrong.
+- gold `unclear` (neutral, not enough evidence): the set is then read as supported against not
+  supported. `hallucinated` and `unclear` are right, `supported` is wrong. `accuracy3` stands
+  beside: the exact label, of three.
+
+An `unclear` that is wrong was not recalled for its class and was called neither class: accuracy,
+balanced accuracy, precision, recall, F1, F2, F1 of supported and MCC are those of scikit-learn
+over the labels as words, with `unclear` as a third word (tests/evaluation/test_metrics.py). For
+AUROC and Brier it keeps the p that the engine had before it abstained, one half where it had none.
+ECE leaves it out, so `coverage`, the share that was answered, stands beside it.
+
+ECE has ten bins of equal width over p_hallucinated in [0, 1] and compares, weighted by rows, the
+mean p of a bin with the share of its rows that are positive. It is never below the ECE over
+confidence and accuracy, whose bins are these joined in pairs.
+
+`iou` (both empty: 1) and `correlation` (Spearman over characters; where either side is constant: 1
+if both are, else 0) are means over the languages' means, as Mu-SHROOM's scorer has it. `char_f1`
+pools all characters. A figure that a set cannot show (no spans, one label only) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from core.evaluation.outcomes import Flags, Numbers, Outcomes, Places
+from core.evaluation.span_scores import span_scores
+
+Measure = Callable[[Numbers], Numbers]
+BINS = 10
+
+
+def measures(found: Outcomes) -> dict[str, Measure]:
+    """Each figure as a function of row weights (b, n) that gives (b,); NaN where undefined."""
+    wrong, answered, p = found.wrong, found.answered, found.p
+    named = _label_measures(found) | {
+        "brier": _mean((p - wrong) ** 2),
+        "ece": _calibration_error(p, wrong, answered),
+        "coverage": _mean(answered),
+    }
+    if found.has_both:
+        named["auroc"] = _ranking(p, wrong)
+    if found.has_open_golds:
+        named["accuracy3"] = _mean(found.exact)
+    return named | _span_measures(found)
+
+
+def _label_measures(found: Outcomes) -> dict[str, Measure]:
+    told = found.told
+    said_wrong = np.array([label == "hallucinated" for label in told], dtype=bool)
+    said_right = np.array([label == "supported" for label in told], dtype=bool)
+    wrong, right = found.wrong, ~found.wrong
+    table = np.stack(
+        [wrong & said_wrong, right & said_right, wrong, right, said_wrong, said_right], axis=1
+    ).astype(np.float64)
+
+    def over(rate: Callable[..., Numbers]) -> Measure:
+        return lambda weights: rate(*(weights @ table).T)
+
+    named = {"accuracy": over(lambda tp, tn, w, r, sw, sr: _share(tp + tn, w + r))}
+    if bool(wrong.any()):
+        named["recall"] = over(lambda tp, tn, w, r, sw, sr: _share(tp, w))
+    if found.has_both:
+        named |= {
+            "balanced_accuracy": over(
+                lambda tp, tn, w, r, sw, sr: (_share(tp, w) + _share(tn, r)) / 2
+            ),
+            "precision": over(lambda tp, tn, w, r, sw, sr: _or_zero(_share(tp, sw))),
+            "f1": over(lambda tp, tn, w, r, sw, sr: _share(2 * tp, w + sw)),
+            "f2": over(lambda tp, tn, w, r, sw, sr: _share(5 * tp, 4 * w + sw)),
+            "f1_supported": over(lambda tp, tn, w, r, sw, sr: _share(2 * tn, r + sr)),
+            "mcc": over(_matthews),
+        }
+    return named
+
+
+def _matthews(
+    tp: Numbers, tn: Numbers, w: Numbers, r: Numbers, sw: Numbers, sr: Numbers
+) -> Numbers:
+    """Gorodkin's R_K, as scikit-learn has it: two golds, three answers; 0 where one is constant."""
+    rows = w + r
+    unclear = rows - sw - sr
+    together = (tp + tn) * rows - w * sw - r * sr
+    spread = (rows**2 - w**2 - r**2) * (rows**2 - sw**2 - sr**2 - unclear**2)
+    # A single answer leaves rounding errors instead of nothing.
+    constant = np.isclose(spread, 0.0)
+    return np.where(constant, 0.0, together / np.sqrt(np.where(constant, 1.0, spread)))
+
+
+def _ranking(p: Numbers, wrong: Flags) -> Measure:
+    """AUROC: how often a positive row has the higher p; ties count half."""
+    order = np.argsort(p, kind="stable")
+    starts = np.flatnonzero(np.diff(p[order], prepend=-1.0))
+    positive = wrong[order]
+
+    def measure(weights: Numbers) -> Numbers:
+        ranked = weights[:, order]
+        up = np.add.reduceat(ranked * positive, starts, axis=1)
+        down = np.add.reduceat(ranked * ~positive, starts, axis=1)
+        below = np.cumsum(down, axis=1) - down / 2
+        return _share((up * below).sum(axis=1), up.sum(axis=1) * down.sum(axis=1))
+
+    return measure
+
+
+def bins_of(p: Numbers) -> Places:
+    """(n,) the bin of each p: ten of equal width, 1.0 in the last."""
+    return np.minimum((p * BINS).astype(np.int64), BINS - 1)
+
+
+def _calibration_error(p: Numbers, wrong: Flags, answered: Flags) -> Measure:
+    inside = (bins_of(p)[:, None] == np.arange(BINS)) & answered[:, None]
+    gaps = inside * (p - wrong)[:, None]
+
+    def measure(weights: Numbers) -> Numbers:
+        return _share(np.abs(weights @ gaps).sum(axis=1), weights @ answered.astype(np.float64))
+
+    return measure
+
+
+def _span_measures(found: Outcomes) -> dict[str, Measure]:
+    scores = span_scores(found)
+    if scores is None:
+        return {}
+    named = {"iou": _mean_of_means(scores.iou, found.languages)}
+    if scores.correlation is not None:
+        named["correlation"] = _mean_of_means(scores.correlation, found.languages)
+
+    def pooled(weights: Numbers) -> Numbers:
+        both, marked, gold = (weights @ scores.characters).T
+        return _share(2 * both, marked + gold)
+
+    return named | {"char_f1": pooled}
+
+
+def _mean_of_means(values: Numbers, parts: Places) -> Measure:
+    """The unweighted mean over the parts of their means; rows that are NaN take no part."""
+    counted = ~np.isnan(values)
+    inside = (parts[:, None] == np.arange(parts.max() + 1)) & counted[:, None]
+    sums = inside * np.where(counted, values, 0.0)[:, None]
+
+    def measure(weights: Numbers) -> Numbers:
+        means = _share(weights @ sums, weights @ inside.astype(np.float64))
+        there = ~np.isnan(means)
+        return _share(np.where(there, means, 0.0).sum(axis=1), there.sum(axis=1).astype(np.float64))
+
+    return measure
+
+
+def _mean(values: Numbers | Flags) -> Measure:
+    numbers = values.astype(np.float64)
+    return lambda weights: _share(weights @ numbers, weights.sum(axis=1))
+
+
+def _share(part: Numbers, whole: Numbers) -> Numbers:
+    """NaN where the whole is nothing."""
+    empty = whole == 0
+    return np.where(empty, np.nan, part / np.where(empty, 1.0, whole))
+
+
+def _or_zero(values: Numbers) -> Numbers:
+    return np.where(np.isnan(values), 0.0, values)
