@@ -1,0 +1,70 @@
+"""Reads files that hold one JSON object: rows by their keys, each with the line it begins at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.errors import InputError
+from core.evaluation.files import json_list, read_text
+from core.evaluation.record import Record
+
+DECODER = json.JSONDecoder()
+
+
+def keyed(path: Path) -> Iterator[tuple[str, Record]]:
+    """(key, object) of `{"key": {…}, …}`.
+
+    Raises:
+        InputError: it is no such file, or it is cut off.
+    """
+    text, line, seen = read_text(path), 1, 0
+    here = _after(text, 0, "{", path, line)
+    while text[here : here + 1] != "}":
+        line, seen = line + text.count("\n", seen, here), here
+        key, end = _value(text, here, path, line)
+        value, end = _value(text, _after(text, end, ":", path, line), path, line)
+        if not isinstance(value, dict):
+            raise InputError(f"{path}, line {line}: expected a JSON object under {key!r}.")
+        yield str(key), Record(value, str(path), line)
+        here = _space(text, end)
+        if text[here : here + 1] != "}":
+            here = _after(text, here, ",", path, line)
+
+
+def listed_under(path: Path, name: str) -> Iterator[Record]:
+    """The objects of the list in `{"name": […]}`.
+
+    Raises:
+        InputError: it is no such file, or it is cut off.
+    """
+    text = read_text(path)
+    here = _after(text, 0, "{", path, 1)
+    key, end = _value(text, here, path, 1)
+    start = _after(text, end, ":", path, 1)
+    if key != name or text[start : start + 1] != "[":
+        raise InputError(f"{path}, line 1: expected a JSON list called {name}, found {key!r}.")
+    return json_list(text, str(path))
+
+
+def _after(text: str, place: int, sign: str, path: Path, line: int) -> int:
+    """The place of what follows the sign, which must come next."""
+    place = _space(text, place)
+    if text[place : place + 1] != sign:
+        found = text[place : place + 20] or "the end of the file"
+        raise InputError(f"{path}, line {line}: expected “{sign}”, found: {found!r}.")
+    return _space(text, place + 1)
+
+
+def _space(text: str, place: int) -> int:
+    while text[place : place + 1].isspace():
+        place += 1
+    return place
+
+
+def _value(text: str, place: int, path: Path, line: int) -> tuple[object, int]:
+    try:
+        return DECODER.raw_decode(text, place)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}, line {line}: expected JSON, found: {error}.") from error
