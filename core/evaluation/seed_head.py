@@ -19,6 +19,7 @@ from typing import Any
 from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load
+from core.evaluation.gold import GoldRow
 from core.learning.fine_tune import Recipe
 from core.learning.scores import reliability, scores
 from core.learning.train import fit_head
@@ -121,7 +122,7 @@ def _sample(folder: Path, limit: int | None) -> dict[str, list[LabelledClaim]]:
     """A seeded sample of each set, both labels alike."""
     chosen: dict[str, list[LabelledClaim]] = {}
     for name, (_, wanted) in SETS.items():
-        rows = load(name, folder)
+        rows = [claim for row in load(name, folder) if (claim := _claim(row)) is not None]
         random.Random(SEED).shuffle(rows)
         half = min(limit or wanted, wanted) // 2
         chosen[name] = [
@@ -130,6 +131,13 @@ def _sample(folder: Path, limit: int | None) -> dict[str, list[LabelledClaim]]:
             for row in [r for r in rows if r.label == label][:half]
         ]
     return chosen
+
+
+def _claim(row: GoldRow) -> LabelledClaim | None:
+    """The row to learn from; None where people found that the evidence does not decide."""
+    if row.label is None or row.label == "unclear":
+        return None
+    return LabelledClaim(row.response, row.documents, row.label, row.group, row.question)
 
 
 def fold_of(group: str) -> int:

@@ -1,122 +1,110 @@
-"""Public sets as they lie: labels become ours, and what is broken is named with its place."""
+"""The registry of public sets: what can be asked for, which rows come, what each set means."""
 
 from __future__ import annotations
 
-import gzip
-import zipfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from core.errors import InputError
-from core.evaluation.datasets import LOADERS, load
-from tests.evaluation.tiny_sets import FACTS, write_lines, write_sets
+from core.evaluation.datasets import NAMES, RULES, load, rule_of, tasks_of
+from core.evaluation.splits import part_of
+from tests.evaluation.sets.files import write_lines
 
-FEVER = "fever_symmetric/fever_symmetric_dev.jsonl.gz"
-FM2 = "entailment_fm2/dev.jsonl.gz"
-ZIP = "entailment_breaking_nli/breaking_nli_dataset.zip"
-CAD = "entailment_cad_nli/dev.tsv"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with all sets."""
-    write_sets(tmp_path)
-    return tmp_path
+SYMMETRIC = "fever_symmetric/fever_symmetric_dev.jsonl.gz"
+LABELS = {"supported", "hallucinated", "unclear", None}
 
 
-@pytest.mark.parametrize("name", LOADERS)
-def test_labels_become_ours_and_others_are_left_out(folder: Path, name: str) -> None:
-    rows = load(name, folder)
-    assert Counter(row.label for row in rows) == {"supported": 8, "hallucinated": 8}
-    assert {row.group for row in rows} == {row.texts[0] for row in rows}
-    assert len({row.group for row in rows}) == len(FACTS)
-    for row, fact in zip(rows[:2], (FACTS[0], FACTS[0]), strict=True):
-        assert row.texts[0].startswith(fact[0])
+def symmetric(number: int, label: str = "SUPPORTS") -> dict[str, object]:
+    """A row over evidence of its own."""
+    text = f"Well {number} of the island is {number + 3} m deep."
+    return {"claim": f"{number + 3} m is the depth of well {number}.", "evidence": text,
+            "gold_label": label}  # fmt: skip
 
 
-def test_which_label_means_what() -> None:
-    assert set(LOADERS) == {
-        "fever_symmetric",
-        "entailment_fm2",
-        "entailment_breaking_nli",
-        "entailment_cad_nli",
-    }
+def write_symmetric(folder: Path, count: int = 60) -> None:
+    write_lines(folder / SYMMETRIC, [symmetric(number) for number in range(count)])
 
 
-@pytest.mark.parametrize("name", LOADERS)
-def test_the_contradicted_claim_is_the_hallucinated_one(folder: Path, name: str) -> None:
-    _, right, wrong = FACTS[0]
-    found = {row.claim: row.label for row in load(name, folder)}
-    assert found[right] == "supported"
-    assert found[wrong if wrong in found else f'Some say "{wrong}"'] == "hallucinated"
+def test_every_rule_says_what_a_reader_of_figures_must_know() -> None:
+    for rule in RULES:
+        assert all((rule.unit, rule.group, rule.licence)), rule.name
+        assert rule.permits in ("yes", "not stated", "non-commercial")
+        assert set(rule.labels.values()) <= LABELS
+    keys = [(rule.name, rule.task) for rule in RULES]
+    assert len(set(keys)) == len(keys)
 
 
-def test_quotes_in_a_tsv_are_only_letters(folder: Path) -> None:
-    claims = [row.claim for row in load("entailment_cad_nli", folder)]
-    assert 'Some say "It was built in 1897."' in claims
+def test_the_sets_that_must_be_there_are_there() -> None:
+    entailment = (
+        "anli averitec begin breaking_nli cad_nli climate_fever conjnli control covidfact dialfact "
+        "fm2 healthver help lingnli med ocnli q2 rte sanli scifact_rte sick wice"
+    )
+    assert {f"entailment_{name}" for name in entailment.split()} <= set(NAMES)
+    assert {"fever", "fever_symmetric", "mushroom"} <= set(NAMES)
 
 
-def test_an_unknown_set_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"Expected a data set of fever_symmetric.*found “squad”"):
-        load("squad", folder)
+def test_the_first_task_is_taken_where_none_is_named() -> None:
+    assert tasks_of("fever_symmetric") == ("",)
+    assert tasks_of("entailment_climate_fever") == ("pairs", "claims")
+    assert rule_of("entailment_climate_fever").task == "pairs"
+    assert rule_of("entailment_climate_fever", "claims").task == "claims"
 
 
-@pytest.mark.parametrize("name", LOADERS)
-def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=r"Expected a data file at .*No such file"):
-        load(name, tmp_path)
+def test_an_unknown_set_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"Expected a data set of .*fever.*; found “squad”"):
+        load("squad", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "path", "data", "message"),
-    [
-        ("fever_symmetric", FEVER, b"plain text", "Expected a data file at"),
-        (
-            "fever_symmetric",
-            FEVER,
-            gzip.compress(b"{}" * 99, mtime=0)[:20],
-            "Expected a data file at",
-        ),
-        ("fever_symmetric", FEVER, gzip.compress(b"\xff\xfe", mtime=0), "Expected UTF-8 text"),
-        ("fever_symmetric", FEVER, gzip.compress(b"{", mtime=0), "line 1: expected JSON"),
-        (
-            "fever_symmetric",
-            FEVER,
-            gzip.compress(b"[1]", mtime=0),
-            "line 1: expected a JSON object",
-        ),
-        (
-            "fever_symmetric",
-            FEVER,
-            gzip.compress(b"{}", mtime=0),
-            "line 1: expected a text called evidence",
-        ),
-        ("entailment_breaking_nli", ZIP, b"no zip", "Expected a data file at"),
-        ("entailment_cad_nli", CAD, b"a\tb\n1\t2", "line 2: expected a text called gold_label"),
-        ("entailment_cad_nli", CAD, b"\xff", "Expected UTF-8 text"),
-    ],
-)
-def test_what_is_broken_is_named(
-    folder: Path, name: str, path: str, data: bytes, message: str
-) -> None:
-    (folder / path).write_bytes(data)
-    with pytest.raises(InputError, match=message) as raised:
-        load(name, folder)
-    assert str(folder) in str(raised.value)
+def test_an_unknown_task_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"Expected a task of .*\(pairs, claims\); found “x”"):
+        load("entailment_climate_fever", tmp_path, task="x")
+    with pytest.raises(InputError, match=r"\(none: leave the task out\); found “x”"):
+        load("fever", tmp_path, task="x")
 
 
-@pytest.mark.parametrize("evidence", [None, "text", [1], [{}], [{"text": 1}]])
-def test_evidence_of_another_shape_is_named(folder: Path, evidence: object) -> None:
-    row: dict[str, object] = {"text": "A.", "label": "SUPPORTS", "gold_evidence": evidence}
-    write_lines(folder / FM2, [row])
-    with pytest.raises(InputError, match="line 1: expected a list of texts called gold_evidence"):
-        load("entailment_fm2", folder)
+def test_a_wrong_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Expected a folder that holds the data sets' folders at"):
+        load("fever_symmetric", tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"Expected a data folder at .*fever_symmetric"):
+        list(load("fever_symmetric", tmp_path))
 
 
-def test_a_zip_without_the_set_is_named(folder: Path) -> None:
-    with zipfile.ZipFile(folder / ZIP, "w") as archive:
-        archive.writestr("other.txt", "x")
-    with pytest.raises(InputError, match="Expected a data file at"):
-        load("entailment_breaking_nli", folder)
+def test_a_hashed_split_takes_its_part_of_every_file(tmp_path: Path) -> None:
+    write_symmetric(tmp_path)
+    every = {row.id: row for row in load("fever_symmetric", tmp_path)}
+    dev = {row.id for row in load("fever_symmetric", tmp_path, split="dev20")}
+    train = {row.id for row in load("fever_symmetric", tmp_path, split="train80")}
+    assert dev
+    assert train
+    assert dev == {name for name, row in every.items() if part_of(row.group) == "dev"}
+    assert dev | train == set(every)
+    assert not dev & train
+
+
+def test_a_split_by_name_takes_the_files_of_that_name(tmp_path: Path) -> None:
+    write_symmetric(tmp_path, 3)
+    write_lines(tmp_path / "fever_symmetric" / "fever_symmetric_test.jsonl.gz", [symmetric(99)])
+    assert len(list(load("fever_symmetric", tmp_path))) == 4
+    assert [row.documents for row in load("fever_symmetric", tmp_path, split="test")] == [
+        ("Well 99 of the island is 102 m deep.",)
+    ]
+    with pytest.raises(InputError, match=r"of the split train, found: fever_symmetric_dev"):
+        load("fever_symmetric", tmp_path, split="train")
+
+
+def test_rows_come_lazily(tmp_path: Path) -> None:
+    rows = [{"claim": "A.", "label": "SUPPORTS"}, {"claim": "B.", "label": "PERHAPS"}]
+    write_lines(tmp_path / "fever" / "x.jsonl", rows)
+    found = load("fever", tmp_path)
+    assert next(found).response == "A."
+    with pytest.raises(InputError, match=r"x\.jsonl, line 2: expected label to be one of supports"):
+        next(found)
+
+
+def test_ids_are_the_same_whether_a_file_is_gzipped_or_not(tmp_path: Path) -> None:
+    write_symmetric(tmp_path / "one", 2)
+    write_lines(tmp_path / "two" / SYMMETRIC.removesuffix(".gz"), [symmetric(0), symmetric(1)])
+    one = [row.id for row in load("fever_symmetric", tmp_path / "one")]
+    assert one == [row.id for row in load("fever_symmetric", tmp_path / "two")]
+    assert one == ["fever_symmetric_dev.jsonl:1", "fever_symmetric_dev.jsonl:2"]

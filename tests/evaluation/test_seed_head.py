@@ -17,7 +17,7 @@ from tests.evaluation.tiny_sets import write_sets
 def test_missing_data_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--path", str(tmp_path)]) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith("Expected a data file at")
+    assert captured.err.startswith("Expected a data folder at")
     assert len(captured.err.splitlines()) == 1
 
 
@@ -25,7 +25,7 @@ def test_rows_over_the_same_evidence_lie_in_one_fold(tmp_path: Path) -> None:
     write_sets(tmp_path)
     folds: dict[str, set[int]] = {}
     for row in load("fever_symmetric", tmp_path):
-        folds.setdefault(row.texts[0], set()).add(fold_of(row.group))
+        folds.setdefault(row.documents[0], set()).add(fold_of(row.group))
     assert all(len(found) == 1 for found in folds.values())
     assert all(0 <= fold < FOLDS for found in folds.values() for fold in found)
 

@@ -1,0 +1,224 @@
+"""Reads the files of public sets as they lie: plain, gzipped or in a zip; every error has a place.
+
+Files are untrusted: sizes are limited, nothing is unpacked to disk. What the rows mean is said in
+`core.evaluation.sets`.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from core.errors import InputError
+from core.evaluation.record import Record as Record  # what this module's readers give
+
+MOST_BYTES = 256 * 2**20  # of one file, unpacked; the largest public file here has about a tenth
+MOST_FIELD = 10 * 2**20  # characters of one field of a table
+# Words in file names that mean the same split.
+SPLIT_WORDS = (
+    ("train", "training"),
+    ("dev", "val", "valid", "validation", "trial"),
+    ("test", "tst", "testsmall"),
+)
+
+
+def data_files(folder: Path, patterns: Sequence[str], split: str | None = None) -> list[Path]:
+    """The files under the folder that match, sorted; those of one split where it is named.
+
+    Patterns are for the path relative to the folder, without a last `.gz`; `*` does not cross `/`.
+
+    Raises:
+        InputError: there is no such folder, or no file in it matches.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            f"Expected a data folder at {folder}, found none; give the folder that holds the "
+            "data sets' folders."
+        )
+    here = sorted(path for path in folder.rglob("*") if path.is_file())
+    # A file that lies there both plain and gzipped is read once.
+    once = {_inside(path, folder).removesuffix(".gz"): path for path in reversed(here)}
+    fitting = [path for name, path in sorted(once.items()) if _matches(name, patterns)]
+    chosen = [p for p in fitting if split is None or is_of_split(_inside(p, folder), split)]
+    if not chosen:
+        wanted = f"{' or '.join(patterns)} (plain or .gz)"
+        wanted += f" of the split {split}" if split is not None else ""
+        names = ", ".join(_inside(path, folder) for path in (fitting or here)[:12]) or "nothing"
+        raise InputError(f"Expected a data file at {folder}/ named {wanted}, found: {names}.")
+    return chosen
+
+
+def _inside(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    bare = Path(name)
+    return any(len(bare.parts) == p.count("/") + 1 and bare.match(p) for p in patterns)
+
+
+def is_of_split(name: str, split: str) -> bool:
+    """Whether a file (its path in the set's folder) is of a split, or is the file so named."""
+    bare = name.removesuffix(".gz")
+    stem = re.sub(r"\.(jsonl|json|tsv|csv|zip)$", "", bare)
+    if split in (name, bare, stem, Path(name).name, Path(bare).name, Path(stem).name):
+        return True
+    wanted = split.lower()
+    same = next((words for words in SPLIT_WORDS if wanted in words), (wanted,))
+    return bool(set(re.split(r"[^a-z0-9]+", stem.lower())) & set(same))
+
+
+def read_text(path: Path) -> str:
+    """A file's text, plain or gzipped.
+
+    Raises:
+        InputError: it cannot be read, is cut off, is too large or is not UTF-8.
+    """
+    return _decoded(str(path), lambda: _whole_file(path))
+
+
+def read_member(path: Path, member: str, password: str = "") -> str:
+    """The text of one file inside a zip, read in memory.
+
+    Raises:
+        InputError: as `read_text`, or the zip holds no such file.
+    """
+    return _decoded(f"{path}/{member}", lambda: _whole_member(path, member, password))
+
+
+def members(path: Path) -> tuple[str, ...]:
+    """The names of the files inside a zip, sorted.
+
+    Raises:
+        InputError: it is no zip.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return tuple(sorted(i.filename for i in archive.infolist() if not i.is_dir()))
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError(f"Expected a data file at {path}, found: {error}.") from error
+
+
+def _whole_file(path: Path) -> bytes:
+    with path.open("rb") as raw:
+        stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        return _limited(cast("BinaryIO", stream))
+
+
+def _whole_member(path: Path, member: str, password: str) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        return _limited(cast("BinaryIO", archive.open(member, pwd=password.encode() or None)))
+
+
+def _limited(stream: BinaryIO) -> bytes:
+    data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(f"more than {MOST_BYTES // 2**20} MiB of text")
+    return data
+
+
+def _decoded(place: str, read: Callable[[], bytes]) -> str:
+    try:
+        return read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"Expected UTF-8 text in {place}, found: {error}.") from error
+    except (
+        OSError, EOFError, KeyError, RuntimeError, NotImplementedError, zlib.error,
+        zipfile.BadZipFile,
+    ) as error:  # fmt: skip
+        raise InputError(f"Expected a data file at {place}, found: {error}.") from error
+
+
+def records(path: Path, *, delimiter: str = "") -> Iterator[Record]:
+    """The rows of a file in the format that its name tells; `delimiter` overrides a table's."""
+    text, name = read_text(path), path.name.removesuffix(".gz")
+    if name.endswith((".tsv", ".csv")):
+        separator = delimiter or ("\t" if name.endswith(".tsv") else ",")
+        return table(text, str(path), separator, quoted=name.endswith(".csv"))
+    is_list = name.endswith(".json") and text.lstrip()[:1] == "["
+    return json_list(text, str(path)) if is_list else json_lines(text, str(path))
+
+
+def json_lines(text: str, file: str) -> Iterator[Record]:
+    """One JSON object a line; empty lines are passed over."""
+    for number, line in enumerate(io.StringIO(text), start=1):
+        begins = _next(line, 0)
+        if begins == len(line):
+            continue
+        value, end = _parsed(line, file, number, begins)
+        if line[end:].strip():
+            raise InputError(f"{file}, line {number}: expected one JSON object, found more.")
+        yield _as_record(value, file, number)
+
+
+def json_list(text: str, file: str) -> Iterator[Record]:
+    """The objects of one JSON list, each at the line where it begins."""
+    here, line, seen = _next(text, text.index("[") + 1), 1, 0
+    while text[here : here + 1] != "]":
+        line, seen = line + text.count("\n", seen, here), here
+        value, end = _parsed(text, file, line, here)
+        yield _as_record(value, file, line)
+        here = _next(text, end)
+        if text[here : here + 1] not in (",", "]"):
+            raise InputError(f"{file}, line {line}: expected a JSON list that ends, found none.")
+        here = _next(text, here + 1) if text[here] == "," else here
+    if text[here + 1 :].strip():
+        line += text.count("\n", seen, here)
+        raise InputError(f"{file}, line {line}: expected nothing after the JSON list, found more.")
+
+
+def _next(text: str, place: int) -> int:
+    """The first place from here on that is no white space."""
+    while text[place : place + 1].isspace():
+        place += 1
+    return place
+
+
+def _parsed(text: str, file: str, line: int, place: int) -> tuple[object, int]:
+    try:
+        return json.JSONDecoder().raw_decode(text, place)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file}, line {line}: expected JSON, found: {error}.") from error
+
+
+def _as_record(value: object, file: str, line: int) -> Record:
+    if not isinstance(value, dict):
+        raise InputError(f"{file}, line {line}: expected a JSON object, found another kind.")
+    return Record(value, file, line)
+
+
+def table(text: str, file: str, delimiter: str, *, quoted: bool) -> Iterator[Record]:
+    """The lines of a table under its heading; a record lies at the line where it begins."""
+    csv.field_size_limit(MOST_FIELD)
+    lines = io.StringIO(text, newline="")
+    if quoted:
+        reader = csv.reader(lines, delimiter=delimiter)
+    else:
+        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    heading: list[str] | None = None
+    begins = 1
+    try:
+        for cells in reader:
+            if heading is None:
+                heading = cells
+            elif cells:
+                yield _line(heading, cells, file, begins)
+            begins = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{file}, line {begins}: expected a table, found: {error}.") from error
+
+
+def _line(heading: Sequence[str], cells: Sequence[str], file: str, line: int) -> Record:
+    if len(cells) != len(heading):
+        raise InputError(
+            f"{file}, line {line}: expected {len(heading)} columns, found {len(cells)}."
+        )
+    return Record(dict(zip(heading, cells, strict=True)), file, line)

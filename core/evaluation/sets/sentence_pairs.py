@@ -1,0 +1,139 @@
+"""Sets of premise and hypothesis: entailment as linguists ask it, mostly of one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from core.evaluation.gold import GoldRow
+from core.evaluation.rules import Rule
+from core.evaluation.sets.pairs import LETTERS, TABLES, THREE, Columns, PairLoader
+from core.records import Label
+
+SENTENCES = Columns(("sentence2",), ("sentence1",), ("gold_label", "label"))
+PREMISES = Columns(("hypothesis", "Hypothesis"), ("premise", "Premise"), ("label", "Label"))
+LAST = Columns(("sentence2", "Sentence2"), ("sentence1",), ("label", "entailment"))
+ANLI = Columns(("statement", "hypothesis"), ("context", "premise"), ("gold_label", "label"))
+SICK = Columns(
+    ("sentence_B",),
+    ("sentence_A",),
+    ("entailment_label", "entailment_judgment"),
+    group=("sentence_A_original",),
+)
+HELP = Columns(("new_sentence",), ("ori_sentence",), ("gold_label",), group=("filename",))
+TWO: Mapping[str, Label | None] = {"entailment": "supported", "not_entailment": "unclear"}
+NOT_ENTAILED: Mapping[str, Label | None] = {"entailment": "supported", "neutral": "unclear"}
+OCNLI: Mapping[str, Label | None] = {**THREE, "-": None}
+INSIDE = ("*/*.jsonl",)
+SWAPS = "data/dataset.jsonl"
+
+
+def _help(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """The tokens of its treebank join words with a tilde."""
+    for row in PairLoader(HELP, NOT_ENTAILED)(folder, task, split):
+        texts = tuple(text.replace("~", " ") for text in row.documents)
+        yield replace(row, response=row.response.replace("~", " "), documents=texts)
+
+
+_pair = partial(Rule, unit="a sentence pair", group="premise")
+_tied = partial(Rule, unit="a sentence pair", group="pairs that share a sentence")
+
+RULES = (
+    _pair(
+        "entailment_anli",
+        PairLoader(ANLI, LETTERS),
+        labels=LETTERS,
+        licence="CC BY-NC 4.0",
+        permits="non-commercial",
+        note="all three rounds; a split names one file, such as ANLI_analysis_r1_dev",
+    ),
+    _pair(
+        "entailment_breaking_nli",
+        PairLoader(SENTENCES, THREE, ("*.zip", "*.jsonl"), member=SWAPS),
+        labels=THREE,
+        licence="CC BY-SA 4.0",
+        permits="yes",
+        note="read inside its zip",
+    ),
+    _tied(
+        "entailment_cad_nli",
+        PairLoader(SENTENCES, THREE, is_tied=True),
+        labels=THREE,
+        licence="Apache-2.0",
+        permits="yes",
+        note="people edited premise or hypothesis of one pair, so both tie",
+    ),
+    _pair(
+        "entailment_conjnli",
+        PairLoader(PREMISES, THREE),
+        labels=THREE,
+        licence="MIT",
+        permits="yes",
+        note="labels of the training file are automatic",
+    ),
+    _pair(
+        "entailment_control",
+        PairLoader(PREMISES, LETTERS),
+        labels=LETTERS,
+        licence="not stated",
+        permits="not stated",
+    ),
+    _pair(
+        "entailment_help",
+        _help,
+        labels=NOT_ENTAILED,
+        licence="CC BY-SA 4.0",
+        permits="yes",
+        group="file of the treebank, which holds a pair in both directions",
+        note="neutral covers all that is not entailed: the evidence does not decide",
+    ),
+    _pair(
+        "entailment_lingnli",
+        PairLoader(PREMISES, THREE, INSIDE),
+        labels=THREE,
+        licence="not stated",
+        permits="not stated",
+        note="gold label only; train_* is the split train, val_* the split val",
+    ),
+    _tied(
+        "entailment_med",
+        PairLoader(SENTENCES, NOT_ENTAILED, is_tied=True),
+        labels=NOT_ENTAILED,
+        licence="CC BY-SA 4.0",
+        permits="yes",
+        note="neutral covers all that is not entailed: the evidence does not decide",
+    ),
+    _pair(
+        "entailment_ocnli",
+        PairLoader(SENTENCES, OCNLI, TABLES, "zh"),
+        labels=OCNLI,
+        licence="CC BY-NC 2.0",
+        permits="non-commercial",
+        note="“-”, no agreement, is left out",
+    ),
+    _pair(
+        "entailment_rte",
+        PairLoader(LAST, TWO),
+        labels=TWO,
+        licence="not stated",
+        permits="not stated",
+        note="not_entailment mixes contradicted and undecided: the evidence does not decide",
+    ),
+    _pair(
+        "entailment_sanli",
+        PairLoader(PREMISES, LETTERS, INSIDE),
+        labels=LETTERS,
+        licence="not stated (premises: CC BY-SA 3.0)",
+        permits="not stated",
+    ),
+    _pair(
+        "entailment_sick",
+        PairLoader(SICK, THREE),
+        labels=THREE,
+        licence="not stated (SICK: CC BY-NC-SA)",
+        permits="non-commercial",
+        group="sentence that the premise was made from",
+    ),
+)

@@ -1,0 +1,36 @@
+"""Which part of a public set a row lies in: to train on, to calibrate with or to choose by.
+
+The part follows from the row's group alone, so related rows never lie on two sides, and the same
+question lies on the same side in every set. The official test halves are not in the shared folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Literal
+
+Part = Literal["train", "calibration", "dev"]
+
+DEV_PERCENT = 20
+CALIBRATION_PERCENT = 10
+PARTS: dict[str, frozenset[Part]] = {
+    "dev20": frozenset({"dev"}),
+    "calibration10": frozenset({"calibration"}),
+    "train70": frozenset({"train"}),
+    "train80": frozenset({"train", "calibration"}),
+}
+
+
+def normalised(text: str) -> str:
+    """The text as the data manifest compares keys: lower case, letters and digits only."""
+    return re.sub(r"\W+", "", text).lower()
+
+
+def part_of(group: str) -> Part:
+    """The part in which every row of this group lies; the same on every machine."""
+    digest = hashlib.sha256(normalised(group).encode("utf-8", "surrogatepass")).digest()
+    place = int.from_bytes(digest, "big") % 100
+    if place < DEV_PERCENT:
+        return "dev"
+    return "calibration" if place < DEV_PERCENT + CALIBRATION_PERCENT else "train"
