@@ -169,7 +169,8 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
             is_consensus_told=progress.reached_consensus,
         )
     turns = tuple(progress.turns)
-    yield from _conclude(run, JudgeView(view, context, turns, reached_consensus(turns)))
+    is_agreed = reached_consensus(turns, len(run.roster.debaters))
+    yield from _conclude(run, JudgeView(view, context, turns, is_agreed))
 
 
 def _start(run: _Review) -> Event:

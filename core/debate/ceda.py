@@ -1,7 +1,8 @@
-"""CEDA's debate: two debaters in turn until both agree over a two-turn window, or N turns.
+"""CEDA's debate: debaters in turn until all agree over as many turns as they are, or N turns.
 
 Source: CEDA 3.1 (agents D and E, termination), 4.4 (N = 5), A.3.3 (agree or deny first). N = 1 is
-one reading that nobody answers, which the judge turns into a verdict: a plain judge (5.5).
+one reading that nobody answers, which the judge turns into a verdict: a plain judge (5.5). The
+paper has two debaters and a window of two turns; more are heard out, each within the window.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from core.progress import total_cost
 from core.records import Context, ModelCall, Turn
 from core.roles import CaseView, Debater, DebateView, Speak
 
-WINDOW = 2
+LEAST_WINDOW = 2
 
 
 def run_debate(
@@ -51,7 +52,7 @@ def run_debate(
     names = list(debaters)
     turns = list(past)
     number = turns[-1].number if turns else 0
-    while number < max_turns and not reached_consensus(turns):
+    while number < max_turns and not reached_consensus(turns, len(names)):
         stop.check()
         number += 1
         name = names[(number - 1) % len(names)]
@@ -71,7 +72,7 @@ def run_debate(
             yield from (ModelCalled(now(), call) for call in calls_made())
             message = f"{name}'s turn {number} is lost: {error}"
             yield ProblemMet(now(), "debating", message, reply=error.reply)
-    if reached_consensus(turns) and not is_consensus_told:
+    if reached_consensus(turns, len(names)) and not is_consensus_told:
         yield ConsensusReached(now(), turns[-1].stance, len(turns))
 
 
@@ -81,14 +82,15 @@ def _share_of(name: str, context: Context) -> frozenset[str]:
     return shares.get(name, frozenset(context.whole))
 
 
-def reached_consensus(turns: Sequence[Turn]) -> bool:
-    """True when both debaters, in the last two turns, agree with each other and on the claim.
+def reached_consensus(turns: Sequence[Turn], debaters: int = LEAST_WINDOW) -> bool:
+    """True when all debaters, in their last turns, agree with each other and on the claim.
 
     Both conditions are needed: in the paper's illusion example both agree and the claim is
     false, while "agree" with opposite stances is no agreement.
     """
-    window = turns[-WINDOW:]
-    if len(window) < WINDOW or len({turn.debater for turn in window}) < WINDOW:
+    size = max(LEAST_WINDOW, debaters)
+    window = turns[-size:]
+    if len(window) < size or len({turn.debater for turn in window}) < size:
         return False
     agreeing = all(turn.reply == "agree" for turn in window)
     return agreeing and len({turn.stance for turn in window}) == 1

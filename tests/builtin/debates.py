@@ -60,7 +60,7 @@ def check(
         )
         if event.kind == "turn_finished"
     ]
-    seen = JudgeView(view, context, tuple(said), reached_consensus(said))
+    seen = JudgeView(view, context, tuple(said), reached_consensus(said, len(roster.debaters)))
     judgement = roster.judge.decide(seen, Stop())
     rulings = [
         roster.span_adjudicator.adjudicate(seen, span, judgement.label, Stop())

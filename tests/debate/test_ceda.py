@@ -181,3 +181,23 @@ def test_consensus_needs_two_debaters() -> None:
     one = Turn("D", "One", 1, 1, "agree", "supported", "A.")
     assert not reached_consensus([one])
     assert not reached_consensus([one, one])
+
+
+def test_three_debaters_are_all_heard_before_they_agree() -> None:
+    said: list[Line | ReviewError] = [("agree", "supported", "AGREE.")]
+    three = {name: ScriptedDebater(name, list(said)) for name in ("D", "E", "F")}
+    events = list(run_debate(VIEW, CONTEXT, three, max_turns=5, stop=Stop(), now=ticking()))
+    assert [turn.debater for turn in turns(events)] == ["D", "E", "F"]
+    assert kinds(events)[-1] == "consensus_reached"
+
+
+def test_two_of_three_who_agree_are_no_consensus() -> None:
+    lines: dict[str, list[Line | ReviewError]] = {
+        "D": [("agree", "supported", "AGREE.")] * 2,
+        "E": [("agree", "supported", "AGREE.")] * 2,
+        "F": [("deny", "hallucinated", "DENY.")],
+    }
+    three = {name: ScriptedDebater(name, own) for name, own in lines.items()}
+    events = list(run_debate(VIEW, CONTEXT, three, max_turns=5, stop=Stop(), now=ticking()))
+    assert len(turns(events)) == 5
+    assert "consensus_reached" not in kinds(events)
