@@ -12,7 +12,16 @@ from pathlib import Path
 from core.errors import InputError
 from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule
-from core.evaluation.sets import claims, mushroom, sentence_pairs, written_answers
+from core.evaluation.sets import (
+    claims,
+    halueval,
+    mushroom,
+    pictures,
+    reference_answers,
+    sentence_pairs,
+    summaries,
+    written_answers,
+)
 from core.evaluation.splits import PARTS, part_of
 
 # One line for each task of each set; a set's first task is the one taken where none is named.
@@ -21,6 +30,10 @@ RULES: tuple[Rule, ...] = (
     *sentence_pairs.RULES,
     *written_answers.RULES,
     *mushroom.RULES,
+    *halueval.RULES,
+    *summaries.RULES,
+    *pictures.RULES,
+    *reference_answers.RULES,
 )
 NAMES: tuple[str, ...] = tuple(sorted({rule.name for rule in RULES}))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.errors import InputError
-from core.evaluation.files import json_list, read_text
+from core.evaluation.files import read_text
 from core.evaluation.record import Record
 
 DECODER = json.JSONDecoder()
@@ -19,18 +19,8 @@ def keyed(path: Path) -> Iterator[tuple[str, Record]]:
     Raises:
         InputError: it is no such file, or it is cut off.
     """
-    text, line, seen = read_text(path), 1, 0
-    here = _after(text, 0, "{", path, line)
-    while text[here : here + 1] != "}":
-        line, seen = line + text.count("\n", seen, here), here
-        key, end = _value(text, here, path, line)
-        value, end = _value(text, _after(text, end, ":", path, line), path, line)
-        if not isinstance(value, dict):
-            raise InputError(f"{path}, line {line}: expected a JSON object under {key!r}.")
-        yield str(key), Record(value, str(path), line)
-        here = _space(text, end)
-        if text[here : here + 1] != "}":
-            here = _after(text, here, ",", path, line)
+    text = read_text(path)
+    return _scanned(text, path, _after(text, 0, "{", path, 1), "}")
 
 
 def listed_under(path: Path, name: str) -> Iterator[Record]:
@@ -40,12 +30,29 @@ def listed_under(path: Path, name: str) -> Iterator[Record]:
         InputError: it is no such file, or it is cut off.
     """
     text = read_text(path)
-    here = _after(text, 0, "{", path, 1)
-    key, end = _value(text, here, path, 1)
+    key, end = _value(text, _after(text, 0, "{", path, 1), path, 1)
     start = _after(text, end, ":", path, 1)
     if key != name or text[start : start + 1] != "[":
         raise InputError(f"{path}, line 1: expected a JSON list called {name}, found {key!r}.")
-    return json_list(text, str(path))
+    first = _space(text, start + 1)
+    return (record for _, record in _scanned(text, path, first, "]"))
+
+
+def _scanned(text: str, path: Path, here: int, close: str) -> Iterator[tuple[str, Record]]:
+    """The objects up to the closing bracket; with their keys where it closes an object."""
+    line, seen, key = 1, 0, ""
+    while text[here : here + 1] != close:
+        line, seen = line + text.count("\n", seen, here), here
+        if close == "}":
+            name, end = _value(text, here, path, line)
+            key, here = str(name), _after(text, end, ":", path, line)
+        value, end = _value(text, here, path, line)
+        if not isinstance(value, dict):
+            raise InputError(f"{path}, line {line}: expected a JSON object, found another kind.")
+        yield key, Record(value, str(path), line)
+        here = _space(text, end)
+        if text[here : here + 1] != close:
+            here = _after(text, here, ",", path, line)
 
 
 def _after(text: str, place: int, sign: str, path: Path, line: int) -> int:
