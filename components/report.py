@@ -10,6 +10,7 @@ from components.calls import cost_words
 from components.highlight import Mark, marked_text
 from components.markup import Html, element, joined
 from components.plain import rationale_words, spoken
+from components.readers import readers_words
 from components.state_panel import state_html
 from components.trace import REPLY_WORDS, debate_html
 from components.verdict import difference_words, verdict_html, worth_of
@@ -157,6 +158,9 @@ def markdown_report(
             lines[-1] += f", p(hallucinated) = {p:.2f}. {worth_of(verdict, card, progress)}"
         differs = difference_words(progress)
         lines += ["", differs] if differs else []
+        judgement = progress.judgement
+        if judgement is not None and judgement.readers:
+            lines += ["", *_fenced(readers_words(judgement))]
         lines += ["", *_fenced(verdict.cause_words or rationale_words(verdict.rationale))]
     if case.question:
         lines += ["", "## Question", "", *_fenced(case.question)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from components.markup import Html, element
+from components.readers import readers_words
 from components.words import LABEL_WORDS, counted, percent, protocol_words
 from core.builtin.speech import shortened
 from core.progress import Progress
@@ -73,12 +74,13 @@ def _intermediate(progress: Progress) -> list[tuple[str, str]]:
 
 
 def _contested(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
-    """The words that debaters contested; a language model as judge lists none."""
+    """What readers and debaters contested; a language model as judge lists none."""
     judge = next((used for used in progress.roles if used.role == "judge"), None)
     if judge is not None and not judge.built_in:
         return []
     return [
-        ("Contested by both", ", ".join(judgement.agreed) or "nothing"),
+        *([("Readers", readers_words(judgement))] if judgement.readers else []),
+        ("Contested by several", ", ".join(judgement.agreed) or "nothing"),
         ("Contested by one", ", ".join(judgement.disputed) or "nothing"),
     ]
 

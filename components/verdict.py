@@ -6,6 +6,7 @@ from typing import Any
 
 from components.markup import Html, element
 from components.plain import rationale_words
+from components.readers import readers_html
 from components.show import show
 from components.words import (
     CAUSE_ADVICE,
@@ -40,6 +41,7 @@ def verdict_html(progress: Progress, card: dict[str, Any] | None) -> Html:
     if verdict.p_hallucinated is not None:
         why = rationale_words(verdict.rationale)
         parts.append(element("div", why, class_="cp-verdict-why", dir="auto"))
+    parts.append(readers_html(progress))
     differs = difference_words(progress)
     if differs:
         parts.append(element("div", f"⚖ {differs}", class_="cp-verdict-differs"))

@@ -127,7 +127,7 @@ def test_a_language_model_as_judge_is_not_said_to_contest_nothing() -> None:
     own = RoleUsed("judge", "Judge", True, "rule", "a")
     for used, is_said in ((own, True), (replace(own, built_in=False), False)):
         made.roles = (used,)
-        assert ("Contested by both" in html_report(RUN, CASE, made, [], CARD)) is is_said
+        assert ("Contested by several" in html_report(RUN, CASE, made, [], CARD)) is is_said
 
 
 def test_only_the_built_in_engines_verdicts_say_that_they_are_its_own() -> None:

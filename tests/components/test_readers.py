@@ -1,0 +1,63 @@
+"""Where the built-in readers disagreed is said in words, statement by statement."""
+
+from __future__ import annotations
+
+import re
+
+from components.readers import readers_html, readers_words
+from core.events import JudgementReached, StatementFound
+from core.progress import Progress
+from core.records import Judgement, ReaderView, Stance, Statement
+
+NAMES = ("Entailment reader", "Rule checker", "Overlap reader")
+
+
+def views(index: int, *stances: Stance) -> tuple[ReaderView, ...]:
+    return tuple(ReaderView(n, index, s) for n, s in zip(NAMES, stances, strict=False))
+
+
+def progress(*readers: ReaderView) -> Progress:
+    made = Progress()
+    for index, text in enumerate(("The tower is <b>tall</b>.", "It is old.")):
+        made.add(StatementFound(1.0, Statement(index, 0, len(text), text, text)))
+    made.add(JudgementReached(2.0, Judgement("J", "supported", "x", readers=readers), 0.1))
+    return made
+
+
+def told(*readers: ReaderView) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", readers_html(progress(*readers)))).strip()
+
+
+def test_readers_that_agree_are_named_in_one_line() -> None:
+    assert told(*views(0, "supported", "supported")) == (
+        "The readers agree: Entailment reader: supported · Rule checker: supported."
+    )
+
+
+def test_a_disagreement_is_plain_to_see() -> None:
+    words = told(*views(0, "supported", "hallucinated", "unclear"))
+    assert words.startswith("The readers disagree:")
+    for part in ("✓ Entailment reader: supported", "✗ Rule checker: hallucinated"):
+        assert part in words
+
+
+def test_of_several_statements_only_those_in_dispute_are_shown_and_escaped() -> None:
+    readers = (*views(0, "supported", "hallucinated"), *views(1, "supported", "supported"))
+    words = told(*readers)
+    assert words.startswith("The readers disagree on 1 of 2 statements:")
+    assert "The tower is &lt;b&gt;tall" in words
+    assert "It is old" not in words
+
+
+def test_all_views_stand_in_one_line_those_in_dispute_first() -> None:
+    readers = (*views(0, "supported", "supported"), *views(1, "unclear", "hallucinated"))
+    line = readers_words(Judgement("J", "unclear", "x", readers=readers))
+    assert line == (
+        "2. Entailment reader: unclear · Rule checker: hallucinated; "
+        "1. Entailment reader: supported · Rule checker: supported"
+    )
+
+
+def test_a_run_from_before_readers_were_kept_shows_nothing() -> None:
+    assert readers_html(progress()) == ""
+    assert readers_html(Progress()) == ""
