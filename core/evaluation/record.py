@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 from core.errors import InputError
 
 MOST_SHOWN = 60  # characters of a found value in a message
+MOST_NAMES = 200  # characters of the names of the fields that are there
 T = TypeVar("T")
 
 
@@ -100,9 +101,11 @@ class Record:
         value = self._first(names)
         if isinstance(value, kind):
             return value
+        wanted = f"{called} called {' or '.join(names)}"
         if not any(name in self.fields for name in names):
-            value = f"no such field among {', '.join(map(str, self.fields))}"
-        raise self.broken(f"{called} called {' or '.join(names)}", value)
+            others = ", ".join(map(str, self.fields))[:MOST_NAMES] or "none"
+            raise self.broken(f"{wanted} among the fields ({others})")
+        raise self.broken(wanted, "null" if value is None else value)
 
 
 def _shown(found: object) -> str:

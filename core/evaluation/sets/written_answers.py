@@ -83,8 +83,9 @@ def _turn(record: Record, own: str, response: str, label: Label | None) -> GoldR
 
 
 def _wice(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """`claims`: short chunks with what decides in them; `pages`: the cited page as a whole."""
-    for path in data_files(folder, CHUNKS if task == "claims" else PAGES, split):
+    """`claims`: chunks with what decides in them, where they lie there; `pages`: whole pages."""
+    has_chunks = any(folder.glob("oracle_chunks_claim_*"))
+    for path in data_files(folder, CHUNKS if task == "claims" and has_chunks else PAGES, split):
         for record in records(path):
             own, claim = row_id(path, folder, record.line), clean(record.text("claim"))
             yield _cited(record, own, claim, None)
