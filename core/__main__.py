@@ -1,4 +1,4 @@
-"""The command line: `python -m core check|doctor`.
+"""The command line: `python -m core check|evaluate|doctor`.
 
 Exit 0 when a run finished, 1 when it failed or its result could not be written, 2 for bad input
 with exactly one line on stderr.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from core.command import parser_of, require_sense, require_words
 from core.config import MEGABYTE, PROJECT_ROOT, home_from
-from core.errors import InputError, ReviewError
+from core.errors import InputError, ModelError, ReviewError
 from core.seats import BUILT_IN
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         home = home_from(os.environ, given.home)
         if given.command == "doctor":
             return _doctor(home)
+        if given.command == "evaluate":
+            return _evaluate(given, home)
         return _check(given, home)
     except ReviewError as error:
         _complain(str(error))
@@ -132,6 +134,48 @@ def _check(given: argparse.Namespace, home: Path) -> int:
         _complain(complaint)
     _print(json.dumps(result, ensure_ascii=False) + "\n" if given.json else _plainly(result))
     return 0 if result["status"] == "finished" else 1
+
+
+def _evaluate(given: argparse.Namespace, home: Path) -> int:
+    """Measure an engine on a labelled set and print the figures."""
+    from core.checking import Request, planned
+    from core.evaluation.engine_runs import engine_of
+    from core.evaluation.evaluate import Order, evaluate
+    from core.evaluation.figures_shown import plainly, write_result
+
+    request = Request(
+        response="",
+        roster=given.roster or BUILT_IN,
+        protocol=given.protocol,
+        model=given.model or "",
+        api_base=given.api_base or "",
+        token_cap=given.token_cap,
+    )
+    keys = _keys(request)
+    plan, notices = planned(home, request, keys)
+    for notice in notices:
+        _complain(notice)
+    order = Order(
+        given.dataset,
+        Path(given.path),
+        given.task,
+        given.split,
+        given.limit,
+        given.seed,
+        given.trivial_limit,
+    )
+    try:
+        result = evaluate(order, engine_of(home, plan, keys), _complain)
+    except ModelError as error:
+        _complain(str(error))
+        return 1
+    except KeyboardInterrupt:
+        _complain("Stopped. What is done is kept; the same command goes on from there.")
+        return 1
+    if given.keep is not None:
+        write_result(Path(given.keep), result)
+    _print(json.dumps(result, ensure_ascii=False) + "\n" if given.json else plainly(result))
+    return 0
 
 
 def _keys(request: Request) -> Keys:

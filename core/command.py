@@ -10,6 +10,7 @@ from core.agents.shipped import SHIPPED
 from core.errors import InputError
 
 MOST_TOKENS = 1_000_000_000
+MOST_ROWS = 1_000_000_000
 CHECK_WORDS = """\
 Check one claim against documents and images, and print the verdict.
 
@@ -26,9 +27,28 @@ examples:
 
 exit code: 0 the run finished, also when its verdict is unclear; 1 it failed; 2 bad input or a
 missing key, with one line that says so."""
-TEXTS = (
-    "claim", "question", "role", "instruction", "roster", "protocol", "model", "api_base",
-)  # fmt: skip
+EVALUATE_WORDS = """\
+Measure an engine on a labelled public set, and print figures with their 95 % intervals.
+
+--path is the folder that holds the sets' folders, as they lie; a set's name is its folder's name.
+Beside the engine's figures stand those of trivial answers and of the same engine with its evidence
+taken away or exchanged. What is done is kept in the home, row by row: an evaluation that was
+stopped, or killed, goes on where it was. Progress goes to standard error."""
+EVALUATE_EXAMPLES = """\
+examples:
+  python -m core evaluate --dataset fever_symmetric --path data --json
+  python -m core evaluate --dataset halueval --task qa --path data --split dev20 --limit 500
+  python -m core evaluate --dataset qags --path data --model openai/gpt-4.1-mini --token-cap 900000
+
+exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
+line that says so."""
+TEXTS = {
+    "check": (
+        "claim", "question", "role", "instruction", "roster", "protocol", "model", "api_base",
+    ),
+    "evaluate": ("dataset", "split", "task", "roster", "protocol", "model", "api_base"),
+}  # fmt: skip
+SAY_SOMETHING = ("roster", "model", "api_base", "dataset", "split", "task")
 # Spaces, controls and characters that only shape others: a text of these alone says nothing.
 UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 
@@ -58,6 +78,15 @@ def parser_of(about: str | None) -> OneLineParser:
     )
     _add_check(check)
     _add_home(check)
+    evaluate = commands.add_parser(
+        "evaluate",
+        help="measure an engine on a labelled public set",
+        description=EVALUATE_WORDS,
+        epilog=EVALUATE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_evaluate(evaluate)
+    _add_home(evaluate)
     doctor = commands.add_parser("doctor", help="say what works here and what to do about the rest")
     _add_home(doctor)
     return parser
@@ -70,7 +99,7 @@ def require_sense(given: argparse.Namespace) -> None:
         InputError: with the option's name.
     """
     _require_paths(given)
-    if given.command == "check":
+    if given.command in TEXTS:
         _require_texts(given)
 
 
@@ -87,6 +116,38 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--image", action="append", default=[], metavar="FILE")
     parser.add_argument("--role", help="CEDA's Role (A.3.1)")
     parser.add_argument("--instruction", help="CEDA's Instruction (A.3.1)")
+    _add_who(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", required=True, metavar="NAME", help="the set's name")
+    parser.add_argument(
+        "--path", required=True, metavar="DIR", help="the folder that holds the sets' folders"
+    )
+    parser.add_argument("--task", help="which task of the set (default: its first)")
+    parser.add_argument(
+        "--split",
+        help="dev20, train80, train70 or calibration10 (by hash of the group), or a split of files "
+        "such as train, dev or test (default: whatever files are there)",
+    )
+    parser.add_argument(
+        "--limit", metavar="N", type=_count, help="a seeded sample, each label with its share"
+    )
+    parser.add_argument("--seed", metavar="S", type=_seed, default=0, help="of all samples")
+    parser.add_argument(
+        "--trivial-limit",
+        metavar="N",
+        type=_count,
+        default=200,
+        help="rows that are checked again without, and with other, evidence (default: 200)",
+    )
+    _add_who(parser)
+    parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_who(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
         "--roster",
@@ -110,26 +171,39 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         help="most tokens that models of no known price may use (default: as Settings say)",
     )
     parser.add_argument("--protocol", default="ceda")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _token_cap(text: str) -> int:
     """A whole number of tokens."""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_TOKENS))):
+    return _whole(text, 1, MOST_TOKENS)
+
+
+def _count(text: str) -> int:
+    """A number of rows."""
+    return _whole(text, 1, MOST_ROWS)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0, MOST_ROWS)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    """The number, if it is a whole one within its bounds."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))):
         found = text if text.isprintable() and len(text) <= 40 else "something else"
         raise argparse.ArgumentTypeError(
-            f"expected a whole number from 1 to {MOST_TOKENS:,}, found “{found}”"
+            f"expected a whole number from {least} to {most:,}, found “{found}”"
         )
-    if not 1 <= int(text) <= MOST_TOKENS:
+    if not least <= int(text) <= most:
         raise argparse.ArgumentTypeError(
-            f"expected a whole number from 1 to {MOST_TOKENS:,}, found {int(text):,}"
+            f"expected a whole number from {least} to {most:,}, found {int(text):,}"
         )
     return int(text)
 
 
 def _require_paths(given: argparse.Namespace) -> None:
     """An empty path would be the folder that one stands in."""
-    for option in ("home", "claim_file", "document", "image"):
+    for option in ("home", "claim_file", "document", "image", "path", "keep"):
         paths = getattr(given, option, None)
         if "" in (paths if isinstance(paths, list) else [paths]):
             name = option.replace("_", "-")
@@ -138,10 +212,10 @@ def _require_paths(given: argparse.Namespace) -> None:
 
 def _require_texts(given: argparse.Namespace) -> None:
     """Options that say nothing, or go only with others."""
-    for option in TEXTS:
-        _require_text(option, getattr(given, option))
-    for option in ("roster", "model", "api_base"):
-        value = getattr(given, option)
+    for option in TEXTS[given.command]:
+        _require_text(option, getattr(given, option), given.command)
+    for option in SAY_SOMETHING:
+        value = getattr(given, option, None)
         if value is not None and not value.strip():
             name = option.replace("_", "-")
             raise InputError(f"Expected a text in --{name}, found an empty one; give one.")
@@ -151,14 +225,17 @@ def _require_texts(given: argparse.Namespace) -> None:
         )
 
 
-def _require_text(option: str, value: str | None) -> None:
+def _require_text(option: str, value: str | None, command: str) -> None:
     """Arguments may carry bytes that are no UTF-8; they cannot be stored or shown."""
     try:
         (value or "").encode()
     except UnicodeEncodeError as error:
+        remedy = (
+            "the text in a UTF-8 file with --claim-file" if command == "check" else "it as UTF-8"
+        )
         raise InputError(
             f"Expected UTF-8 text in --{option}, found another encoding at character "
-            f"{error.start + 1}; give the text in a UTF-8 file with --claim-file."
+            f"{error.start + 1}; give {remedy}."
         ) from error
 
 

@@ -8,6 +8,8 @@ cases used is taken out before the next one begins.
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,6 +27,7 @@ from core.staffing import Staff
 from core.store import Store, open_store
 
 BY = "bench"
+PREFIX = "counterpoint-bench-"
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
 
 
@@ -89,11 +92,30 @@ class Bench:
 @contextlib.contextmanager
 def opened_bench(settings: Settings) -> Iterator[Bench]:
     """A bench in a folder in memory where the system has one: nothing of it outlives the work."""
-    quick = str(IN_MEMORY) if IN_MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=quick) as folder:
+    where = IN_MEMORY if IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
+    _clear_away(where)
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=where) as folder:
         home = Path(folder)
         with open_store(home) as store:
             yield Bench(home, store, first_project(store, BY, 0.0), settings)
+
+
+def _clear_away(where: Path) -> None:
+    """Remove what processes that were killed have left in memory."""
+    for folder in where.glob(f"{PREFIX}*-*"):
+        number = folder.name.removeprefix(PREFIX).split("-")[0]
+        if number.isascii() and number.isdigit() and not _is_alive(int(number)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True  # somebody else's
+    return True
 
 
 def _different(ids: list[str | None]) -> tuple[str, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.engine import Resources
 from core.errors import InputError
-from core.learning.bench import Bench, Material, opened_bench
+from core.learning.bench import PREFIX, Bench, Material, opened_bench
 from core.models.encoder import load_encoder
 from core.progress import Progress
 from core.records import Plan
@@ -56,6 +59,19 @@ def test_only_the_sources_of_the_last_case_are_kept_and_in_the_end_none() -> Non
         check(bench)
         assert not list((home / "documents").iterdir())
     assert not home.exists()
+
+
+def test_what_a_killed_process_left_is_cleared_away() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with opened_bench(Settings()) as bench:
+        where = bench.home.parent
+        left = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{ended.pid}-", dir=where))
+        (left / "documents").mkdir()
+        with opened_bench(Settings()) as other:
+            assert other.home.parent == where
+            assert not left.exists()
+            assert bench.home.exists(), "its process is alive"
 
 
 def test_a_document_of_nothing_is_left_out_and_the_others_are_used() -> None:

@@ -1,0 +1,201 @@
+"""Has an engine check rows, one after the other, and keeps what it said of each."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+from core.concurrency import Stop
+from core.config import ENCODER_DIR, PROJECT_ROOT
+from core.errors import InputError, ModelError
+from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.kept import Kept, digest_of
+from core.evaluation.outcomes import Prediction
+from core.learning.bench import BY, Bench, Material, opened_bench
+from core.models.encoder import load_encoder
+from core.models.keys import Keys
+from core.progress import RESUMABLE, Progress
+from core.records import Plan, Run
+from core.staffing import Payer, Staff, staffed
+from core.store import Store, open_store
+from core.store.codec import to_json
+from core.warm_up import warm_up
+
+Tell = Callable[[str], None]
+TELL_SECONDS = 5.0
+FAILURES_IN_A_ROW = 3
+LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Who checks: a plan over a home, whose classifier, ledger and settings are used."""
+
+    home: Path
+    plan: Plan
+    keys: Keys
+
+    @property
+    def id(self) -> str:
+        """Changes whenever the same row could get another answer."""
+        return f"{engine_digest()[:12]} {load_encoder(ENCODER_DIR).id} {self.plan.classifier}"
+
+
+def engine_of(home: Path, plan: Plan, keys: Keys) -> Engine:
+    """The engine as the home's settings and active classifier have it."""
+    with open_store(home) as store:
+        settings = store.projects.settings()
+        active = store.versions.active()
+    passages, turns = settings.passages, settings.max_turns
+    plan = replace(plan, classifier=active, passages=passages, max_turns=turns)
+    return Engine(home, plan, keys)
+
+
+@lru_cache(maxsize=1)
+def engine_digest() -> str:
+    """Names all that is in `core` but this folder: what measures is no part of what is measured."""
+    core = PROJECT_ROOT / "core"
+    aside = {core / "evaluation", core / "__main__.py", core / "command.py", core / "doctor.py"}
+    whole = hashlib.sha256()
+    for path in sorted([*core.rglob("*"), PROJECT_ROOT / "requirements.txt"]):
+        if path.is_file() and path.suffix != ".pyc" and not aside & {path, *path.parents}:
+            whole.update(str(path.relative_to(PROJECT_ROOT)).encode())
+            whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
+
+
+@dataclass
+class EngineRuns:
+    """An engine at work; `failed` counts rows that it could not finish and that are tried again."""
+
+    engine: Engine
+    bench: Bench
+    store: Store
+    kept: Kept
+    tell: Tell
+    failed: int = 0
+    in_a_row: int = 0
+    staff: Staff | None = field(default=None)
+
+    def predictions(self, rows: Sequence[GoldRow], what: str) -> list[Prediction]:
+        """What the engine says of each row, in order; `what` names the rows on screen.
+
+        Raises:
+            ModelError: a budget is spent, or several rows in a row failed; the rest is kept.
+        """
+        digests = [digest_of(row) for row in rows]
+        said = {d: found for d in digests if (found := self.kept.get(d)) is not None}
+        waiting = _by_documents(
+            [(d, r) for d, r in zip(digests, rows, strict=True) if d not in said]
+        )
+        if said:
+            self.tell(f"{what}: {len(rows) - len(waiting)} of {len(rows)} rows are known already")
+        began = told = time.monotonic()
+        for done, (digest, row) in enumerate(waiting, start=1):
+            said[digest] = self._said(digest, row)
+            now = time.monotonic()
+            if now - told >= TELL_SECONDS or done == len(waiting):
+                told = now
+                rate = done / max(now - began, 1e-9)
+                self.tell(f"{what}: {done} of {len(waiting)} rows, {rate:.1f} a second")
+        return [said[digest] for digest in digests]
+
+    def _said(self, digest: str, row: GoldRow) -> Prediction:
+        """One row's prediction; what is no answer of the engine's is not kept."""
+        began = time.monotonic()
+        material = Material(row.response, row.question, row.documents, row.images)
+        try:
+            staff = self._staff(digest)
+            progress = self.bench.check(material, staff, self.engine.plan, Stop())
+        except InputError as error:
+            said = Prediction("unclear", cause=f"refused: {error}")
+        except ModelError:
+            raise
+        except Exception as error:
+            LOGGER.exception("%s: the engine broke off", row.place)
+            return self._failure(f"an unexpected error: {error!r}", row)
+        else:
+            if _is_unfinished(progress):
+                return self._failure(_why(progress), row)
+            said = predicted(progress, round(time.monotonic() - began, 4))
+        self.in_a_row = 0
+        self.kept.add(digest, said)
+        return said
+
+    def _failure(self, why: str, row: GoldRow) -> Prediction:
+        self.failed += 1
+        self.in_a_row += 1
+        if why.startswith("budget_reached") or self.in_a_row >= FAILURES_IN_A_ROW:
+            raise ModelError(
+                f"The evaluation stopped at {row.place}: {why} What is done is kept; the same "
+                "command goes on from there."
+            )
+        self.tell(f"{row.place}: {why}")
+        return Prediction("unclear", cause="failed")
+
+    def _staff(self, digest: str) -> Staff:
+        """Built-in agents serve all rows; models get an account for each, the same every time."""
+        if self.staff is not None:
+            return self.staff
+        plan = self.engine.plan
+        run = Run(digest, digest, self.bench.project.id, plan, "running", 0.0)
+        payer = Payer(BY, self.engine.keys)
+        staff = staffed(self.store, self.engine.home, run, payer, None, sources=self.bench.home)
+        if plan.sheet is None:
+            self.staff = staff
+        return staff
+
+
+@contextlib.contextmanager
+def opened_runs(engine: Engine, name: str, tell: Tell) -> Iterator[EngineRuns]:
+    """The engine at work on the set of that name."""
+    identity = (name, engine.id, to_json(engine.plan))
+    warm_up(engine.home)  # loading is no part of a row's time
+    with open_store(engine.home) as store, opened_bench(store.projects.settings()) as bench:
+        kept = Kept(engine.home, name, identity)
+        try:
+            yield EngineRuns(engine, bench, store, kept, tell)
+        finally:
+            kept.close()
+
+
+def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
+    """What a finished run says, in the terms of labelled rows.
+
+    Words are marked by the spans that were kept; how likely others are wrong is told by the spans
+    that were ruled upon.
+    """
+    verdict, judgement = progress.verdict, progress.judgement
+    if verdict is None:
+        raise LookupError("the run has no verdict")
+    p = verdict.p_hallucinated
+    if p is None and judgement is not None:
+        p = judgement.p
+    marked = tuple(GoldSpan(span.start, span.end, span.p) for span in progress.spans)
+    soft = tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings)
+    return Prediction(verdict.label, p, marked, soft, verdict.cause or "", seconds)
+
+
+def _is_unfinished(progress: Progress) -> bool:
+    return progress.verdict is None or progress.verdict.cause in RESUMABLE
+
+
+def _why(progress: Progress) -> str:
+    if progress.verdict is not None:
+        return f"{progress.verdict.cause}: {progress.verdict.cause_words}"
+    ending = progress.ending
+    return ending.message if ending is not None and ending.kind == "run_failed" else "it broke off"
+
+
+def _by_documents(rows: Sequence[tuple[str, GoldRow]]) -> list[tuple[str, GoldRow]]:
+    """Rows over the same documents after one another, so that these are read once."""
+    first: dict[tuple[object, ...], int] = {}
+    for place, (_, row) in enumerate(rows):
+        first.setdefault((row.documents, row.images), place)
+    return sorted(rows, key=lambda item: first[item[1].documents, item[1].images])

@@ -1,0 +1,62 @@
+"""An evaluation's result for people, and as a file beside others."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.errors import ConfigError
+
+NAME = re.compile(r"[^\w.-]+")
+
+
+def plainly(result: Mapping[str, Any]) -> str:
+    """The figures in a few lines, for a person at a terminal."""
+    what = " ".join(str(result[key]) for key in ("dataset", "task", "split") if result[key])
+    lines = [
+        f"{what}: {result['rows']:,} rows in {result['groups']:,} groups, "
+        f"{result['answered']:,} answered, {result['unclear']:,} unclear",
+        *_figures(result["metrics"]),
+    ]
+    for name, figures in result["trivial"].items():
+        count = result["trivial_rows"][name]
+        lines += [f"{name.replace('_', ' ')} ({count:,} rows)", *_figures(figures)]
+    if result["rows_per_second"]:
+        lines.append(f"{result['rows_per_second']:.1f} rows a second")
+    return "\n".join(lines) + "\n"
+
+
+def _figures(figures: Mapping[str, Mapping[str, float]]) -> list[str]:
+    return [
+        f"  {name:18} {figure['value']:.3f}  ({figure['low']:.3f} to {figure['high']:.3f})"
+        for name, figure in figures.items()
+    ]
+
+
+def result_name(result: Mapping[str, Any]) -> str:
+    """The file's name: one for each set, task and split, and each engine but the built-in one."""
+    parts = [result["dataset"], result["task"], result["split"]]
+    if result["roster"] != "builtin":
+        parts.append(result["roster"])
+    return NAME.sub("_", "-".join(str(part) for part in parts if part)) + ".json"
+
+
+def write_result(folder: Path, result: Mapping[str, Any]) -> Path:
+    """Write the result to its file in the folder, over an earlier one, and say where.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
+    path = folder / result_name(result)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"Expected a folder that can be written at {folder}, found: {error.strerror}. "
+            "Choose another with --keep."
+        ) from error
+    return path

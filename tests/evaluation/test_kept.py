@@ -1,0 +1,82 @@
+"""What an evaluation keeps of each row, and what a killed process leaves."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.errors import ConfigError
+from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.kept import Kept, digest_of
+from core.evaluation.outcomes import Prediction
+
+ROW = GoldRow("1", "a file, line 1", "It is so.", "supported", "group", documents=("It is.",))
+SAID = Prediction("hallucinated", 0.7, (GoldSpan(0, 2, 0.6),), (GoldSpan(3, 5, 0.2),), "", 0.5)
+
+
+def kept(home: Path, *identity: str) -> contextlib.closing[Kept]:
+    return contextlib.closing(Kept(home, "set-all", identity))
+
+
+def test_predictions_outlive_their_process_and_are_those_of_one_engine(home: Path) -> None:
+    with kept(home, "engine 1") as first:
+        first.add("a", SAID)
+        first.add("b", Prediction("unclear", None, cause="no_evidence"))
+    with kept(home, "engine 1") as again:
+        assert again.get("a") == SAID
+        assert again.get("b") == Prediction("unclear", None, cause="no_evidence")
+        assert again.get("c") is None
+    with kept(home, "engine 2") as other:
+        assert other.get("a") is None
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        '{"row": "b", "label": "suppo',
+        "[]",
+        '{"row": "b", "label": "maybe", "p": 1, "cause": "", "seconds": 1}',
+        '{"row": "b", "label": "supported", "p": "x", "cause": "", "seconds": 1}',
+        '{"row": "b"}',
+        "[" * 100_000,
+        "\udcff",
+    ],
+)
+def test_half_a_line_costs_only_its_row(home: Path, left: str) -> None:
+    with kept(home) as first:
+        first.add("a", SAID)
+    with first.path.open("ab") as stream:
+        stream.write(left.encode("utf-8", "surrogateescape"))
+    with kept(home) as second:
+        assert second.get("b") is None
+        second.add("c", SAID)
+    with kept(home) as third:
+        assert (third.get("a"), third.get("c")) == (SAID, SAID)
+
+
+def test_a_row_is_known_by_what_is_shown_of_it(tmp_path: Path) -> None:
+    picture = tmp_path / "chart.png"
+    picture.write_bytes(b"one")
+    shown = replace(ROW, images=(picture,))
+    digest = digest_of(shown)
+    assert digest == digest_of(replace(shown, label="hallucinated", place="elsewhere"))
+    others = [
+        replace(shown, response="It is not."),
+        replace(shown, question="Is it?"),
+        replace(shown, documents=()),
+        replace(shown, documents=("It is.", "")),
+        replace(shown, id="2"),
+        replace(shown, images=()),
+    ]
+    assert digest not in {digest_of(other) for other in others}
+    picture.write_bytes(b"two")
+    assert digest != digest_of(shown)
+
+
+def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "evaluations").write_text("a file")
+    with pytest.raises(ConfigError, match="Expected a folder that can be written at"):
+        kept(tmp_path)
