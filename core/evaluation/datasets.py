@@ -1,17 +1,19 @@
 """Loads labelled rows from folders of public data as they lie; `RULES` says what each set means.
 
-A set's name is its folder's name. Label words become `supported`, `hallucinated` or `unclear` in
-the loaders and nowhere else. No row is kept in the project: the folder is given.
+`python -m core.evaluation.datasets` prints the rules as one table. A set's name is its folder's
+name. Label words become `supported`, `hallucinated` or `unclear` in the loaders and nowhere else.
+No row is kept in the project: the folder is given.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from core.errors import InputError
 from core.evaluation.gold import GoldRow
-from core.evaluation.rules import Rule
+from core.evaluation.rules import Rule, as_table
 from core.evaluation.sets import (
     claims,
     halueval,
@@ -86,3 +88,7 @@ def rule_of(name: str, task: str | None = None) -> Rule:
             return rule
     known = ", ".join(one for one in tasks if one) or "none: leave the task out"
     raise InputError(f"Expected a task of {name} ({known}); found “{task}”.")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_table(RULES))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -33,3 +33,20 @@ class Rule:
     task: str = ""
     labels: Mapping[str, Label | None] = field(default_factory=dict)
     note: str = ""
+
+
+COLUMNS = ("set", "task", "unit", "labels", "group", "licence", "may be shipped", "note")
+
+
+def as_table(rules: Iterable[Rule]) -> str:
+    """The rules as one Markdown table, sorted by set; the first task is the one by default."""
+    lines = [_line(COLUMNS), _line("---" for _ in COLUMNS)]
+    for rule in sorted(rules, key=lambda rule: rule.name):
+        words = ", ".join(f"{word} → {label or 'left out'}" for word, label in rule.labels.items())
+        cells = (rule.name, rule.task, rule.unit, words, rule.group, rule.licence)
+        lines.append(_line((*cells, rule.permits, rule.note)))
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

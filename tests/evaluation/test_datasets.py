@@ -8,6 +8,7 @@ import pytest
 
 from core.errors import InputError
 from core.evaluation.datasets import NAMES, RULES, load, rule_of, tasks_of
+from core.evaluation.rules import as_table
 from core.evaluation.splits import part_of
 from tests.evaluation.sets.files import write_lines
 
@@ -33,6 +34,17 @@ def test_every_rule_says_what_a_reader_of_figures_must_know() -> None:
         assert set(rule.labels.values()) <= LABELS
     keys = [(rule.name, rule.task) for rule in RULES]
     assert len(set(keys)) == len(keys)
+
+
+def test_the_rules_are_printed_as_one_table() -> None:
+    lines = as_table(RULES).splitlines()
+    assert len(lines) == len(RULES) + 2
+    assert {line.count(" | ") for line in lines} == {lines[0].count(" | ")}
+    (line,) = [one for one in lines if one.startswith("| entailment_ocnli |")]
+    assert "contradiction → hallucinated, neutral → unclear, - → left out" in line
+    assert "non-commercial" in line
+    names = [line.split(" | ")[0] for line in lines[2:]]
+    assert names == sorted(names)
 
 
 def test_the_sets_that_must_be_there_are_there() -> None:

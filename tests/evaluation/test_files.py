@@ -8,6 +8,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.errors import InputError
 from core.evaluation import files
@@ -169,3 +171,22 @@ def test_splits_go_by_many_names(name: str, split: str) -> None:
     others = {"train", "dev", "test"} - {split.replace("val", "dev")}
     if split in ("train", "dev", "test", "val"):
         assert not any(is_of_split(name, other) for other in others)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.tsv", "x.csv", "x.json.gz"])
+def test_any_bytes_give_rows_or_one_error_in_words(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.one_of(st.binary(), st.text(alphabet='[]{}",:a1\\t\\n ').map(str.encode)))
+    def read(data: bytes) -> None:
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        said = ""
+        try:
+            lines = [record.line for record in records(path)]
+        except InputError as error:
+            lines, said = [], str(error)
+        assert all(1 <= line <= data.count(b"\n") + data.count(b"\r") + 1 for line in lines)
+        assert not said or str(path) in said
+
+    read()
