@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.checking import Request, check_once
 from core.warm_up import warm_up
+from tests.bench.reader_speed import pairs_a_second
 from tests.bench.rerun import Session
 from tests.bench.thick_pdf import CLAIM, make_thick_pdf
 from tests.bench.with_models import stop_to_closed, wall_over_critical_path
@@ -42,6 +43,7 @@ def main() -> int:
         _page_figures(Path(folder))
         _engine_figures(Path(folder))
         _model_figures(Path(folder))
+        _reader_figures(Path(folder) / "readers")
     _say_yardstick()
     return 0
 
@@ -184,6 +186,15 @@ def _model_figures(folder: Path) -> None:
         ratios = wall_over_critical_path(folder, 3, seconds)
         _say(f"debate with models, {seconds} s a call: wall / critical", ratios, goal, unit="x")
     _say("Stop to closed connection, in a stream", stop_to_closed(REPEATS), "500 ms", unit="ms")
+
+
+def _reader_figures(folder: Path) -> None:
+    found = pairs_a_second(folder, REPEATS)
+    goals = {"int8, onnxruntime": "220"}
+    for name, rates in found.items():
+        _say(f"entailment at 128 tokens, {name}", rates, goals.get(name, "-"), unit="/s")
+    int8, _, slowest = (statistics.median(rates) for rates in found.values())
+    _say("entailment, int8 against torch", [int8 / slowest], "3.5", unit="x")
 
 
 def _say(what: str, values: list[float], goal: str, unit: str = "s") -> None:
