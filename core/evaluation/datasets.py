@@ -16,12 +16,18 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule, as_table
 from core.evaluation.sets import (
     claims,
+    factcheck,
+    facts,
+    haluagent,
     halueval,
+    marked_answers,
     mushroom,
     pictures,
+    realmistake,
     reference_answers,
     sentence_pairs,
     summaries,
+    unlabelled,
     written_answers,
 )
 from core.evaluation.splits import PARTS, part_of
@@ -36,6 +42,12 @@ RULES: tuple[Rule, ...] = (
     *summaries.RULES,
     *pictures.RULES,
     *reference_answers.RULES,
+    *facts.RULES,
+    *factcheck.RULES,
+    *haluagent.RULES,
+    *realmistake.RULES,
+    *marked_answers.RULES,
+    *unlabelled.RULES,
 )
 NAMES: tuple[str, ...] = tuple(sorted({rule.name for rule in RULES}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from core.evaluation.gold import GoldSpan
 from core.evaluation.record import Record
@@ -35,16 +36,38 @@ def span(record: Record, text: str, start: object, end: object) -> GoldSpan:
 def found_spans(text: str, pieces: Iterable[str]) -> tuple[GoldSpan, ...]:
     """Where the pieces stand in the text, the first match of each, touching ones joined.
 
-    Among the pieces of some sets stand comments (“incomplete answer”): what is not in the text
-    marks nothing.
+    Annotators' tools changed a first letter's case here and there, so case does not count. Among
+    the pieces of some sets stand comments (“incomplete answer”): what is not in the text marks
+    nothing.
     """
     spans = []
     for piece in pieces:
         bare = piece.strip()
-        start = text.find(bare) if bare else -1
+        start = nearest(text, bare, 0)
         if start >= 0:
             spans.append(GoldSpan(start, start + len(bare)))
     return joined(spans)
+
+
+def nearest(text: str, piece: str, place: int) -> int:
+    """Where the piece stands in the text, nearest to the place; -1 where it does not stand.
+
+    As it is written if it stands so anywhere, else in any case.
+    """
+    places = _places(text, piece)
+    low, low_piece = text.lower(), piece.lower()
+    # A few letters change their length with their case: offsets would then be of another text.
+    if not places and (len(low), len(low_piece)) == (len(text), len(piece)):
+        places = _places(low, low_piece)
+    return min(places, key=lambda start: abs(start - place), default=-1)
+
+
+def _places(text: str, piece: str) -> list[int]:
+    found, start = [], text.find(piece) if piece else -1
+    while start >= 0:
+        found.append(start)
+        start = text.find(piece, start + 1)
+    return found
 
 
 def joined(spans: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:
@@ -58,24 +81,19 @@ def joined(spans: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:
     return tuple(done)
 
 
-def shares(size: int, marked: Sequence[Iterable[GoldSpan]]) -> tuple[GoldSpan, ...]:
-    """Stretches of a text of `size` characters with the share of annotators who marked them.
+def shares(marked: Sequence[Iterable[GoldSpan]]) -> tuple[GoldSpan, ...]:
+    """Stretches of a text with the share of annotators who marked them.
 
     `marked` holds the spans of each annotator, also of those who marked nothing.
     """
-    counts = [0] * (size + 1)
-    for spans in marked:
-        for one in joined(spans):
-            for place in range(one.start, one.end):
-                counts[place] += 1
-    done: list[GoldSpan] = []
-    begins = 0
-    for place in range(1, size + 1):
-        if place == size or counts[place] != counts[begins]:
-            if counts[begins]:
-                done.append(GoldSpan(begins, place, counts[begins] / len(marked)))
-            begins = place
-    return tuple(done)
+    sides = [joined(spans) for spans in marked]
+    edges = sorted({edge for spans in sides for one in spans for edge in (one.start, one.end)})
+    stretches = []
+    for start, end in pairwise(edges):
+        count = sum(any(one.start <= start < one.end for one in spans) for spans in sides)
+        if count:
+            stretches.append(GoldSpan(start, end, count / len(sides)))
+    return tuple(stretches)
 
 
 def majority(stretches: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:

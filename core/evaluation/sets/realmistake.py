@@ -1,0 +1,94 @@
+"""ReaLMistake: answers that experts checked, with what detectors said; zips are read in memory.
+
+The authors ask that no example be published as plain text: nothing is unpacked or shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from core.evaluation.files import data_files, json_lines, members, read_member
+from core.evaluation.gold import GoldRow
+from core.evaluation.record import Record
+from core.evaluation.rules import Rule
+from core.records import Label
+
+# Its authors print it beside the data: it keeps crawlers out.
+PASSWORD = "open-realmistake"  # noqa: S105
+LABELS: dict[str, Label] = {"error": "hallucinated", "no_error": "supported"}
+
+
+def load_responses(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row an answer of a model to a prompt that holds task and evidence."""
+    for path in data_files(folder, ("data.zip",)):
+        for _, record in _records(path, split):
+            yield GoldRow(
+                id=record.inner("metadata").text("id"),
+                place=record.place,
+                response=record.text("llm_response"),
+                label=record.chosen(LABELS, "error_label"),
+                group=record.text("input"),
+                documents=(record.text("input"),),
+            )
+
+
+def load_recorded(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a detector's verdict on an answer; one that could not be read is `unclear`."""
+    answers = {row.id: row for row in load_responses(folder, "responses", None)}
+    for path in data_files(folder, ("error_detection_outputs.zip",)):
+        for member, record in _records(path, split):
+            row = _recorded(record, member, answers)
+            if row:
+                yield row
+
+
+def _recorded(record: Record, member: str, answers: Mapping[str, GoldRow]) -> GoldRow | None:
+    answer = answers.get(record.inner("metadata").text("id"))
+    if not answer:
+        return None
+    said = record.fields.get("prediction")
+    return replace(
+        answer,
+        id=f"{member}:{answer.id}",
+        place=record.place,
+        recorded="unclear" if said is None else record.chosen(LABELS, "prediction"),
+        recorded_by=member.removeprefix("error_detection_outputs/").removesuffix(".jsonl"),
+    )
+
+
+def _records(path: Path, split: str | None) -> Iterator[tuple[str, Record]]:
+    """(member, row) of every table in the zip; `split` may name a folder or file inside."""
+    for member in members(path):
+        if member.endswith(".jsonl") and (split is None or split in member):
+            for record in json_lines(read_member(path, member, PASSWORD), f"{path}/{member}"):
+                yield member, record
+
+
+LICENCE = "CC BY-SA 4.0 (data); MIT (repository)"
+RULES = (
+    Rule(
+        name="realmistake",
+        task="responses",
+        loader=load_responses,
+        labels={"no_error": "supported", "error": "hallucinated"},
+        unit="one answer of a model",
+        group="input (the prompt)",
+        licence=LICENCE,
+        permits="yes",
+        note="The prompt holds the task and its evidence and is the document.",
+    ),
+    Rule(
+        name="realmistake",
+        task="recorded",
+        loader=load_recorded,
+        labels={"no_error": "supported", "error": "hallucinated"},
+        unit="one verdict of a detector on an answer",
+        group="input (the prompt)",
+        licence=LICENCE,
+        permits="yes",
+        note="Joined to the answers by id; `recorded_by` names prompt, task and detector. A "
+        "verdict that could not be read is unclear.",
+    ),
+)
