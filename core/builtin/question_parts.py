@@ -17,12 +17,14 @@ AUXILIARY = BE | DO | HAVE | MODAL
 PRONOUNS = frozenset("he she it they we you i there this that these those".split())
 DETERMINERS = frozenset("the a an his her its their our my your this that these those".split())
 LINKS = frozenset("of and & or de la le du van von der al bin".split())
+PLACING = frozenset("in on at by from as under over between near part".split())
 BEFORE_PREDICATE = frozenset(
-    "in on at by from to for as under over between near part located based known also still ever "
-    "both all currently originally actually considered called named related similar able more less "
-    "better worse older younger safe good bad true false open due useful".split()
+    "located based known also still ever both all currently originally actually really considered "
+    "called named related similar able more less better worse older younger safe good bad true "
+    "false open due useful viable legal".split()
 )
-DESCRIBING = re.compile(r"[a-z]+(?:ive|able|ible|ful|ous|less)$")
+DESCRIBING = re.compile(r"[a-z]{3,}(?:ive|able|ible|ful|ous|less)$")
+DEGREE = re.compile(r"[a-z]{3,}(?:ally|ely|ently|antly)$")
 PARTICIPLES = frozenset(
     "born built made found won lost written held sung begun given taken known seen shot sold sent "
     "set spoken left led run cast read played put paid drawn shown grown thought told bought "
@@ -34,7 +36,7 @@ PAST = frozenset(
     "left lost paid rose sat saw sent spoke taught told thought wore".split()
 )
 VERBS = frozenset(
-    "live lives play plays help helps work works write win lose come become begin start end make "
+    "be live lives play plays help helps work works write win lose come become begin start end make "
     "find run lead hold sing sell take give go get meet say spend stand break build buy bring draw "
     "fall feel fight fly grow keep know leave pay rise see send speak teach tell think wear die "
     "marry move study attend act appear star direct produce release publish record perform create "
@@ -75,6 +77,16 @@ def is_verb(word: str) -> bool:
     )
 
 
+def is_told(words: Sequence[str], place: int) -> bool:
+    """True for the verb of a statement: an auxiliary, or a past that is no participle."""
+    small = bare(words[place])
+    if not words[place][:1].islower() or small in AUXILIARY:
+        return small in AUXILIARY
+    follows = bare(words[place + 1]) if place + 1 < len(words) else ""
+    is_past = small in PAST or (small.endswith("ed") and len(small) > 4)
+    return is_past and follows != "by"
+
+
 def _subject_end(words: Sequence[str], auxiliary: str) -> int | None:
     if not words:
         return None
@@ -108,14 +120,19 @@ def _after_names(words: Sequence[str], start: int) -> int:
 
 
 def _first_predicate(words: Sequence[str], begin: int) -> int | None:
-    """Where the predicate of a form of "be" begins."""
+    """Where the predicate of a form of "be" begins.
+
+    A preposition begins it only right after the subject's first noun; later it may belong to it.
+    """
     for place in range(begin, len(words)):
-        word, before = words[place], bare(words[place - 1])
-        small = bare(word)
-        linked = before in LINKS | BEFORE_PREDICATE - {"known", "located", "based"}
-        if small in BEFORE_PREDICATE or _is_participle(word) or DESCRIBING.match(word):
+        small, before = bare(words[place]), bare(words[place - 1])
+        if before in LINKS:
+            continue
+        if small in BEFORE_PREDICATE or _is_participle(words, place) or _describes(words, place):
             return place
-        if small in {"a", "an", "the"} and not linked:
+        if small in PLACING and place <= begin + 1:
+            return place
+        if small in {"a", "an", "the"} and before not in PLACING | {"for", "to", "with"}:
             return place
     return None
 
@@ -126,12 +143,24 @@ def _carries(words: Sequence[str], place: int, auxiliary: str) -> bool:
     if not word[:1].islower() or bare(words[place - 1]) in LINKS | DETERMINERS:
         return False
     if auxiliary in HAVE:
-        return _is_participle(word)
+        return _is_participle(words, place)
     return bare(word) in VERBS
 
 
-def _is_participle(word: str) -> bool:
-    small = bare(word)
-    return word[:1].islower() and (
-        small in PARTICIPLES or (small.endswith(("ed", "ing")) and len(small) > 4)
-    )
+def _describes(words: Sequence[str], place: int) -> bool:
+    """True for "effective" where no noun follows that it could belong to."""
+    small = bare(words[place])
+    follows = bare(words[place + 1]) if place + 1 < len(words) else "and"
+    goes_on = follows in PLACING | {"and", "or", "for", "to", "with", "than", "when", "if"}
+    return DEGREE.match(small) is not None or (DESCRIBING.match(small) is not None and goes_on)
+
+
+def _is_participle(words: Sequence[str], place: int) -> bool:
+    """True for "opened" and "born", and for "planning" where that plainly goes on ("to", "the")."""
+    small = bare(words[place])
+    if not words[place][:1].islower():
+        return False
+    if small.endswith("ing") and len(small) > 4:
+        follows = bare(words[place + 1]) if place + 1 < len(words) else ""
+        return follows in PLACING | {"to", "the", "a", "an", "for", "with"}
+    return small in PARTICIPLES or (small.endswith("ed") and len(small) > 4)

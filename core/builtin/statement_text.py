@@ -14,14 +14,17 @@ from core.builtin.question_parts import (
     AUXILIARY,
     BE,
     DO,
+    HAVE,
     PRONOUNS,
     bare,
+    is_told,
     is_verb,
     opens_subject,
     parted,
 )
 
 SHORT_WORDS = 8
+SETTING = frozenset("i we you there".split())
 ASKING = frozenset("who whom whose what which when where how why".split())
 PREPOSITIONS = frozenset("in on at for by from to with of as during under about into".split())
 SMALL = PREPOSITIONS | {"a", "an", "the"}
@@ -54,11 +57,16 @@ def statement_text(question: str, answer: str) -> str:
 
 
 def _is_sentence(said: str) -> bool:
-    """True for an answer with a verb of its own, or one too long for a mere name."""
+    """True for an answer with a verb and a subject of its own, or one too long for a mere name.
+
+    A short one about "it" or "them" needs the question, which says what that is.
+    """
     words = said.split(" ")
     if len(words) > SHORT_WORDS:
         return True
-    return len(words) > 2 and any(is_verb(word) for word in words[1:])
+    if bare(words[0]) in PRONOUNS - SETTING:
+        return False
+    return len(words) > 2 and any(is_told(words, place) for place in range(1, len(words)))
 
 
 def _polar(words: list[str], said: str) -> str | None:
@@ -107,8 +115,9 @@ def _who(words: list[str], said: str) -> str | None:
             return f"{said} {verb} {' '.join(rest)}"
         return _inverted(rest, verb, said, "")
     if verb in AUXILIARY:
-        if verb in DO or opens_subject(rest):
-            return _inverted(rest, verb, said, "")
+        inverted = _inverted(rest, verb, said, "") if verb in DO or opens_subject(rest) else None
+        if inverted or verb in DO or (opens_subject(rest) and verb not in HAVE):
+            return inverted
         return f"{said} {' '.join(words[1:])}" if rest else None
     if is_verb(words[1]) or bare(words[0]) == "who":
         return f"{said} {' '.join(words[1:])}"
@@ -157,7 +166,8 @@ def _how(words: list[str], said: str) -> str | None:
     verb, rest = bare(words[2]), words[3:]
     if verb not in BE or not opens_subject(rest):
         return None
-    measure = "" if bare(words[1]) in said.casefold().split() else f" {words[1]}"
+    has_measure = {bare(said.split(" ")[0])} & PREPOSITIONS or bare(words[1]) in said.casefold()
+    measure = "" if has_measure else f" {words[1]}"
     return f"{' '.join(rest)} {verb} {said}{measure}"
 
 
@@ -182,7 +192,8 @@ def _inverted(rest: list[str], verb: str, said: str, preposition: str) -> str | 
         return f"{' '.join(subject)} {verb} {' '.join(predicate)} {said}"
     if verb in DO and not preposition and len(predicate) > 1 and bare(predicate[1]) in PREPOSITIONS:
         # "Who did she marry in 1950": whom stands right after the verb
-        predicate = [predicate[0], said, *predicate[1:]]
+        place = 2 if len(predicate) > 2 and bare(predicate[2]) in PREPOSITIONS else 1
+        predicate = [*predicate[:place], said, *predicate[place:]]
         return f"{' '.join(subject)} {verb} {' '.join(predicate)}"
     return f"{' '.join(subject)} {verb} {' '.join(predicate)} {_after(preposition, said)}"
 

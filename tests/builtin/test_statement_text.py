@@ -22,6 +22,13 @@ from core.builtin.statement_text import statement_text
         ("Are Rex and Dolly both dogs?", "no", "Rex and Dolly are not both dogs."),
         ("Is there a lighthouse on the island?", "No", "There is not a lighthouse on the island."),
         ("Can he swim?", "Yes", "He can swim."),
+        (
+            "Are wide planning and guided repair for head injuries really viable?",
+            "Yes",
+            "Wide planning and guided repair for head injuries are really viable.",
+        ),
+        ("Can the old press be used today?", "No", "The old press can not be used today."),
+        ("Is active rest for backs effective?", "No", "Active rest for backs is not effective."),
         ("Is the sky blue?", "Yes", "The sky is blue."),
         ("Was Ada Moon a painter or a poet?", "A poet", "Ada Moon was a poet."),
     ],
@@ -48,9 +55,12 @@ def test_a_yes_or_a_no_is_said_in_the_question_s_words(
         ("Where is the Blue Tower?", "Elm", "The Blue Tower is in Elm."),
         ("Where did Ada Moon live?", "in Elm", "Ada Moon did live in Elm."),
         ("Who did Ada Moon marry in 1950?", "Bob Sun", "Ada Moon did marry Bob Sun in 1950."),
+        ("What does CP stand for in sport?", "Club", "CP does stand for Club in sport."),
         ("What film did Ada Moon direct?", "1984", "Ada Moon did direct 1984."),
         ("How many bridges did Ada Moon build?", "six", "Ada Moon did build six bridges."),
         ("How many people live in Elm?", "4,000", "4,000 people live in Elm."),
+        ("Who has the most followers?", "Elm's own page", "Elm's own page has the most followers."),
+        ("Who made the song?", "a band led by Ada", "A band led by Ada made the song."),
         ("How tall is the Blue Tower?", "93 m", "The Blue Tower is 93 m tall."),
         (
             "The Blue Tower was designed by which English architect?",
@@ -84,6 +94,7 @@ def test_a_sentence_stays_as_it_is(answer: str) -> None:
         ("Wie hoch ist der Turm?", "93 Meter", "Wie hoch ist der Turm? 93 Meter"),
         ("法国的首都是哪里？", "巴黎", "法国的首都是哪里? 巴黎"),
         ("Why did the bridge fall?", "rust", "Why did the bridge fall? rust"),
+        ("Why did the bridge fall?", "It rusted away", "Why did the bridge fall? It rusted away"),
     ],
 )
 def test_where_no_rewriting_is_safe_question_and_answer_are_joined(
