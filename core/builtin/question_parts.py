@@ -36,8 +36,9 @@ PAST = frozenset(
     "left lost paid rose sat saw sent spoke taught told thought wore".split()
 )
 VERBS = frozenset(
-    "be live lives play plays help helps work works write win lose come become begin start end make "
-    "find run lead hold sing sell take give go get meet say spend stand break build buy bring draw "
+    "be live lives play plays help helps work works write win lose come become begin start end "
+    "make find run lead hold sing sell take give go get meet say spend stand break build buy bring "
+    "draw "
     "fall feel fight fly grow keep know leave pay rise see send speak teach tell think wear die "
     "marry move study attend act appear star direct produce release publish record perform create "
     "invent discover develop design serve join form belong own represent compete happen occur "
