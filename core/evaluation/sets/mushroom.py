@@ -33,7 +33,8 @@ def load_mushroom(folder: Path, task: str, split: str | None) -> Iterator[GoldRo
         if found:
             context = _contexts(folder, found[2], found[1])
             for record in records(path):
-                yield _row(record, path, found[1], context)
+                if record.plain("model_output_text").strip():
+                    yield _row(record, path, found[1], context)
 
 
 def _contexts(folder: Path, kind: str, language: str) -> dict[str, str]:
@@ -98,7 +99,8 @@ RULES = tuple(
         licence="Apache-2.0 (repository of the copy and of the contexts); task data: not stated",
         permits="not stated",
         note="A task is a language; without one, all. The documents are search answers written "
-        "by a model, joined by id. Unlabelled rows are read only for the split train.",
+        "by a model, joined by id. Unlabelled rows are read only for the split train. Empty "
+        "answers are left out.",
     )
     for task in ("", *LANGUAGES)
 )

@@ -67,6 +67,7 @@ def test_a_task_is_a_language_and_a_split_a_folder(folder: Path) -> None:
     assert [row.id for row in load(load_mushroom, folder, "zh")] == ["tst-zh-1"]
     assert len(load(load_mushroom, folder, "", "val")) == 2
     assert [row.id for row in load(load_mushroom, folder, "", "test")] == ["tst-zh-1"]
+    # An empty answer stands in the file, too: there is nothing to check in it.
     [unlabelled] = load(load_mushroom, folder, "", "train")
     assert (unlabelled.label, unlabelled.spans, unlabelled.language) == (None, None, "en")
 
