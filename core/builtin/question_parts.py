@@ -37,15 +37,14 @@ PAST = frozenset(
 )
 VERBS = frozenset(
     "be live lives play plays help helps work works write win lose come become begin start end "
-    "make find run lead hold sing sell take give go get meet say spend stand break build buy bring "
-    "draw "
-    "fall feel fight fly grow keep know leave pay rise see send speak teach tell think wear die "
-    "marry move study attend act appear star direct produce release publish record perform create "
-    "invent discover develop design serve join form belong own represent compete happen occur "
-    "open close cause causes reduce reduces increase increases improve improves affect affects "
-    "predict predicts influence influences prevent prevents contain contains include includes "
-    "have has need needs use uses require requires mean means want change changes exist "
-    "require provide provides support supports protect protects lead leads depend graduate host "
+    "make find run lead hold sing sell take give go get meet say spend stand break build buy "
+    "bring draw fall feel fight fly grow keep know leave pay rise see send speak teach tell think "
+    "wear die marry move study attend act appear star direct produce release publish record "
+    "perform create invent discover develop design serve join form belong own represent compete "
+    "happen occur open close cause causes reduce reduces increase increases improve improves "
+    "affect affects predict predicts influence influences prevent prevents contain contains "
+    "include includes have has need needs use uses require requires mean means want change "
+    "changes exist provide provides support supports protect protects leads depend graduate host "
     "coach train receive earn share swim eat drink believe call".split()
 )
 EDGE = re.compile(r"^[\"'“”‘’(]+|[\"'“”‘’),.;:!?]+$")
