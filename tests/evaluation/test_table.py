@@ -1,0 +1,125 @@
+"""README's tables say what the stored results say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.evaluation.figures_shown import write_result
+from core.evaluation.table import (
+    BEGIN,
+    END,
+    README,
+    RESULTS,
+    main,
+    stored_results,
+    tables_in,
+    tables_of,
+)
+from tests.needs import need
+
+
+def figures(**values: float) -> dict[str, dict[str, float]]:
+    return {n: {"value": v, "low": v - 0.1, "high": v + 0.1} for n, v in values.items()}
+
+
+def result(dataset: str, **more: Any) -> dict[str, Any]:
+    plain = {
+        "dataset": dataset,
+        "task": None,
+        "split": "dev20",
+        "limit": None,
+        "rows": 1417,
+        "roster": "builtin",
+        "metrics": figures(balanced_accuracy=0.8125, auroc=0.9, ece=0.04, ece_null=0.02, f1=0.8),
+        "trivial": {"claim_only": figures(balanced_accuracy=0.0, auroc=0.5)},
+    }
+    return plain | more
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder with three results."""
+    folder = tmp_path / "measurements"
+    write_result(folder, result("zebra", task="stripes", limit=1417))
+    write_result(folder, result("ants"))
+    marked = {
+        "metrics": figures(iou=0.56, correlation=0.5, char_f1=0.6),
+        "trivial": {"mark_all": figures(iou=0.33)},
+    }
+    write_result(folder, result("mushroom", **marked))
+    return folder
+
+
+def test_every_result_has_a_line_under_the_figures_names(results: Path) -> None:
+    lines = tables_of(stored_results(results)).splitlines()
+    names = [name.strip() for name in lines[0].strip("|").split("|")]
+    cells = dict(zip(names, [c.strip() for c in lines[2].strip("|").split("|")], strict=True))
+    assert cells["set"] == "ants dev20"
+    assert cells["rows"] == "1,417"
+    assert cells["balanced accuracy"] == "0.812 (0.71–0.91)"
+    assert cells["ECE / by chance"] == "0.040 / 0.020"
+    assert cells["three-way"] == "–"
+    assert cells["no evidence: balanced / AUROC"] == "0.000 / 0.500"
+    assert lines[3].startswith("| zebra stripes dev20 (sample) |")
+    assert lines[7].startswith("| mushroom dev20 | 1,417 | 0.560 (0.46–0.66) |")
+    assert "| 0.330 |" in lines[7]
+    assert len(lines) == 8
+
+
+def test_the_tables_take_their_place_in_the_readme(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nRest.\n", encoding="utf-8")
+    arguments = ["--results", str(results), "--readme", str(readme)]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "old" in readme.read_text(encoding="utf-8")
+    for _ in range(2):
+        assert main([*arguments, "--write"]) == 0
+        text = readme.read_text(encoding="utf-8")
+        assert text == f"# Title\n\n{BEGIN}\n{printed}{END}\n\nRest.\n"
+        assert tables_in(text) == printed
+
+
+@pytest.mark.parametrize("text", ["nothing", f"{END} {BEGIN}", f"{BEGIN} {BEGIN} {END}", BEGIN])
+def test_a_readme_without_a_place_for_them_is_left_alone(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(text)
+    assert main(["--results", str(results), "--readme", str(readme), "--write"]) == 2
+    assert readme.read_text() == text
+    assert BEGIN in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"metrics": {}}', "3"])
+def test_a_file_that_is_no_result_is_named(
+    results: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (results / "broken.json").write_text(text)
+    assert main(["--results", str(results)]) == 2
+    err = capsys.readouterr().err
+    assert "broken.json" in err
+    assert err.count("\n") == 1
+
+
+def test_the_readme_shows_the_stored_results() -> None:
+    shown = tables_in(README.read_text(encoding="utf-8"))
+    stored = list(RESULTS.glob("*.json"))
+    need(bool(stored) or shown is not None, "nothing has been measured yet: docs/measurements")
+    assert shown is not None, f"README lacks the lines {BEGIN} and {END}"
+    assert shown == tables_of(stored_results(RESULTS)), (
+        "run `python -m core.evaluation.table --write`"
+    )
+
+
+def test_the_stored_results_name_no_place_of_the_machine_that_measured() -> None:
+    stored = list(RESULTS.glob("*.json"))
+    need(bool(stored), "nothing has been measured yet: docs/measurements")
+    for path in stored:
+        assert not {"path", "home", "folder"} & set(json.loads(path.read_text(encoding="utf-8")))
