@@ -91,13 +91,15 @@ def load_xsum(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
             marked = _marked(lines)
             is_wrong = 2 * len({_worker(line) for line in lines if _is_mark(line)}) > len(marked)
             soft = shares(marked)
+            hard = majority(soft)
             yield GoldRow(
                 id=_name(first),
                 place=first.place,
                 response=first.text("summary"),
                 label="hallucinated" if is_wrong else "supported",
                 group=first.text("bbcid"),
-                spans=majority(soft),
+                # Most found something wrong but not the same words: nobody knows which.
+                spans=hard if hard or not is_wrong else None,
                 soft=soft,
             )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core.evaluation.files import data_files, records
@@ -15,23 +15,30 @@ from core.evaluation.sets.pairs import row_id
 from core.records import Label
 
 KEYS = ("category", "subcategory", "set_id", "figure_id", "question_id")
-IMAGE_FOLDERS = ("", "images", "public_image_set", "hallusion_bench")
 IMAGE_ENDINGS = ("", ".jpg", ".jpeg", ".png", ".webp")
+COMMENTS = "comments"  # lies in the names of tables of comments, which are no posts
 YES_OR_NO = re.compile(r"\s*(yes|no)\b", re.IGNORECASE)
 TRUE_IS_ONE: dict[str, Label] = {"1": "supported", "0": "hallucinated"}
 
 
-def image_beside(folder: Path, name: str) -> tuple[Path, ...]:
-    """The image of this name or id in the set's folder; none where it is not there.
+def image_folders(folder: Path) -> tuple[Path, ...]:
+    """The set's folder and those directly in it: images lie beside the table or in one of them."""
+    inside = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return (folder, *inside)
 
-    A name comes from a row and may try to lead out of the folder: such an image is not taken.
+
+def image_beside(folders: Sequence[Path], name: str) -> tuple[Path, ...]:
+    """The image of this name or id in one of the folders; none where it is not there.
+
+    A name comes from a row and may try to lead out of the set's folder, the first of them: such an
+    image is not taken.
     """
     if not name.strip() or "\0" in name:
         return ()
-    home = folder.resolve()
-    for inside in IMAGE_FOLDERS:
+    home = folders[0].resolve()
+    for inside in folders:
         for ending in IMAGE_ENDINGS:
-            path = (home / inside / f"{name}{ending}").resolve()
+            path = (inside / f"{name}{ending}").resolve()
             if path.is_relative_to(home) and path.is_file():
                 return (path,)
     return ()
@@ -39,6 +46,7 @@ def image_beside(folder: Path, name: str) -> tuple[Path, ...]:
 
 def load_hallusionbench(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Two rows a question, “Yes” and “No”; `text` takes those that need no image."""
+    images = image_folders(folder)
     for path in data_files(folder, ("HallusionBench.json*",), split):
         for record in records(path):
             if task == "all" or word(record.fields.get("visual_input")) == "0":
@@ -46,7 +54,7 @@ def load_hallusionbench(folder: Path, task: str, split: str | None) -> Iterator[
                 for answer in ("Yes", "No"):
                     label: Label = "supported" if answer == right else "hallucinated"
                     name = f"{row_id(path, folder, record.line)}:{answer.lower()}"
-                    yield _seen(record, folder, name, answer, label)
+                    yield _seen(record, images, name, answer, label)
 
 
 def load_hallusionbench_recorded(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
@@ -56,6 +64,7 @@ def load_hallusionbench_recorded(folder: Path, task: str, split: str | None) -> 
         for path in data_files(folder, ("HallusionBench.json*",))
         for record in records(path)
     }
+    images = image_folders(folder)
     for path in data_files(folder, ("HallusionBench_result*.json*",), split):
         for record in records(path):
             said = YES_OR_NO.match(record.spare("model_prediction"))
@@ -63,7 +72,7 @@ def load_hallusionbench_recorded(folder: Path, task: str, split: str | None) -> 
             if said and right:
                 label: Label = "supported" if said[1].title() == right else "hallucinated"
                 name = row_id(path, folder, record.line)
-                yield _seen(record, folder, name, record.spare("model_prediction"), label)
+                yield _seen(record, images, name, record.spare("model_prediction"), label)
 
 
 def _key(record: Record) -> tuple[str, ...]:
@@ -77,7 +86,7 @@ def _right_answer(record: Record) -> str:
     return "Yes" if said == "1" else "No"
 
 
-def _seen(record: Record, folder: Path, name: str, answer: str, label: Label) -> GoldRow:
+def _seen(record: Record, images: Sequence[Path], name: str, answer: str, label: Label) -> GoldRow:
     category, subcategory, set_id, *_ = _key(record)
     return GoldRow(
         id=name,
@@ -86,12 +95,13 @@ def _seen(record: Record, folder: Path, name: str, answer: str, label: Label) ->
         label=label,
         group=f"{category}/{subcategory}/{set_id}",
         question=record.text("question"),
-        images=image_beside(folder, record.spare("filename")),
+        images=image_beside(images, record.spare("filename")),
     )
 
 
 def load_bingo(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """A question on an image with its reference answer; nobody labelled an answer."""
+    images = image_folders(folder)
     for path in data_files(folder, ("annotation*.jsonl",), split):
         for record in records(path):
             question, answer = record.text("question"), record.spare("ground truth")
@@ -103,24 +113,26 @@ def load_bingo(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
                     label=None,
                     group=question,
                     question=question,
-                    images=image_beside(folder, record.text("image")),
+                    images=image_beside(images, record.text("image")),
                 )
 
 
 def load_fakeddit(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Titles of posts with their image: does the title say what the image shows?"""
-    for path in data_files(folder, ("*.tsv",), split):
+    images = image_folders(folder)
+    tables = data_files(folder, ("*.tsv",), split)
+    for path in (one for one in tables if COMMENTS not in one.name):
         for record in records(path):
-            label = record.chosen(TRUE_IS_ONE, "2_way_label")
-            title = record.text("clean_title", "title")
-            yield GoldRow(
-                id=f"{row_id(path, folder, record.line)}:{record.text('id')}",
-                place=record.place,
-                response=title,
-                label=label,
-                group=title,
-                images=image_beside(folder, record.text("id")),
-            )
+            title = record.spare("clean_title", "title")
+            if title:
+                yield GoldRow(
+                    id=f"{row_id(path, folder, record.line)}:{record.text('id')}",
+                    place=record.place,
+                    response=title,
+                    label=record.chosen(TRUE_IS_ONE, "2_way_label"),
+                    group=title,
+                    images=image_beside(images, record.text("id")),
+                )
 
 
 HALLUSION = "BSD-3-Clause"
@@ -173,6 +185,7 @@ RULES = (
         licence="not stated",
         permits="not stated",
         note="Not among the shared sets: the loader follows the published format. An image is "
-        "found by the post's id in the set's folder or in images/ beside the table.",
+        "found by the post's id beside the table or in a folder there; a post without title is "
+        "left out.",
     ),
 )

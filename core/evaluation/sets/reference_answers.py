@@ -106,7 +106,7 @@ def load_halluqa_choices(folder: Path, task: str, split: str | None) -> Iterator
 
 def load_pubmedqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Two rows a question, “Yes” and “No”; the abstract without its conclusion is the document."""
-    for path in data_files(folder, ("*.json",), split):
+    for path in data_files(folder, ("*pqa*.json",), split):
         for key, record in keyed(path):
             decision = record.plain("final_decision").strip().lower()
             if decision not in DECISIONS:

@@ -78,9 +78,10 @@ def test_what_two_of_three_annotators_marked_counts(tmp_path: Path) -> None:
         mark("w1", "extrinsic", "the old", 1),
         mark("w2", "NULL", "NULL", -1),
     ]
+    torn = [{**line, "system": "C"} for line in (lines[1], mark("w1", "x", "old", 5), lines[3])]
     calm = [{**line, "system": "B"} for line in lines[2:]]
-    write_table(tmp_path / "hallucination_annotations_ours.csv.gz", [*lines, *calm])
-    row, other = load(sets.load_xsum, tmp_path)
+    write_table(tmp_path / "hallucination_annotations_ours.csv.gz", [*lines, *calm, *torn])
+    row, other, divided = load(sets.load_xsum, tmp_path)
     assert (row.label, row.spans) == ("hallucinated", (GoldSpan(4, 7),))
     assert [(one.start, one.end, round(3 * one.p, 6)) for one in row.soft] == [
         (0, 4, 1),
@@ -88,6 +89,7 @@ def test_what_two_of_three_annotators_marked_counts(tmp_path: Path) -> None:
         (7, 13, 1),
         (21, 26, 1),
     ]
+    assert (divided.label, divided.spans, len(divided.soft)) == ("hallucinated", None, 2)
     assert (other.label, other.spans, other.group) == ("supported", (), "11")
 
 

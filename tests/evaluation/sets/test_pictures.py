@@ -34,7 +34,9 @@ POST = {
 def test_a_post_has_its_title_its_label_and_its_image(tmp_path: Path) -> None:
     path = tmp_path / "multimodal_test_public.tsv"
     posts = [POST, {**POST, "id": "b2", "clean_title": "a whale on the roof", "2_way_label": "0"}]
-    write_table(path, [*posts, {**POST, "id": "c3"}], "\t")
+    untitled = {**POST, "id": "d4", "title": " ", "clean_title": ""}
+    write_table(path, [*posts, {**POST, "id": "c3"}, untitled], "\t")
+    write_table(tmp_path / "all_test_comments.tsv", [{"id": "x", "body": "so"}], "\t")
     picture(tmp_path / "images" / "a1.jpg")
     picture(tmp_path / "public_image_set" / "b2.png")
     true, fake, bare = load(sets.load_fakeddit, tmp_path, "", "test")
@@ -52,15 +54,16 @@ def test_no_row_leads_to_a_file_outside_the_folder(tmp_path: Path, name: str) ->
     picture(tmp_path / "secret.jpg")
     folder = tmp_path / "fakeddit"
     picture(folder / "images" / "a1.jpg")
-    assert sets.image_beside(folder, name) == ()
-    assert sets.image_beside(folder, "a1") == (folder / "images" / "a1.jpg",)
+    folders = sets.image_folders(folder)
+    assert sets.image_beside(folders, name) == ()
+    assert sets.image_beside(folders, "a1") == (folder / "images" / "a1.jpg",)
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "bingo"
     folder.mkdir()
     (folder / "a1.jpg").symlink_to(picture(tmp_path / "secret.jpg"))
-    assert sets.image_beside(folder, "a1") == ()
+    assert sets.image_beside(sets.image_folders(folder), "a1") == ()
 
 
 QUESTION = {
