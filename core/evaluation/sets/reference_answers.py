@@ -16,6 +16,10 @@ from core.records import Label
 
 JUDGED_ANSWER = re.compile(r"Q: (?P<question>.*?)\nA: (?P<answer>.*)\nTrue:\s*", re.DOTALL)
 CHOICE = re.compile(r"\s([A-Z]):")
+LISTS: tuple[tuple[str, Label], ...] = (
+    ("Incorrect Answers", "hallucinated"),
+    ("Correct Answers", "supported"),
+)
 DECISIONS = ("yes", "no", "maybe")
 
 
@@ -25,23 +29,24 @@ def load_truthfulqa(folder: Path, task: str, split: str | None) -> Iterator[Gold
         for record in records(path):
             base = row_id(path, folder, record.line)
             question = record.text("Question")
-            seen: set[str] = set()
-            yield from _listed(record, base, "Correct Answers", question, "supported", seen)
-            yield from _listed(record, base, "Incorrect Answers", question, "hallucinated", seen)
+            listed = {answer: label for field, label in LISTS for answer in _listed(record, field)}
+            for number, (answer, label) in enumerate(listed.items(), start=1):
+                yield _answered(record, f"{base}:{number}", question, answer, label)
 
 
-def _listed(
-    record: Record, base: str, field: str, question: str, label: Label, seen: set[str]
-) -> Iterator[GoldRow]:
-    """The answers that semicolons part; one that stood before is left out."""
-    for answer in (one.strip() for one in record.text(field).split(";")):
-        if answer and answer not in seen:
-            seen.add(answer)
-            yield _answered(record, f"{base}:{len(seen)}", question, answer, label)
+def _listed(record: Record, field: str) -> list[str]:
+    """The answers that semicolons part."""
+    return [one.strip() for one in record.text(field).split(";") if one.strip()]
 
 
 def _answered(
-    record: Record, name: str, question: str, answer: str, label: Label | None, language: str = "en"
+    record: Record,
+    name: str,
+    question: str,
+    answer: str,
+    label: Label,
+    *,
+    language: str = "en",
 ) -> GoldRow:
     return GoldRow(
         id=name,
@@ -85,7 +90,7 @@ def load_halluqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow
             ]
             for number, (field, label) in enumerate(found, start=1):
                 name = row_id(path, folder, record.line, number)
-                yield _answered(record, name, question, record.spare(field), label, "zh")
+                yield _answered(record, name, question, record.spare(field), label, language="zh")
 
 
 def load_halluqa_choices(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
@@ -101,7 +106,7 @@ def load_halluqa_choices(folder: Path, task: str, split: str | None) -> Iterator
             for letter, text in zip(letters, texts, strict=True):
                 name = f"{row_id(path, folder, record.line)}:{letter}"
                 label: Label = "supported" if letter == right else "hallucinated"
-                yield _answered(record, name, asked, text, label, "zh")
+                yield _answered(record, name, asked, text, label, language="zh")
 
 
 def load_pubmedqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:

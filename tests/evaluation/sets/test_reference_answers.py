@@ -22,9 +22,9 @@ def test_every_listed_answer_is_a_row(tmp_path: Path) -> None:
     write_table(tmp_path / "TruthfulQA.csv.gz", [row])
     rows = load(sets.load_truthfulqa, tmp_path)
     assert [(row.response, row.label) for row in rows] == [
+        ("Wolves", "hallucinated"),
         ("Seals", "supported"),
         ("Gulls live there, too", "supported"),
-        ("Wolves", "hallucinated"),
     ]
     assert {row.group for row in rows} == {"What lives on the island?"}
     assert all(row.documents == () for row in rows)
