@@ -168,8 +168,8 @@ def opened_runs(engine: Engine, name: str, tell: Tell) -> Iterator[EngineRuns]:
 def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
     """What a finished run says, in the terms of labelled rows.
 
-    Words are marked by the spans that were kept; how likely others are wrong is told by the spans
-    that were ruled upon.
+    Words are marked by the spans that were kept. How likely each is wrong is what the span reader
+    said of every word; of a roster that has none, what was said of the spans that it ruled upon.
     """
     verdict, judgement = progress.verdict, progress.judgement
     if verdict is None:
@@ -178,8 +178,16 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
     if p is None and judgement is not None:
         p = judgement.p
     marked = tuple(GoldSpan(span.start, span.end, span.p) for span in progress.spans)
-    soft = tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings)
-    return Prediction(verdict.label, p, marked, soft, verdict.cause or "", seconds)
+    return Prediction(verdict.label, p, marked, _soft(progress), verdict.cause or "", seconds)
+
+
+def _soft(progress: Progress) -> tuple[GoldSpan, ...]:
+    scored = getattr(progress, "words", None)
+    if scored is None:
+        return tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings)
+    from core.builtin.span_reader import between
+
+    return tuple(GoldSpan(word.start, word.end, word.p) for word in between(scored.scores))
 
 
 def _is_unfinished(progress: Progress) -> bool:

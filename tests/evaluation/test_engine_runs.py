@@ -1,0 +1,77 @@
+"""What is taken from a finished run, and what makes two engines two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from core.evaluation import engine_runs
+from core.evaluation.engine_runs import engine_digest, engine_of, predicted
+from core.evaluation.gold import GoldSpan
+from core.events import SpanAdjudicated
+from core.models.keys import Keys
+from core.progress import Progress
+from core.records import Cause, Judgement, Label, Plan, Span, Verdict, WordScore
+from core.store import open_store
+
+RESPONSE = "Twelve wolves sang there."
+
+
+def finished(label: Label, p: float | None, own: float | None = None) -> Progress:
+    progress = Progress()
+    progress.judgement = Judgement("judge", label, "So it is.", p=own)
+    cause: Cause | None = "not_addressed" if label == "unclear" else None
+    progress.verdict = Verdict(label, p, p, "So it is.", cause)
+    return progress
+
+
+def test_the_verdict_is_the_prediction_and_an_abstention_keeps_the_judges_own_p() -> None:
+    said = predicted(finished("hallucinated", 0.8, 0.6), 1.5)
+    assert (said.label, said.p, said.cause, said.seconds) == ("hallucinated", 0.8, "", 1.5)
+    said = predicted(finished("unclear", None, 0.6))
+    assert (said.label, said.p, said.cause) == ("unclear", 0.6, "not_addressed")
+    assert predicted(finished("unclear", None)).p is None
+    with pytest.raises(LookupError):
+        predicted(Progress())
+
+
+def test_kept_spans_are_marked_and_all_ruled_upon_say_how_likely() -> None:
+    progress = finished("hallucinated", 0.8)
+    for start, end, p, kept in ((7, 13, 0.3, False), (0, 6, 0.9, True)):
+        span = Span(start, end, RESPONSE[start:end], p, "number_or_date", "rules")
+        progress.add(SpanAdjudicated(0.0, span, kept, "so it is"))
+    said = predicted(progress)
+    assert said.spans == (GoldSpan(0, 6, 0.9),)
+    assert set(said.soft) == {GoldSpan(0, 6, 0.9), GoldSpan(7, 13, 0.3)}
+
+
+def test_words_that_were_scored_say_how_likely_with_the_blanks_between_them() -> None:
+    progress = finished("hallucinated", 0.8)
+    scores = (WordScore(0, 6, 0.9), WordScore(7, 13, 0.4))
+    vars(progress)["words"] = SimpleNamespace(scores=scores)
+    said = predicted(progress)
+    assert said.spans == ()
+    assert said.soft == (GoldSpan(0, 6, 0.9), GoldSpan(6, 7, 0.4), GoldSpan(7, 13, 0.4))
+
+
+def test_an_engine_is_that_of_its_home_and_known_by_its_code(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(home) as store, store.writing():
+        store.projects.save_setting("max_turns", 3)
+    engine = engine_of(home, Plan(), Keys({}))
+    assert (engine.plan.max_turns, engine.plan.classifier) == (3, "seed")
+    root = tmp_path / "root"
+    (root / "core" / "evaluation").mkdir(parents=True)
+    rules, measuring = root / "core" / "rules.json", root / "core" / "evaluation" / "metrics.py"
+    for path in (rules, measuring, root / "requirements.txt"):
+        path.write_text("one")
+    monkeypatch.setattr(engine_runs, "PROJECT_ROOT", root)
+    digest = engine_digest.__wrapped__
+    before = digest()
+    measuring.write_text("two")
+    assert digest() == before, "what measures is no part of what is measured"
+    rules.write_text("two")
+    assert digest() != before
