@@ -101,22 +101,25 @@ def test_every_set_of_the_shared_folder_has_a_loader() -> None:
 @pytest.mark.parametrize(("name", "task"), sorted(ROWS))
 def test_every_row_of_a_set_is_read(name: str, task: str) -> None:
     rows = list(load(name, DATA, task=task))
-    assert len(rows) == ROWS[name, task]
-    assert len({row.id for row in rows}) == len(rows)
-    for row in rows:
-        assert_sound(row)
+    count, ids = len(rows), len({row.id for row in rows})
+    assert (count, ids) == (ROWS[name, task],) * 2
+    # Places alone are shown: the texts of some sets must not be printed.
+    assert [row.place for row in rows if not is_sound(row)] == []
 
 
-def assert_sound(row: GoldRow) -> None:
-    assert row.response.strip(), row.place
-    assert row.group.strip(), row.place
-    assert all(text.strip() for text in row.documents), row.place
-    assert all(image.is_file() for image in row.images), row.place
-    for one in (*(row.spans or ()), *row.soft):
-        assert 0 <= one.start < one.end <= len(row.response), row.place
-        assert 0 < one.p <= 1, row.place
-    if row.spans:
-        assert row.label == "hallucinated" or row.label is None, row.place
+def is_sound(row: GoldRow) -> bool:
+    marks = (*(row.spans or ()), *row.soft)
+    return all(
+        (
+            row.response.strip(),
+            row.group.strip(),
+            all(text.strip() for text in row.documents),
+            all(image.is_file() for image in row.images),
+            all(0 <= one.start < one.end <= len(row.response) for one in marks),
+            all(0 < one.p <= 1 for one in marks),
+            not row.spans or row.label in ("hallucinated", None),
+        )
+    )
 
 
 def test_the_languages_of_marked_answers_are_those_of_the_manifest() -> None:
