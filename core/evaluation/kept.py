@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from core.errors import ConfigError
+from core.errors import ConfigError, InputError
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.outcomes import Prediction
 
@@ -23,8 +23,17 @@ LABELS = ("supported", "hallucinated", "unclear")
 
 
 def digest_of(row: GoldRow) -> str:
-    """Names what an engine is shown of a row; its gold label is not among it."""
-    images = [hashlib.sha256(path.read_bytes()).hexdigest() for path in row.images]
+    """Names what an engine is shown of a row; its gold label is not among it.
+
+    Raises:
+        InputError: an image of the row cannot be read.
+    """
+    try:
+        images = [hashlib.sha256(path.read_bytes()).hexdigest() for path in row.images]
+    except OSError as error:
+        raise InputError(
+            f"{row.place}: expected an image at {error.filename}, found: {error.strerror}."
+        ) from error
     shown = [row.id, row.response, row.question, row.documents, images]
     text = json.dumps(shown, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

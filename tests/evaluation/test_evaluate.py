@@ -149,30 +149,45 @@ def test_what_is_known_is_not_checked_again(capsys: pytest.CaptureFixture[str], 
     assert more["rows"] == 18
 
 
-def test_a_killed_evaluation_goes_on_where_it_was(
-    capsys: pytest.CaptureFixture[str], data: Path, home: Path, tmp_path: Path
-) -> None:
+def begun(data: Path, home: Path) -> subprocess.Popen[str]:
+    """An evaluation of 60 rows in a process of its own."""
     facts = [
-        (f"The {name} of house {n} is {n + 3} m high.", f"The {name} is {n + 3} m high.", right)
+        (
+            f"The roof of house {n} is {n + 3} m high.",
+            f"It is {n + 3} m high.",
+            f"It is {n} m high.",
+        )
         for n in range(30)
-        for name, right in (("roof", f"The roof is {n + 4} m high."),)
     ]
     write_claims(data, facts)
     arguments = ["evaluate", "--dataset", "fever_symmetric", "--path", str(data), "--json"]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "core", *arguments, "--home", str(home)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=dict(os.environ),
+        stderr=subprocess.PIPE,
+        text=True,
     )
+
+
+def ended_by(process: subprocess.Popen[str], sign: signal.Signals, home: Path) -> tuple[int, str]:
+    """(how many rows were done before the signal, what the process said on stderr)."""
     try:
         done = _wait_for_rows(home, 5)
     finally:
-        process.send_signal(signal.SIGKILL)
-        out, _ = process.communicate()
-    assert (process.returncode, out) == (-signal.SIGKILL, b"")
+        process.send_signal(sign)
+        out, err = process.communicate()
+    assert out == ""
     assert 5 <= done < 60
+    return done, err
+
+
+def test_a_killed_evaluation_goes_on_where_it_was(
+    capsys: pytest.CaptureFixture[str], data: Path, home: Path, tmp_path: Path
+) -> None:
+    process = begun(data, home)
+    done, _ = ended_by(process, signal.SIGKILL, home)
+    assert process.returncode == -signal.SIGKILL
     code, resumed, err = evaluated(capsys, data, "fever_symmetric", "--home", str(home))
     known = int(err.split(" of 60 rows are known already")[0].split()[-1])
     assert code == 0
@@ -182,6 +197,16 @@ def test_a_killed_evaluation_goes_on_where_it_was(
     assert "known already" not in err.split("claim only")[0]
     assert resumed["metrics"] == whole["metrics"]
     assert resumed["trivial"] == whole["trivial"]
+
+
+def test_ctrl_c_leaves_what_is_done_and_says_so(data: Path, home: Path) -> None:
+    process = begun(data, home)
+    done, err = ended_by(process, signal.SIGINT, home)
+    assert process.returncode == 1
+    assert err.splitlines()[-1].startswith("Stopped. What is done is kept")
+    assert "Traceback" not in err
+    (kept,) = (home / "evaluations").glob("*.jsonl")
+    assert done <= len(kept.read_text().splitlines()) < 60
 
 
 def _wait_for_rows(home: Path, wanted: int) -> int:

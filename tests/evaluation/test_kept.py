@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ConfigError
+from core.errors import ConfigError, InputError
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.kept import Kept, digest_of
 from core.evaluation.outcomes import Prediction
@@ -74,6 +74,9 @@ def test_a_row_is_known_by_what_is_shown_of_it(tmp_path: Path) -> None:
     assert digest not in {digest_of(other) for other in others}
     picture.write_bytes(b"two")
     assert digest != digest_of(shown)
+    picture.unlink()
+    with pytest.raises(InputError, match=r"a file, line 1: expected an image at .*chart\.png"):
+        digest_of(shown)
 
 
 def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
