@@ -1,0 +1,159 @@
+"""The entailment reader as a debater: asks what the evidence means for a statement.
+
+It compares no words and no values: it reads windows of the evidence with the statement and says
+which of them carries or contradicts it. It sees a denial in other words, which the overlap reader
+counts as carried, and misses a changed digit, which the rule checker sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.builtin.claims import claim_of
+from core.builtin.reading_windows import StatementReading, Window, read_statement
+from core.builtin.rules import overall, quoted_ids
+from core.builtin.speech import cited, counted, quote_of, turn_said
+from core.concurrency import Stop
+from core.models.reader import EntailmentReader
+from core.records import Quote, Stance, Turn
+from core.roles import DebateView, Speak
+
+NAME = "Entailment reader"
+DECIDED_FROM = 0.5
+MOST_QUOTES = 2
+DEGREES = ((0.9, "plainly"), (0.7, "clearly"), (0.0, "rather"))
+RULE = """Reads windows of its passages, each with its neighbours, against the statement; a small
+trained model says of each how likely it carries the statement, contradicts it, or does not decide.
+1. What carries it at one half or more: supported; what contradicts it at one half or more:
+   hallucinated; otherwise unclear. One contradicting window counts, twenty beside the point do not.
+2. A question's short answer is read as one statement.
+3. It is silent where more than a fifth of the words are unknown to it (Chinese, Thai and others).
+4. A passage that another debater quotes is read as well."""
+
+
+class EntailmentDebater:
+    """Built-in debater; deterministic for one reader."""
+
+    name = NAME
+    built_in = True
+    rule = RULE
+
+    def __init__(self, reader: EntailmentReader) -> None:
+        self._reader = reader
+
+    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+        """One turn over all statements."""
+        allowed = view.share | quoted_ids(view)
+        readings: list[StatementReading] = []
+        for statement in view.view.statements:
+            stop.check()
+            claim = claim_of(view.view.case, statement)
+            if claim.has_content:
+                passages = view.view.evidence.of(statement.index, allowed)
+                sources = view.view.sources
+                readings.append(read_statement(claim, passages, sources, self._reader, stop))
+        stances = [stance_of(reading) for reading in readings]
+        stance = overall(stances)
+        said = _speech(view, readings, stances, stance)
+        quotes = _quotes(readings, stances)
+        turn = turn_said(view, self.name, stance, said, quotes=quotes, points=())
+        speak(turn.text)
+        return turn
+
+
+def stance_of(reading: StatementReading) -> Stance:
+    """The entailment reader's stance on one statement."""
+    if reading.muted:
+        return "unclear"
+    if reading.contradicted >= DECIDED_FROM:
+        return "hallucinated"
+    return "supported" if reading.supported >= DECIDED_FROM else "unclear"
+
+
+def _speech(
+    view: DebateView,
+    readings: Sequence[StatementReading],
+    stances: Sequence[Stance],
+    stance: Stance,
+) -> list[str]:
+    """The case in the first turn; an answer to the others' last words in later ones."""
+    if not readings:
+        return ["There is nothing in this text that evidence could mean anything for."]
+    heard = [reading for reading in readings if not reading.muted]
+    if not heard:
+        return ["I cannot read this language well enough to say; the others must decide."]
+    mine = [turn for turn in view.turns if turn.debater == view.debater]
+    other = view.turns[-1] if view.turns else None
+    if mine and other and mine[-1].stance == stance:
+        return _rejoinder(_deciding(readings, stances, stance), other, stance)
+    return _opening(readings, stances, stance)
+
+
+def _deciding(
+    readings: Sequence[StatementReading], stances: Sequence[Stance], stance: Stance
+) -> StatementReading:
+    """The reading that the stance rests on most."""
+    own = [r for r, s in zip(readings, stances, strict=True) if s == stance and not r.muted]
+    return max(own or readings, key=lambda reading: _certainty(reading, stance))
+
+
+def _certainty(reading: StatementReading, stance: Stance) -> float:
+    if stance == "hallucinated":
+        return reading.contradicted
+    return reading.supported if stance == "supported" else reading.not_enough
+
+
+def _opening(
+    readings: Sequence[StatementReading], stances: Sequence[Stance], stance: Stance
+) -> list[str]:
+    first = _deciding(readings, stances, stance)
+    sentences = []
+    if len(readings) > 1:
+        count = sum(1 for s in stances if s == stance)
+        sentences.append(f"So I read {count} of {counted(len(readings), 'statement')}.")
+    window = first.contrary if stance == "hallucinated" else first.carrying
+    if window is None:
+        sentences.append("I was given no passage that speaks about this.")
+    elif stance == "hallucinated":
+        sentences.append(f"{_said(window)} {_degree(first.contradicted)} contradicts it.")
+    elif stance == "supported":
+        sentences.append(f"{_said(window)} {_degree(first.supported)} says so.")
+    else:
+        sentences.append(f"{_leaning(first)} Closest is {_said(window)}.")
+    return sentences
+
+
+def _leaning(reading: StatementReading) -> str:
+    """Which way an undecided reading leans."""
+    if reading.not_enough >= DECIDED_FROM:
+        return "Nothing here says it, and nothing denies it."
+    if reading.contradicted > reading.supported:
+        return "One passage nearly contradicts it, but not plainly enough."
+    return "One passage nearly says so, but not plainly enough."
+
+
+def _rejoinder(reading: StatementReading, other: Turn, stance: Stance) -> list[str]:
+    if other.stance == stance:
+        return ["By its meaning I come to the same."]
+    if stance == "supported" and reading.carrying is not None:
+        return [f"Whatever its words, {_said(reading.carrying)} means the same as the statement."]
+    if stance == "hallucinated" and reading.contrary is not None:
+        return [f"Shared words or not, {_said(reading.contrary)} cannot hold together with it."]
+    return ["By its meaning I still cannot decide it."]
+
+
+def _said(window: Window) -> str:
+    """The passage that the window was made around, with where it stands."""
+    return cited(window.passage)
+
+
+def _degree(p: float) -> str:
+    return next(words for least, words in DEGREES if p >= least)
+
+
+def _quotes(readings: Sequence[StatementReading], stances: Sequence[Stance]) -> tuple[Quote, ...]:
+    """The passages that decide, those that contradict first."""
+    order = {"hallucinated": 0, "supported": 1, "unclear": 2}
+    paired = sorted(zip(readings, stances, strict=True), key=lambda item: order[item[1]])
+    windows = [r.contrary if s == "hallucinated" else r.carrying for r, s in paired]
+    return tuple(dict.fromkeys(quote_of(w.passage) for w in windows if w))[:MOST_QUOTES]

@@ -1,0 +1,73 @@
+"""What the three built-in readers make of a statement, with the whole evidence before them.
+
+The rule checker compares values and words, the overlap reader asks how much is carried, the
+entailment reader says what the closest windows mean for the statement. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.builtin.assess import Assessment, assess
+from core.builtin.claims import Claim, claim_of
+from core.builtin.entailment_reader import NAME as ENTAILMENT_READER
+from core.builtin.entailment_reader import stance_of as entailment_stance
+from core.builtin.overlap import Overlap, measure
+from core.builtin.overlap import stance_of as overlap_stance
+from core.builtin.overlap_reader import OverlapReader
+from core.builtin.reading_windows import StatementReading, read_statement
+from core.builtin.rules import RuleChecker
+from core.builtin.rules import stance_of as rule_stance
+from core.concurrency import Stop
+from core.models.encoder import Embedder
+from core.models.reader import EntailmentReader
+from core.records import Passage, ReaderView, Statement
+from core.roles import JudgeView
+
+
+@dataclass(frozen=True)
+class Look:
+    """A statement with what each reader found, all passages given."""
+
+    claim: Claim
+    item: Assessment
+    overlap: Overlap
+    reading: StatementReading
+    passages: tuple[Passage, ...]
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that was looked at."""
+        return self.claim.statement
+
+    @property
+    def stances(self) -> tuple[ReaderView, ...]:
+        """The readers by name, with what each calls the statement; the muted are left out."""
+        found = [
+            (RuleChecker.name, rule_stance(self.item)),
+            (OverlapReader.name, overlap_stance(self.overlap)),
+        ]
+        if not self.reading.muted:
+            found.insert(0, (ENTAILMENT_READER, entailment_stance(self.reading)))
+        return tuple(ReaderView(name, self.statement.index, stance) for name, stance in found)
+
+
+def look_at(
+    view: JudgeView,
+    statement: Statement,
+    encoder: Embedder,
+    reader: EntailmentReader,
+    stop: Stop,
+) -> Look | None:
+    """All three readings; None for a statement that says nothing to check."""
+    claim = claim_of(view.view.case, statement)
+    if not claim.has_content:
+        return None
+    passages = view.view.evidence.of(statement.index)
+    return Look(
+        claim,
+        assess(claim, passages, view.view.sources),
+        measure(claim, passages, encoder),
+        read_statement(claim, passages, view.view.sources, reader, stop),
+        passages,
+    )
