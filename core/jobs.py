@@ -127,9 +127,8 @@ class Jobs:
     def resume(self, run_id: str, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> bool:
         """Go on with a run that ended without its verdict; False when somebody has it.
 
-        Not even this process may have it: a run whose lease lapsed while the machine slept is
-        carried on by the worker that had it. One whose end is stored is free, though its worker
-        may still be tidying up.
+        Not even this process may have it: a run whose lease lapsed while the machine slept goes on
+        with the worker that had it. One whose end is stored is free, also while that tidies up.
 
         Raises:
             KeyMissing: it needs a key that is not at hand (any more); the run stays as it is.

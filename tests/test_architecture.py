@@ -75,7 +75,7 @@ ONE_IMPORTER: dict[str, str | tuple[str, ...]] = {
     "selectolax": "core/intake/",
     "onnxruntime": "core/models/",
     "sentencex": "core/evidence/",
-    "torch": ("core/models/export.py", "core/learning/"),
+    "torch": ("core/models/export.py", "core/learning/", "core/evaluation/reader_"),
 }
 ONE_LIST = ("records.py", "events.py")  # lists of one kind of thing, read by looking up
 MOST_LINES = {"app.py": 40, "pages": 160, "components": 220, "core": 300}

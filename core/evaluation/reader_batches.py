@@ -1,0 +1,121 @@
+"""What the entailment reader sees in training, in which order and in which batches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.evaluation.reader_negatives import Maker
+from core.evaluation.reader_pairs import Pair
+
+Integers = npt.NDArray[np.int64]
+WIDTHS = (32, 48, 64, 96, 128, 192, 256)
+BLOCK = 8192
+SHORT_EVIDENCE = 250
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a training run depends on, besides the data. `views`: pairs seen in all."""
+
+    views: int = 220_000
+    made_share: float = 0.35
+    short_share: float = 0.3
+    rate: float = 1e-4
+    warm_up: float = 0.05
+    decay: float = 0.05
+    tokens_per_batch: int = 2048
+    longest: int = 256
+    averaging: float = 0.999
+    dropout: float = 0.0
+    seed: int = 7
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Encoded pairs, each (n, length), and the classes each may be."""
+
+    ids: Integers
+    mask: Integers
+    kinds: Integers
+    allowed: tuple[tuple[int, int, int], ...]
+
+
+def views_of(pairs: Sequence[Pair], recipe: Recipe) -> list[Pair]:
+    """What is seen in training, in order: short evidence first, then everything.
+
+    Rows come as often as their set says, mixed with made cases.
+    """
+    chance = random.Random(recipe.seed)
+    short = [pair for pair in pairs if len(pair.evidence) <= SHORT_EVIDENCE]
+    early = round(recipe.views * recipe.short_share)
+    seen = _mixed(short, early, recipe.made_share / 2, chance)
+    return seen + _mixed(pairs, recipe.views - early, recipe.made_share, chance)
+
+
+def _mixed(
+    pairs: Sequence[Pair], views: int, made_share: float, chance: random.Random
+) -> list[Pair]:
+    wanted = round(views * (1 - made_share))
+    pool: list[Pair] = []
+    while len(pool) < wanted:
+        once = [pair for pair in pairs for _ in range(_times(pair.times, chance))]
+        chance.shuffle(once)
+        pool += once
+    seen = pool[:wanted] + list(Maker(pairs, chance.randrange(2**32)).made(views - wanted))
+    chance.shuffle(seen)
+    return seen
+
+
+def _times(times: float, chance: random.Random) -> int:
+    whole = int(times)
+    return whole + (chance.random() < times - whole)
+
+
+def batches(pairs: Sequence[Pair], tokenizer: Any, recipe: Recipe) -> Iterator[Batch]:
+    """Batches of similar length in random order, all of a few shapes.
+
+    The processor's matrix kernels are compiled for each new shape, which costs more than padding.
+    """
+    chance = random.Random(recipe.seed)
+    for begin in range(0, len(pairs), BLOCK):
+        rows = pairs[begin : begin + BLOCK]
+        items = tokenizer.encode_batch([(row.evidence, row.statement) for row in rows])
+        order = sorted(range(len(rows)), key=lambda i: len(items[i].ids))
+        made: list[Batch] = []
+        while order:
+            # the longest first, so that only the batch of the shortest is not full
+            length = next(w for w in WIDTHS if w >= len(items[order[-1]].ids))
+            count = recipe.tokens_per_batch // length
+            taken, order = order[-count:], order[:-count]
+            ids, mask, kinds = padded([items[i] for i in taken], length)
+            made.append(Batch(ids, mask, kinds, tuple(rows[i].allowed for i in taken)))
+        chance.shuffle(made)
+        yield from made
+
+
+def padded(items: Sequence[Any], length: int) -> tuple[Integers, Integers, Integers]:
+    """Ids, mask and segment ids of encoded pairs, (n, length)."""
+    ids, mask, kinds = (np.zeros((len(items), length), dtype=np.int64) for _ in range(3))
+    for row, item in enumerate(items):
+        size = len(item.ids)
+        ids[row, :size] = item.ids
+        mask[row, :size] = 1
+        kinds[row, :size] = item.type_ids
+    return ids, mask, kinds
+
+
+def tokenizer_of(folder: Path, longest: int) -> Any:
+    """MiniLM's tokenizer, set to cut the evidence only."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_truncation(longest, strategy="longest_first")
+    tokenizer.no_padding()
+    return tokenizer

@@ -1,0 +1,125 @@
+"""What the entailment reader is trained on: labelled rows, and hard cases made from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.evaluation.gold import GoldRow
+from core.evaluation.reader_negatives import Maker
+from core.evaluation.reader_pairs import (
+    CONTRADICTED,
+    NOT_ENOUGH,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    Pair,
+    Source,
+    pair_of,
+)
+from core.records import Label
+
+EVIDENCE = (
+    "The Lira bridge was opened in March 1932 by Anna Kovac. It is 512 m long and carries two "
+    "roads. The older Mora bridge was built by Pavel Horn in 1871 and is 340 m long."
+)
+OTHER = "Goats of the Sava valley graze in herds of 30 and are milked twice a day by Jan Rus."
+
+
+def pair(statement: str, allowed: tuple[int, int, int], evidence: str = EVIDENCE) -> Pair:
+    return Pair(evidence, statement, allowed, 1.0, "own", evidence)
+
+
+def row(label: Label, **values: str) -> GoldRow:
+    return GoldRow("1", "own, line 1", values.get("response", "It is long."), label, "g",
+                   question=values.get("question", ""), documents=(EVIDENCE, OTHER))  # fmt: skip
+
+
+PAIRS = [
+    pair("The Lira bridge was opened in March 1932 by Anna Kovac.", SUPPORTED),
+    pair("The Lira bridge is 512 m long and the older one is 340 m long.", SUPPORTED),
+    pair("The Lira bridge was opened in 1940.", CONTRADICTED),
+    pair("The Lira bridge carries trams.", NOT_ENOUGH),
+    pair("The goats of Jan Rus graze in herds of 30.", SUPPORTED, OTHER),
+]
+
+
+@pytest.mark.parametrize(
+    ("label", "allowed"),
+    [("supported", SUPPORTED), ("hallucinated", NOT_SUPPORTED), ("unclear", NOT_ENOUGH)],
+)
+def test_a_sets_negatives_are_what_its_source_says(
+    label: Label, allowed: tuple[int, int, int]
+) -> None:
+    made = pair_of(row(label), Source("own", 2.0, hallucinated=NOT_SUPPORTED))
+    assert made.allowed == allowed
+    assert made.evidence == f"{EVIDENCE} {OTHER}"
+    assert made.times == 2.0
+
+
+def test_a_question_and_its_answer_are_one_statement() -> None:
+    asked = row("supported", question="Who opened it?", response="Anna Kovac")
+    made = pair_of(asked, Source("own", 1.0))
+    assert made.statement == "Anna Kovac opened it."
+
+
+def test_the_same_seed_makes_the_same_cases() -> None:
+    one, again = (list(Maker(PAIRS, 5).made(60)) for _ in range(2))
+    assert one == again
+    assert one != list(Maker(PAIRS, 6).made(60))
+    assert len({p.name for p in one}) >= 8
+
+
+def test_a_wrong_value_differs_in_that_value_alone() -> None:
+    maker = Maker(PAIRS, 1)
+    made = [found for _ in range(40) if (found := maker.other_value(PAIRS[1]))]
+    assert made
+    for found in made:
+        assert found.allowed == CONTRADICTED
+        assert found.statement != PAIRS[1].statement
+        before, after = PAIRS[1].statement.split(), found.statement.split()
+        assert sum(a != b for a, b in zip(before, after, strict=True)) == 1
+
+
+def test_a_wrong_name_is_no_part_of_the_right_one() -> None:
+    maker = Maker(PAIRS, 1)
+    made = [found for _ in range(40) if (found := maker.other_name(PAIRS[0]))]
+    assert made
+    assert all(m.statement != PAIRS[0].statement for m in made)
+    assert any("Anna Kovac" not in m.statement for m in made)
+    assert {m.allowed for m in made} <= {CONTRADICTED, NOT_SUPPORTED}
+
+
+def test_evidence_of_another_row_decides_nothing() -> None:
+    maker = Maker(PAIRS, 1)
+    made = [found for _ in range(30) if (found := maker.beside_the_point(PAIRS[0]))]
+    assert made
+    assert all(m.allowed == NOT_ENOUGH and m.evidence == OTHER for m in made)
+
+
+def test_one_bad_half_makes_the_whole_bad() -> None:
+    maker = Maker(PAIRS, 1)
+    made = [found for _ in range(60) if (found := maker.half_true(PAIRS[0]))]
+    by_half = {
+        half: {m.allowed for m in made if half in m.statement}
+        for half in ("is 340 m long", "in 1940", "carries trams")
+    }
+    assert by_half["is 340 m long"] == {SUPPORTED}
+    assert by_half["in 1940"] == {CONTRADICTED}
+    assert by_half["carries trams"] == {NOT_ENOUGH}
+
+
+def test_other_sentences_around_the_evidence_leave_the_label() -> None:
+    maker = Maker(PAIRS, 1)
+    made = [found for _ in range(40) if (found := maker.among_others(PAIRS[2]))]
+    assert made
+    assert all(m.allowed == CONTRADICTED and EVIDENCE in m.evidence for m in made)
+    assert any(m.evidence != EVIDENCE for m in made)
+
+
+def test_a_question_made_of_a_statement_keeps_its_answer_or_gets_a_wrong_one() -> None:
+    maker = Maker(PAIRS, 1)
+    made = [found for _ in range(60) if (found := maker.asked(PAIRS[0]))]
+    right = [m for m in made if m.allowed == SUPPORTED]
+    wrong = [m for m in made if m.allowed == CONTRADICTED]
+    assert right
+    assert wrong
+    assert all(m.statement != w.statement for m in right for w in wrong)

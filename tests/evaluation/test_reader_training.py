@@ -1,0 +1,102 @@
+"""The trainer of the entailment reader, end to end over a few rows of our own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from core.evaluation import reader_card, reader_pairs, reader_training
+from core.evaluation.reader_batches import WIDTHS, Recipe, batches, tokenizer_of, views_of
+from core.evaluation.reader_pairs import SUPPORTED, Pair, Source, labelled_pairs
+from core.models.export import wheel_folder
+from core.models.reader import OnnxReader
+
+TOWNS = ("Ardo", "Belin", "Corva", "Dunmor", "Elst", "Fara", "Gorin", "Hald", "Ister", "Jurm")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data folder with one set of 80 rows, both labels over each of 40 evidences."""
+    rows = []
+    for number in range(40):
+        town, year = f"{TOWNS[number % 10]}{'abcd'[number // 10]}", 1800 + number
+        evidence = f"{town} got its railway in {year}. The station stands by the river."
+        for label, told in (("SUPPORTS", year), ("REFUTES", year + 100)):
+            claim = f"{town} got its railway in {told}."
+            rows.append({"gold_label": label, "evidence": evidence, "claim": claim, "id": number})
+    path = tmp_path / "data" / "fever_symmetric" / "fever_symmetric_dev.jsonl.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress("\n".join(json.dumps(row) for row in rows).encode()))
+    return path.parent.parent
+
+
+@pytest.fixture
+def one_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainer with that one set."""
+    sources = (Source("fever_symmetric", 2.0),)
+    monkeypatch.setattr(reader_pairs, "SOURCES", sources)
+    monkeypatch.setattr(reader_card, "SOURCES", sources)
+
+
+@pytest.mark.usefixtures("one_source")
+def test_parts_share_no_evidence(folder: Path) -> None:
+    parts = {part: list(labelled_pairs(folder, [part])) for part in ("train", "calibration", "dev")}
+    assert sum(len(pairs) for pairs in parts.values()) == 80
+    assert all(parts.values())
+    seen = [{pair.evidence for pair in pairs} for pairs in parts.values()]
+    assert not seen[0] & seen[1] | seen[0] & seen[2] | seen[1] & seen[2]
+
+
+def test_every_view_is_in_one_batch_of_a_known_shape() -> None:
+    recipe = Recipe(views=300, tokens_per_batch=512)
+    pairs = [
+        Pair(
+            f"{town} has a port. " * (1 + number),
+            f"{town} has a port.",
+            SUPPORTED,
+            1.0,
+            "own",
+            town,
+        )
+        for number, town in enumerate(TOWNS)
+    ]
+    seen = views_of(pairs, recipe)
+    assert len(seen) == 300
+    made = list(batches(seen, tokenizer_of(wheel_folder(), recipe.longest), recipe))
+    assert sum(len(batch.allowed) for batch in made) == 300
+    for batch in made:
+        rows, length = batch.ids.shape
+        assert length in WIDTHS
+        assert rows == len(batch.allowed) <= max(1, 512 // length)
+        assert (batch.mask.sum(axis=1) > 0).all()
+
+
+@pytest.mark.usefixtures("one_source")
+@pytest.mark.timeout(600)
+def test_it_writes_a_reader_that_is_read_and_says_what_it_learned_from(
+    folder: Path, tmp_path: Path
+) -> None:
+    out, kept = tmp_path / "reader", tmp_path / "kept.safetensors"
+    given = ["--path", str(folder), "--out", str(out), "--kept", str(kept), "--views", "60"]
+    assert reader_training.main(given) == 0
+    reader = OnnxReader(out)
+    read = reader.read([("Ardo has a port.", "Ardo has no port.")])
+    assert read.shape == (1, 3)
+    assert abs(float(read.sum()) - 1.0) < 1e-4
+    card = json.loads((out / "card.json").read_text())
+    (line,) = card["trained_on"]
+    assert line["set"] == "fever_symmetric"
+    assert set(line["files"]) == {"fever_symmetric/fever_symmetric_dev.jsonl.gz"}
+    assert sum(line["pairs"].values()) == 80
+    weights = reader_training.load(kept)
+    assert weights["classifier.weight"].shape == (3, 384)
+
+
+def test_a_folder_without_the_sets_is_refused_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reader_training.main(["--path", str(tmp_path / "nowhere")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
