@@ -17,24 +17,13 @@ Label = Literal["supported", "hallucinated", "unclear"]
 Stance = Label
 Reply = Literal["agree", "deny"]
 Cause = Literal[
-    "no_evidence",
-    "not_addressed",
-    "sources_disagree",
-    "image_not_readable",
-    "unreadable_reply",
-    "budget_reached",
-    "agent_failed",
-]
+    "no_evidence", "not_addressed", "sources_disagree", "image_not_readable",
+    "unreadable_reply", "budget_reached", "agent_failed",
+]  # fmt: skip
 Category = Literal[
-    "contradicted",
-    "not_in_source",
-    "wrong_entity",
-    "number_or_date",
-    "reasoning",
-    "instruction_not_followed",
-    "self_contradiction",
-    "harmless_addition",
-]
+    "contradicted", "not_in_source", "wrong_entity", "number_or_date", "reasoning",
+    "instruction_not_followed", "self_contradiction", "harmless_addition",
+]  # fmt: skip
 PersonRole = Literal["annotator", "lead", "admin"]
 SourceKind = Literal["text", "markdown", "pdf", "docx", "html", "table", "image"]
 Reading = Literal["text", "ocr"]
@@ -304,6 +293,15 @@ class Span:
     source: str
     instead: str = ""
     quote: Quote | None = None
+
+
+@dataclass(frozen=True)
+class WordScore:
+    """How likely it is that a word does not hold: `[start, end)` in `Case.response`."""
+
+    start: int
+    end: int
+    p: float
 
 
 @dataclass(frozen=True)

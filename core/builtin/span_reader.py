@@ -1,0 +1,133 @@
+"""The span reader: for every word of a response, how likely is it that people would mark it wrong?
+
+Boosted trees over features that hold in any language (`span_features`), trained on words that
+annotators marked in fourteen languages. The weights lie in `span_weights` with their card; how
+they were made and measured is in core/evaluation/span_training.py.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.builtin.span_evidence import Grounds, grounds
+from core.builtin.span_features import word_features
+from core.builtin.span_trees import Trees, load_trees
+from core.builtin.span_words import FOLDER, Word, words_of
+from core.errors import ConfigError
+from core.records import WordScore
+
+LEAST, MOST = 0.005, 0.995
+RESPONSES_KEPT = 64
+# Longer responses are read part by part: time grows with the words, not with their square.
+WORDS_AT_ONCE = 1200
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Words in a row of at least the threshold: `[start, end)` in the response, and their mean."""
+
+    start: int
+    end: int
+    p: float
+    highest: float
+
+
+class SpanReader:
+    """Deterministic; safe to use from several threads."""
+
+    def __init__(self, trees: Trees, card: Mapping[str, Any]) -> None:
+        self._trees = trees
+        self.card = card
+        self.id: str = card["id"]
+        self.threshold: float = card["threshold"]
+        self._columns: tuple[str, ...] = tuple(card["features"])
+        self.read = lru_cache(RESPONSES_KEPT)(self._read)
+
+    def _read(
+        self, response: str, question: str, texts: tuple[str, ...], language: str
+    ) -> tuple[WordScore, ...]:
+        """A score for each word of the response, in order; none where there is no evidence."""
+        held = grounds(question, texts, language)
+        if not held.words:
+            return ()
+        scores: list[WordScore] = []
+        words = words_of(response, language)
+        for first in range(0, len(words), WORDS_AT_ONCE):
+            part = words[first : first + WORDS_AT_ONCE]
+            p = np.clip(self._trees.predict(self._features(response, part, held)), LEAST, MOST)
+            scores += [
+                WordScore(word.start, word.end, round(float(share), 3))
+                for word, share in zip(part, p, strict=True)
+            ]
+        return tuple(scores)
+
+    def _features(
+        self, response: str, words: Sequence[Word], held: Grounds
+    ) -> npt.NDArray[np.float32]:
+        names, columns = word_features(response, words, held)
+        places = {name: i for i, name in enumerate(names)}
+        return columns[:, [places[name] for name in self._columns]]
+
+
+def stretches(scores: Sequence[WordScore], response: str, threshold: float) -> tuple[Stretch, ...]:
+    """Neighbouring words from the threshold on as one, unless a line ends between them."""
+    found: list[list[WordScore]] = []
+    last_end = -1
+    for score in scores:
+        if score.p < threshold:
+            last_end = -1
+        elif last_end >= 0 and "\n" not in response[last_end : score.start]:
+            found[-1].append(score)
+            last_end = score.end
+        else:
+            found.append([score])
+            last_end = score.end
+    return tuple(
+        Stretch(
+            run[0].start,
+            run[-1].end,
+            round(math.fsum(s.p for s in run) / len(run), 3),
+            max(s.p for s in run),
+        )
+        for run in found
+    )
+
+
+def between(scores: Sequence[WordScore]) -> tuple[WordScore, ...]:
+    """The scores, and for what stands between two words the lower of theirs.
+
+    This is how characters are scored: a blank is as wrong as the less wrong of its neighbours.
+    """
+    whole: list[WordScore] = []
+    for score in scores:
+        if whole and whole[-1].end < score.start:
+            last = whole[-1]
+            whole.append(WordScore(last.end, score.start, min(last.p, score.p)))
+        whole.append(score)
+    return tuple(whole)
+
+
+@lru_cache(maxsize=2)
+def load_span_reader(folder: Path = FOLDER) -> SpanReader:
+    """The reader of that folder, once per process.
+
+    Raises:
+        ConfigError: card or weights are missing, or do not belong together.
+    """
+    try:
+        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"Expected the span reader's card in {folder.name}/card.json, found: {error}. Restore "
+            "the file, or train again: python -m core.evaluation.span_training."
+        ) from error
+    return SpanReader(load_trees(folder / "trees.npz", card["sha256"]), card)
