@@ -286,7 +286,8 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
         yield LabelPredicted(now(), run.resources.classifier.verdict(judgement))
     verdict = _needed(progress.verdict, "label")
     ruled = frozenset((ruling.span.start, ruling.span.end) for ruling in progress.rulings)
-    yield from marked(run.play, seen, judgement, verdict, ruled)
+    known = progress.words is not None
+    yield from marked(run.play, seen, judgement, verdict, ruled, are_words_scored=known)
     end = now()
     yield RunFinished(end, verdict, progress.seconds(end), progress.cost)
 

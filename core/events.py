@@ -24,6 +24,7 @@ from core.records import (
     Statement,
     Turn,
     Verdict,
+    WordScore,
 )
 
 Stage = Literal["reading", "searching", "debating", "judging", "marking"]
@@ -167,6 +168,20 @@ class JudgementReached:
 
 
 @dataclass(frozen=True)
+class WordsScored:
+    """Every word of the response has its probability of not holding; whole, in their order.
+
+    Words of at least `threshold` are those that the agent would mark.
+    """
+
+    at: float
+    agent: str
+    scores: tuple[WordScore, ...]
+    threshold: float
+    kind: Literal["words_scored"] = "words_scored"
+
+
+@dataclass(frozen=True)
 class SpanProposed:
     """An agent says that these words do not hold."""
 
@@ -291,6 +306,7 @@ Event = (
     | TurnFinished
     | ConsensusReached
     | JudgementReached
+    | WordsScored
     | SpanProposed
     | SpanAdjudicated
     | LabelPredicted

@@ -23,10 +23,11 @@ from core.events import (
     SpanProposed,
     Stage,
     StatementFound,
+    WordsScored,
 )
 from core.progress import total_cost
 from core.records import Case, Judgement, Span, Verdict
-from core.roles import Agent, CaseView, JudgeView, Roster
+from core.roles import Agent, CaseView, JudgeView, Roster, WordScorer
 
 Part = TypeVar("Part")
 AT_ONCE = 8
@@ -121,10 +122,14 @@ def marked(
     judgement: Judgement,
     verdict: Verdict,
     ruled: frozenset[tuple[int, int]],
+    *,
+    are_words_scored: bool = False,
 ) -> Iterator[Event]:
-    """Spans proposed and ruled upon; the verdict stands even where this fails."""
+    """Words scored, spans proposed and ruled upon; the verdict stands even where this fails."""
     extractor = play.roster.span_extractor
     try:
+        if isinstance(extractor, WordScorer) and not are_words_scored:
+            yield from _scored(play, extractor, seen.view)
         found, told = _part(
             play,
             extractor,
@@ -143,6 +148,14 @@ def marked(
         yield ProblemMet(play.now(), "marking", message)
     yield from calls_of(play)
     yield from notes_of(play, "marking")
+
+
+def _scored(play: Play, scorer: WordScorer, view: CaseView) -> Iterator[Event]:
+    """Every word's score, also under a verdict that marks none of them."""
+    play.stop.check()
+    scores = scorer.score_words(view, play.stop)
+    if scores:
+        yield WordsScored(play.now(), scorer.name, scores, scorer.threshold)
 
 
 def _ruling(

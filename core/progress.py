@@ -16,6 +16,7 @@ from core.events import (
     SpanAdjudicated,
     Stage,
     StepsReused,
+    WordsScored,
 )
 from core.records import (
     Case,
@@ -71,6 +72,7 @@ class Progress:
     calls: dict[str, ModelCall] = field(default_factory=dict)
     reused: StepsReused | None = None
     verdict: Verdict | None = None
+    words: WordsScored | None = None
     proposed: list[Span] = field(default_factory=list)
     rulings: list[SpanAdjudicated] = field(default_factory=list)
     problems: list[ProblemMet] = field(default_factory=list)
@@ -110,6 +112,8 @@ class Progress:
                 self.judgement = event.judgement
             case "label_predicted":
                 self.verdict = event.verdict
+            case "words_scored":
+                self.words = event
             case "span_proposed":
                 self.proposed.append(event.span)
             case "span_adjudicated":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from core.concurrency import Stop
 from core.records import (
@@ -23,6 +23,7 @@ from core.records import (
     Span,
     Statement,
     Turn,
+    WordScore,
 )
 
 Speak = Callable[[str], None]
@@ -143,6 +144,25 @@ class SpanExtractor(Agent, Protocol):
 
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
         """Spans with offsets in `case.response`, quotes equal to the text there."""
+        ...
+
+
+@runtime_checkable
+class WordScorer(Protocol):
+    """A span extractor that also says of every word how likely it is not to hold."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name as people see it."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """The probability from which it would mark a word."""
+        ...
+
+    def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
+        """All words of the response in order; none where there is no evidence."""
         ...
 
 

@@ -115,6 +115,7 @@ def test_the_papers_example_is_supported(roster: Roster, resources: Resources) -
         "consensus_reached",
         "judgement_reached",
         "label_predicted",
+        "words_scored",
         "run_finished",
     ]
 

@@ -30,9 +30,20 @@ from core.events import (
     StepsReused,
     TurnFinished,
     TurnStarted,
+    WordsScored,
 )
 from core.progress import folded
-from core.records import Context, Judgement, ModelCall, Plan, Span, Statement, Turn, Verdict
+from core.records import (
+    Context,
+    Judgement,
+    ModelCall,
+    Plan,
+    Span,
+    Statement,
+    Turn,
+    Verdict,
+    WordScore,
+)
 from tests.fakes import make_case, make_passage
 
 CLAIM = "The tower is 512 m tall."
@@ -43,6 +54,7 @@ TURN = Turn("Ada", "One", 1, 1, "deny", "hallucinated", "DENY.")
 JUDGEMENT = Judgement("Judge", "hallucinated", "It is wrong.")
 CALL = ModelCall("1", "judge", "verdict", "openai/x", "judge", "abc", 100, 20, 0.75, 1.0)
 PASSAGE = make_passage("The tower is 412 m tall.")
+SCORED = WordsScored(110.5, "Extractor", (WordScore(0, 3, 0.1), WordScore(13, 18, 0.9)), 0.4)
 WHOLE: list[tuple[Event, Stage]] = [
     (RunStarted(100.0, CASE, Plan(), (), "code"), "reading"),
     (ProgressMade(100.5, "searching", "Indexing facts.txt"), "searching"),
@@ -60,6 +72,7 @@ WHOLE: list[tuple[Event, Stage]] = [
     (JudgementReached(109.0, JUDGEMENT, 1.0, 0.5), "judging"),
     (StepsReused(109.5, "before", "judgement"), "judging"),
     (LabelPredicted(110.0, VERDICT), "marking"),
+    (SCORED, "marking"),
     (SpanProposed(111.0, SPAN), "marking"),
     (SpanAdjudicated(112.0, SPAN, True, "Both agree."), "marking"),
     (RunFinished(113.0, VERDICT, 13.0), "marking"),
@@ -86,6 +99,7 @@ def test_nothing_that_happened_is_missed() -> None:
     assert state.reached_consensus
     assert state.judgement == JUDGEMENT
     assert state.verdict == VERDICT
+    assert state.words == SCORED
     assert state.spans == (SPAN,)
     assert state.cost == 0.75
     assert state.reused

@@ -10,7 +10,7 @@ import msgspec
 
 from core.errors import InputError
 from core.events import ENDINGS, Event, RunStopped
-from core.records import Case, Passage, Plan, Point, Quote, Run, Span
+from core.records import Case, Passage, Plan, Point, Quote, Run, Span, WordScore
 from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
 
@@ -175,6 +175,8 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
                 _require_points(event.judgement.points, response)
             case "span_proposed" | "span_adjudicated":
                 _require_span(event.span, response)
+            case "words_scored":
+                _require_scores(event.scores, event.threshold, response)
             case "label_predicted" | "run_finished":
                 _require_shares(event.verdict.p_hallucinated, event.verdict.confidence)
     if statements != set(range(len(statements))):
@@ -217,6 +219,15 @@ def _require_span(span: Span, response: str) -> None:
         raise InputError("Expected spans that quote the response, found another text.")
     _require_shares(span.p)
     _require_quotes([span.quote] if span.quote else [])
+
+
+def _require_scores(scores: Sequence[WordScore], threshold: float, response: str) -> None:
+    last = 0
+    for score in scores:
+        if not last <= score.start < score.end <= len(response):
+            raise InputError("Expected scores of words in their order in the response.")
+        last = score.end
+    _require_shares(threshold, *(score.p for score in scores))
 
 
 def _require_shares(*shares: float | None) -> None:

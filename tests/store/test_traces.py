@@ -22,6 +22,7 @@ from core.events import (
     StatementFound,
     TurnFinished,
     TurnStarted,
+    WordsScored,
 )
 from core.records import (
     Passage,
@@ -34,6 +35,7 @@ from core.records import (
     Statement,
     Turn,
     Verdict,
+    WordScore,
 )
 from core.store import Store, open_store
 from core.store.codec import to_plain
@@ -196,6 +198,11 @@ def changed(trace: bytes, **fields: Any) -> bytes:
     return json.dumps(json.loads(trace) | fields).encode()
 
 
+def scored(*scores: WordScore, threshold: float = 0.4) -> dict[str, Any]:
+    payload = to_plain(WordsScored(104.5, "Reader", scores, threshold))
+    return {"kind": "words_scored", "payload": payload}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -214,6 +221,13 @@ def changed(trace: bytes, **fields: Any) -> bytes:
         ({"events": [STARTED, {"kind": "passages_found", "payload": LOST}]}, "known statements"),
         ({"events": [STARTED, {"kind": "span_proposed", "payload": ASTRAY}]}, "quote the response"),
         ({"events": [STARTED, {"kind": "span_proposed", "payload": SURE}]}, "from 0 to 1"),
+        ({"events": [STARTED, scored(WordScore(4, 9999, 0.5))]}, "scores of words in their order"),
+        (
+            {"events": [STARTED, scored(WordScore(4, 9, 0.5), WordScore(8, 10, 0.5))]},
+            "scores of words in their order",
+        ),
+        ({"events": [STARTED, scored(WordScore(4, 9, 1.5))]}, "from 0 to 1"),
+        ({"events": [STARTED, scored(threshold=-1.0)]}, "from 0 to 1"),
         ({"events": [STARTED, TOLD, TOLD]}, "each turn once in the trace, found turn 1 again"),
         ({"events": found(PASSAGE, PASSAGE)}, "each passage of a statement once"),
         ({"events": found(replace(PASSAGE, start=9, end=3))}, "passages with a place"),
