@@ -11,7 +11,11 @@ from core.models.provider import shown_address
 from core.seats import READERS, RosterSheet, Seat
 
 MILLION = 1_000_000
-READER_WORDS = {"rules": "built-in rule checker", "overlap": "built-in overlap reader"}
+READER_WORDS = {
+    "rules": "built-in rule checker",
+    "overlap": "built-in overlap reader",
+    "entailment": "built-in entailment reader",
+}
 PROMPTS: dict[str, tuple[str, ...]] = {
     "retriever": (),
     "segmenter": ("segment",),

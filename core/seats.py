@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 BUILT_IN = "builtin"
-READERS = ("rules", "overlap")
+READERS = ("rules", "overlap", "entailment")
 DEFAULT_WINDOW = 8192
 DEFAULT_SECONDS = 60
 LONGEST_NAME = 80  # characters of a roster's
@@ -70,6 +70,7 @@ class RosterSheet:
     debaters: tuple[DebaterSeat, ...] = (
         DebaterSeat("Ada", Seat(reader="rules")),
         DebaterSeat("Ben", Seat(reader="overlap")),
+        DebaterSeat("Cleo", Seat(reader="entailment")),
     )
     judge: Seat = field(default_factory=Seat)
     span_extractor: Seat = field(default_factory=Seat)

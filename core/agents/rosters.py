@@ -72,20 +72,27 @@ def roster_named(name: str, encoder: Embedder) -> Roster:
     if name != BUILT_IN:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
     from core.builtin.context import BuiltInContextWriter
+    from core.builtin.entailment_reader import EntailmentDebater
     from core.builtin.images import OcrImageReader
     from core.builtin.judge import BuiltInJudge
     from core.builtin.overlap_reader import OverlapReader
     from core.builtin.rules import RuleChecker
     from core.builtin.segmenter import BuiltInSegmenter
     from core.builtin.spans import PointSpanExtractor, VotingSpanAdjudicator
+    from core.models.reader import load_reader
 
+    reader = load_reader()
     return Roster(
         name=BUILT_IN,
         segmenter=BuiltInSegmenter(),
         image_reader=OcrImageReader(),
         context_writer=BuiltInContextWriter(),
-        debaters={"Ada": RuleChecker(), "Ben": OverlapReader(encoder)},
-        judge=BuiltInJudge(encoder),
+        debaters={
+            "Ada": RuleChecker(),
+            "Ben": OverlapReader(encoder),
+            "Cleo": EntailmentDebater(reader),
+        },
+        judge=BuiltInJudge(encoder, reader),
         span_extractor=PointSpanExtractor(),
         span_adjudicator=VotingSpanAdjudicator(),
     )
@@ -129,14 +136,23 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
 def _debaters(sheet: RosterSheet, work: Work, encoder: Embedder) -> dict[str, Debater]:
     """Built-in readers take turns where the sheet does not say which it is."""
     from core.agents.llm_debater import LlmDebater
-    from core.builtin.overlap_reader import OverlapReader
-    from core.builtin.rules import RuleChecker
 
     debaters: dict[str, Debater] = {}
     for number, (name, seat) in enumerate((d.name, d.seat) for d in sheet.debaters):
-        reader = seat.reader or READERS[number % len(READERS)]
-        if not seat.is_built_in:
-            debaters[name] = LlmDebater(seat, work)
+        if seat.is_built_in:
+            debaters[name] = _reader(seat.reader or READERS[number % len(READERS)], encoder)
         else:
-            debaters[name] = RuleChecker() if reader == "rules" else OverlapReader(encoder)
+            debaters[name] = LlmDebater(seat, work)
     return debaters
+
+
+def _reader(name: str, encoder: Embedder) -> Debater:
+    """The built-in debater of that name."""
+    from core.builtin.entailment_reader import EntailmentDebater
+    from core.builtin.overlap_reader import OverlapReader
+    from core.builtin.rules import RuleChecker
+    from core.models.reader import load_reader
+
+    if name == "entailment":
+        return EntailmentDebater(load_reader())
+    return RuleChecker() if name == "rules" else OverlapReader(encoder)

@@ -116,7 +116,7 @@ def _shipped() -> tuple[RosterSheet, ...]:
     return (
         RosterSheet(
             BUILT_IN,
-            "Built-in engine: rules, overlap and OCR. No key, no network, no language model.",
+            "Built-in engine: entailment, rules, overlap, OCR. No key, network or language model.",
         ),
         _ceda(
             "ceda",

@@ -24,6 +24,10 @@ from core.models.reader import EntailmentReader
 from core.records import Passage, ReaderView, Statement
 from core.roles import JudgeView
 
+SIMILAR_FROM = 0.35
+COVERED_FROM = 0.4
+CARRIED_FROM = 0.5
+
 
 @dataclass(frozen=True)
 class Look:
@@ -39,6 +43,21 @@ class Look:
     def statement(self) -> Statement:
         """The statement that was looked at."""
         return self.claim.statement
+
+    @property
+    def is_beside_the_point(self) -> bool:
+        """True where the evidence is about something else: too poor to hold anything against it.
+
+        No passage is like the statement, none holds much of it, and no reader decides.
+        """
+        similarity = self.overlap.similarity
+        return (
+            (similarity is None or similarity < SIMILAR_FROM)
+            and self.item.coverage < COVERED_FROM
+            and self.overlap.carried < CARRIED_FROM
+            and rule_stance(self.item) == "unclear"
+            and self.reading.supported < CARRIED_FROM
+        )
 
     @property
     def stances(self) -> tuple[ReaderView, ...]:

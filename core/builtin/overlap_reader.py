@@ -23,6 +23,7 @@ from core.records import Passage, Quote, Stance, Turn
 from core.roles import DebateView, Speak
 
 MOST_QUOTES = 2
+AGAIN = "Read clause by clause"
 RULE = """Asks how much of the statement its passages carry; it applies no rules about values.
 1. A word is carried when a passage holds it, or holds a word whose vector in context has a cosine
    of 0.45 or more; from 0.3 it is half carried. A capitalised word needs 0.6. Names, numbers
@@ -126,9 +127,10 @@ def _speech(
     other = view.turns[-1] if view.turns else None
     if first.adds_up:
         return ["It says what its parts add up to, and the parts do stand there."]
-    if first.recanted and other and other.stance == "hallucinated":
+    has_recanted = any(AGAIN in turn.text for turn in mine)
+    if first.recanted and other and other.stance == "hallucinated" and not has_recanted:
         words = listed(joined_texts(first.recanted))
-        return [f"Read clause by clause, {cited(first.passage)} does not carry {words}."]
+        return [f"{AGAIN}, {cited(first.passage)} does not carry {words}."]
     if mine and other and mine[-1].stance == stance:
         return _rejoinder(first, other, stance)
     return _opening(first, measured, stances, stance)

@@ -26,7 +26,8 @@ from core.errors import ConfigError
 
 WEIGHTS = Path(__file__).parent / "judge_weights.json"
 SCHEMA = 1
-CLEAR_FROM = 0.8
+CLEAR_FROM, SURE_FROM = 0.8, 0.9  # weights of a contrast
+WHOLE_FROM = 0.95
 FARTHEST = 5.0  # log odds beyond which a reader's certainty counts no further
 READ = ("read_against", "read_contrary", "read_open", "none_carries", "one_contradicts")
 Features = Mapping[str, float]
@@ -68,18 +69,13 @@ def probability(log_odds: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, log_odds))))
 
 
-def features_of(look: Look, statements: int) -> dict[str, float]:
-    """Everything about the statement that a weight may be given to.
-
-    `statements` is how many of the response say something to check: the worst of many is wrong by
-    chance more often than a single one.
-    """
+def features_of(look: Look) -> dict[str, float]:
+    """Everything about the statement that a weight may be given to."""
     return {
         **_by_entailment(look),
         **_by_rules(look),
         **_by_overlap(look),
         **_by_retrieval(look),
-        "statements": math.log(max(1, statements)),
     }
 
 
@@ -104,14 +100,17 @@ def _log_odds(p: float) -> float:
 
 
 def _by_rules(look: Look) -> dict[str, float]:
-    """How strong a contrast is, and whether it is a clear one."""
+    """How strong a contrast is, and what is carried without one."""
     stance = rule_stance(look.item)
     strongest = max((f.contrast.weight for f in look.item.contradictions), default=CLEAR_FROM)
     weight = strongest if stance == "hallucinated" else 0.0
     return {
         "contrast": weight,
         "clear_contrast": float(weight >= CLEAR_FROM),
+        "sure_contrast": float(weight >= SURE_FROM),
+        "whole_contrast": float(weight > 0.0 and overlap_stance(look.overlap) == "supported"),
         "rules_carry": float(stance == "supported"),
+        "rules_carry_all": float(stance == "supported" and look.item.coverage >= WHOLE_FROM),
         "turned": float(look.item.is_turned),
         "adds_up": float(look.item.adds_up),
     }
@@ -194,9 +193,17 @@ def load_weights(path: Path = WEIGHTS) -> Weights:
     return Weights(models, body["card"])
 
 
-def worst_of(scores: Sequence[float]) -> float:
-    """The log odds of a whole response: it is as wrong as its worst statement.
+def shifted(log_odds: float, statements: int) -> float:
+    """A statement's log odds as one of that many.
 
-    Each score already knows how many statements there are.
+    The weights were learned on responses of one statement, of which half were wrong. A response of
+    ten is not ten times as often wrong: each of its statements is taken to be wrong so rarely that
+    before anything is read one response in two is.
     """
-    return max(scores)
+    alone = 1.0 - 0.5 ** (1.0 / max(1, statements))
+    return log_odds + math.log(alone / (1.0 - alone))
+
+
+def any_of(probabilities: Sequence[float]) -> float:
+    """P(a response is wrong) from its statements' own: it is right when all of them are."""
+    return 1.0 - math.prod(1.0 - p for p in probabilities)

@@ -163,6 +163,9 @@ def test_the_built_in_roster_is_had_by_name_alone() -> None:
     roster = roster_named("builtin", encoder)
     assert roster.is_deterministic
     assert roster.spare is None
+    assert {name: agent.name for name, agent in roster.debaters.items()} == {
+        "Ada": "Rule checker", "Ben": "Overlap reader", "Cleo": "Entailment reader",
+    }  # fmt: skip
     with pytest.raises(InputError, match="titans"):
         roster_named("titans", encoder)
 
@@ -172,6 +175,7 @@ def test_a_sheets_copy_with_another_seat_keeps_the_rest() -> None:
     assert sheet.debaters == (
         DebaterSeat("Ada", Seat(reader="rules")),
         DebaterSeat("Ben", Seat("openai/x")),
+        DebaterSeat("Cleo", Seat(reader="entailment")),
     )
     assert sheet.judge.is_built_in
 

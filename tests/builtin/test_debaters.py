@@ -9,16 +9,17 @@ from tests.builtin.debates import check
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 
 
-def test_both_agree_where_it_is_plain_and_stop_after_two_turns() -> None:
+def test_all_agree_where_it_is_plain_and_stop_after_a_turn_each() -> None:
     outcome = check("Female cats tend to be right pawed.", CATS)
-    assert [turn.reply for turn in outcome.turns] == ["agree", "agree"]
+    assert [turn.reply for turn in outcome.turns] == ["agree"] * 3
+    assert len({turn.debater for turn in outcome.turns}) == 3
     assert {turn.stance for turn in outcome.turns} == {"supported"}
 
 
 def test_the_overlap_reader_learns_of_a_contrast_and_changes_its_mind() -> None:
     """Alone it would count "left" as carried: the word does stand in the sentence."""
     outcome = check("Female cats tend to be left pawed.", CATS)
-    rules, overlap, _ = outcome.turns
+    rules, overlap = outcome.turns[:2]
     assert (rules.reply, rules.stance) == ("deny", "hallucinated")
     assert (overlap.reply, overlap.stance) == ("agree", "hallucinated")
     assert "Read clause by clause" in overlap.text
