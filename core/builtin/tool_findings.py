@@ -1,0 +1,99 @@
+"""What a tool finds out about a case without any evidence: a length kept or not, a date worked out.
+
+The chooser is deterministic: each tool reads the question itself and speaks only where it is
+meant. Source: HaluAgent 2.2, 2.3 (one tool per kind of statement).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from core.builtin.asked_length import asked_lengths
+from core.builtin.date_questions import DateFinding, check_dates
+from core.evidence.segment import sentences
+from core.records import Case
+from core.tools.conditions import LengthCheck, check_length
+
+RULE = """The question asks for a length: the answer is counted. Within 7.5 % of a bare figure (20 %
+of "about") it is kept; bounds allow nothing.
+The question is one for a calendar and states its dates: the answer is worked out. A right figure
+is only enough for an answer that says nothing else."""
+# No error on 100 and 50 shared answers: with 95 % confidence fewer than three in n go wrong.
+LENGTH_DOUBT, DATE_DOUBT = 0.03, 0.06
+# Shared answers called right strain up to two thirds of what is allowed, wrong ones from four.
+SURE_BELOW, SURE_FROM = 2 / 3, 4 / 3
+SHORT = 200
+FEW_SENTENCES = 2
+LENGTH_TOOL, DATE_TOOL = "Length", "Calendar"
+
+
+@dataclass(frozen=True)
+class ToolFinding:
+    """A tool's word on the response; `p` is the probability that it is hallucinated.
+
+    `sentence` is for people. `[start, end)` in `Case.response` is what it is about, None where
+    that is all of it. `is_answer` tells the answer itself from a condition on it: a kept length
+    says nothing about what is written.
+    """
+
+    label: Literal["supported", "hallucinated"]
+    p: float
+    sentence: str
+    tool: str
+    start: int | None = None
+    end: int | None = None
+    is_answer: bool = False
+
+
+def tool_finding(case: Case) -> ToolFinding | None:
+    """What the tools find; None where none applies. A broken condition weighs most."""
+    if not case.question.strip() or not case.response.strip():
+        return None
+    ways: tuple[Callable[[Case], ToolFinding | None], ...] = (_length, _date)
+    found = [finding for way in ways if (finding := way(case))]
+    wrong = [finding for finding in found if finding.label == "hallucinated"]
+    answers = [finding for finding in found if finding.is_answer]
+    return next(iter((*wrong, *answers, *found)), None)
+
+
+def _length(case: Case) -> ToolFinding | None:
+    asked = asked_lengths(case.question)
+    checks = [check_length(case.response, length, case.language) for length in asked]
+    known = [check for check in checks if check is not None]
+    if not known or (len(known) < len(asked) and all(check.holds for check in known)):
+        return None
+    worst = max(known, key=lambda check: check.strain)
+    label: Literal["supported", "hallucinated"] = "supported" if worst.holds else "hallucinated"
+    return ToolFinding(label, _length_p(worst), worst.words, LENGTH_TOOL)
+
+
+def _length_p(check: LengthCheck) -> float:
+    """From sure that it is kept to sure that it is not, evenly in between."""
+    share = min(1.0, max(0.0, (check.strain - SURE_BELOW) / (SURE_FROM - SURE_BELOW)))
+    p = LENGTH_DOUBT + share * (1.0 - 2 * LENGTH_DOUBT)
+    # At the very edge the rule decides, not the rounding.
+    return round(min(p, 0.49) if check.holds else max(p, 0.51), 4)
+
+
+def _date(case: Case) -> ToolFinding | None:
+    found = check_dates(case.question, case.response, case.language)
+    if found is None or (found.holds and not _says_only_that(case)):
+        return None
+    label: Literal["supported", "hallucinated"] = "supported" if found.holds else "hallucinated"
+    p = DATE_DOUBT if found.holds else 1.0 - DATE_DOUBT
+    return ToolFinding(
+        label, p, _date_sentence(found), DATE_TOOL, found.start, found.end, is_answer=True
+    )
+
+
+def _says_only_that(case: Case) -> bool:
+    short = len(case.response) <= SHORT
+    return short and len(sentences(case.response, case.language)) <= FEW_SENTENCES
+
+
+def _date_sentence(found: DateFinding) -> str:
+    if found.holds:
+        return f"The calendar gives {found.worked_out}, as the answer says."
+    return f"The calendar gives {found.worked_out}, but the answer says “{found.given}”."

@@ -1,0 +1,4 @@
+"""Tools that work out what a text alone cannot show: lengths, dates (HaluAgent 2.2).
+
+A tool is a typed function without state; reading the question in words is the caller's part.
+"""
