@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
+from core.builtin.span_reader import between, stretches
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, PROJECT_ROOT
 from core.errors import InputError, ModelError
@@ -168,8 +169,9 @@ def opened_runs(engine: Engine, name: str, tell: Tell) -> Iterator[EngineRuns]:
 def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
     """What a finished run says, in the terms of labelled rows.
 
-    Words are marked by the spans that were kept. How likely each is wrong is what the span reader
-    said of every word; of a roster that has none, what was said of the spans that it ruled upon.
+    Words found wrong are those that the span reader would mark whatever the verdict, for that is
+    what sets with marked words ask; what a person is shown follows the verdict and stands beside.
+    Without a span reader they are the spans that were kept, and as likely as those ruled upon are.
     """
     verdict, judgement = progress.verdict, progress.judgement
     if verdict is None:
@@ -177,17 +179,17 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
     p = verdict.p_hallucinated
     if p is None and judgement is not None:
         p = judgement.p
-    marked = tuple(GoldSpan(span.start, span.end, span.p) for span in progress.spans)
-    return Prediction(verdict.label, p, marked, _soft(progress), verdict.cause or "", seconds)
-
-
-def _soft(progress: Progress) -> tuple[GoldSpan, ...]:
-    scored = getattr(progress, "words", None)
-    if scored is None:
-        return tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings)
-    from core.builtin.span_reader import between
-
-    return tuple(GoldSpan(word.start, word.end, word.p) for word in between(scored.scores))
+    shown = tuple(GoldSpan(span.start, span.end, span.p) for span in progress.spans)
+    wrong, soft = (
+        shown,
+        tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings),
+    )
+    if progress.words is not None and progress.case is not None:
+        scores, threshold = progress.words.scores, progress.words.threshold
+        found = stretches(scores, progress.case.response, threshold)
+        wrong = tuple(GoldSpan(one.start, one.end, one.p) for one in found)
+        soft = tuple(GoldSpan(word.start, word.end, word.p) for word in between(scores))
+    return Prediction(verdict.label, p, wrong, soft, verdict.cause or "", seconds, shown)
 
 
 def _is_unfinished(progress: Progress) -> bool:

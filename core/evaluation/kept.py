@@ -98,7 +98,7 @@ class Kept:
 
 
 def _spans(said: Prediction) -> dict[str, tuple[GoldSpan, ...]]:
-    return {"spans": said.spans, "soft": said.soft}
+    return {"spans": said.spans, "soft": said.soft, "shown": said.shown}
 
 
 def _plain(spans: Sequence[GoldSpan]) -> list[tuple[int, int, float]]:
@@ -108,11 +108,16 @@ def _plain(spans: Sequence[GoldSpan]) -> list[tuple[int, int, float]]:
 def _prediction(entry: dict[str, Any]) -> Prediction:
     if entry["label"] not in LABELS:
         raise ValueError(entry["label"])
+    spans, soft, shown = (
+        tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get(name, ()))
+        for name in ("spans", "soft", "shown")
+    )
     return Prediction(
         entry["label"],
         None if entry["p"] is None else float(entry["p"]),
-        tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get("spans", ())),
-        tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get("soft", ())),
+        spans,
+        soft,
         str(entry["cause"]),
         float(entry["seconds"]),
+        shown,
     )

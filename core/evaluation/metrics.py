@@ -18,8 +18,10 @@ mean p of a bin with the share of its rows that are positive. It is never below 
 confidence and accuracy, whose bins are these joined in pairs.
 
 `iou` (both empty: 1) and `correlation` (Spearman over characters; where either side is constant: 1
-if both are, else 0) are means over the languages' means, as Mu-SHROOM's scorer has it. `char_f1`
-pools all characters. A figure that a set cannot show (no spans, one label only) is left out.
+if both are, else 0) are means over the languages' means, as Mu-SHROOM's scorer has it. They ask for
+the wrong words whatever the verdict; `iou_shown` is that of the marks a person is shown, which
+follow the verdict. `char_f1` pools all characters. A figure that a set cannot show (no spans, one
+label only) is left out.
 """
 
 from __future__ import annotations
@@ -127,7 +129,10 @@ def _span_measures(found: Outcomes) -> dict[str, Measure]:
     scores = span_scores(found)
     if scores is None:
         return {}
-    named = {"iou": _mean_of_means(scores.iou, found.languages)}
+    named = {
+        "iou": _mean_of_means(scores.iou, found.languages),
+        "iou_shown": _mean_of_means(scores.iou_shown, found.languages),
+    }
     if scores.correlation is not None:
         named["correlation"] = _mean_of_means(scores.correlation, found.languages)
 

@@ -22,8 +22,9 @@ class Prediction:
     """What was said of one row.
 
     `p` is p_hallucinated, for an abstention the one that the engine had before it abstained; None
-    where it had none. `spans` are the words that were marked, `soft` every stretch with how likely
-    it is wrong; both count code points of the response. `cause` is why it was `unclear`.
+    where it had none. `spans` are the words found wrong, `shown` those that a person is shown under
+    that verdict, `soft` every stretch with how likely it is wrong; all count code points of the
+    response. `cause` is why it was `unclear`.
     """
 
     label: Label
@@ -32,6 +33,7 @@ class Prediction:
     soft: tuple[GoldSpan, ...] = ()
     cause: str = ""
     seconds: float = 0.0
+    shown: tuple[GoldSpan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,5 +110,5 @@ def mark_all(rows: Sequence[GoldRow]) -> Outcomes:
     said = []
     for row in rows:
         whole = (GoldSpan(0, len(row.response)),)
-        said.append(Prediction("hallucinated", 1.0, whole, whole))
+        said.append(Prediction("hallucinated", 1.0, whole, whole, shown=whole))
     return Outcomes(rows, said)

@@ -20,11 +20,12 @@ DIGITS = 8  # to which the official scorer rounds before it calls a text's share
 class SpanScores:
     """Scores of n rows; NaN (no characters) for rows whose words nobody marked.
 
-    `characters` is (n, 3): how many are marked by both, by us, by people. `correlation` is None
-    where the set gives no shares.
+    `iou_shown` is that of the marks that a person is shown. `characters` is (n, 3): how many are
+    marked by both, by us, by people. `correlation` is None where the set gives no shares.
     """
 
     iou: Numbers
+    iou_shown: Numbers
     correlation: Numbers | None
     characters: Numbers
 
@@ -34,23 +35,29 @@ def span_scores(found: Outcomes) -> SpanScores | None:
     if all(row.spans is None for row in found.rows):
         return None
     pairs = list(zip(found.rows, found.said, strict=True))
-    counts = np.array([_characters(row, said) for row, said in pairs], dtype=np.float64)
+    counts = np.array([_characters(row, said.spans) for row, said in pairs], dtype=np.float64)
     marks_words = np.array([row.spans is not None for row in found.rows], dtype=bool)
-    both, marked, gold = counts.T
-    either = marked + gold - both
-    iou = np.where(either == 0, 1.0, both / np.where(either == 0, 1.0, either))
     correlation = None
     if any(row.soft for row in found.rows):
         correlation = np.array([_correlation(row, said) for row, said in pairs], dtype=np.float64)
         correlation[~marks_words] = np.nan
-    return SpanScores(np.where(marks_words, iou, np.nan), correlation, counts)
+    shown = np.array([_characters(row, s.shown) for row, s in pairs], dtype=np.float64)
+    iou, iou_shown = (np.where(marks_words, _iou(c), np.nan) for c in (counts, shown))
+    return SpanScores(iou, iou_shown, correlation, counts)
 
 
-def _characters(row: GoldRow, said: Prediction) -> tuple[int, int, int]:
+def _iou(counts: Numbers) -> Numbers:
+    """(n,) intersection over union; 1 where nothing is marked on either side."""
+    both, marked, gold = counts.T
+    either = marked + gold - both
+    return np.asarray(np.where(either == 0, 1.0, both / np.where(either == 0, 1.0, either)))
+
+
+def _characters(row: GoldRow, spans: Sequence[GoldSpan]) -> tuple[int, int, int]:
     if row.spans is None:
         return 0, 0, 0
     length = len(row.response)
-    gold, marked = _marked(row.spans, length), _marked(said.spans, length)
+    gold, marked = _marked(row.spans, length), _marked(spans, length)
     return int((gold & marked).sum()), int(marked.sum()), int(gold.sum())
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from core.evaluation import engine_runs
 from core.evaluation.engine_runs import engine_digest, engine_of, predicted
 from core.evaluation.gold import GoldSpan
-from core.events import SpanAdjudicated
+from core.events import SpanAdjudicated, WordsScored
 from core.models.keys import Keys
 from core.progress import Progress
-from core.records import Cause, Judgement, Label, Plan, Span, Verdict, WordScore
+from core.records import Case, Cause, Judgement, Label, Plan, Span, Verdict, WordScore
 from core.store import open_store
 
 RESPONSE = "Twelve wolves sang there."
@@ -47,13 +46,15 @@ def test_kept_spans_are_marked_and_all_ruled_upon_say_how_likely() -> None:
     assert set(said.soft) == {GoldSpan(0, 6, 0.9), GoldSpan(7, 13, 0.3)}
 
 
-def test_words_that_were_scored_say_how_likely_with_the_blanks_between_them() -> None:
-    progress = finished("hallucinated", 0.8)
-    scores = (WordScore(0, 6, 0.9), WordScore(7, 13, 0.4))
-    vars(progress)["words"] = SimpleNamespace(scores=scores)
+def test_words_that_were_scored_are_wrong_whatever_the_verdict_and_shown_as_it_says() -> None:
+    progress = finished("supported", 0.2)
+    progress.case = Case("1", "p", RESPONSE)
+    scores = (WordScore(0, 6, 0.9), WordScore(7, 13, 0.4), WordScore(14, 18, 0.1))
+    progress.words = WordsScored(1.0, "words", scores, 0.4)
     said = predicted(progress)
-    assert said.spans == ()
-    assert said.soft == (GoldSpan(0, 6, 0.9), GoldSpan(6, 7, 0.4), GoldSpan(7, 13, 0.4))
+    assert said.shown == ()
+    assert [(span.start, span.end) for span in said.spans] == [(0, 13)]
+    assert said.soft[:3] == (GoldSpan(0, 6, 0.9), GoldSpan(6, 7, 0.4), GoldSpan(7, 13, 0.4))
 
 
 def test_an_engine_is_that_of_its_home_and_known_by_its_code(
