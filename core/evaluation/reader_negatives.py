@@ -66,7 +66,7 @@ class Maker:
             (1.0, self.swapped),
             (1.5, self.beside_the_point),
             (1.5, self.half_true),
-            (3.0, self.among_others),
+            (1.5, self.among_others),
             (3.0, self.copied),
             (2.0, self.asked),
         )

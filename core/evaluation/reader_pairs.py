@@ -35,7 +35,7 @@ class Source:
 # forbids commercial use (anli, averitec, ocnli, scifact_rte, sick), and those whose label shows in
 # the claim alone (breaking_nli, conjnli, help, begin; `python -m core.evaluation.claim_only`).
 SOURCES = (
-    Source("entailment_lingnli", 0.7),
+    Source("entailment_lingnli", 0.5),
     Source("entailment_sanli", 1.0),
     Source("entailment_cad_nli", 1.0),
     Source("entailment_med", 0.5, unclear=NOT_SUPPORTED),

@@ -29,6 +29,7 @@ from core.models.reader_export import export_reader
 
 LOOKS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8)  # shares of the way at which figures are shown
 SHOWN_OF_A_SET = 300
+MEASURED_OF_A_SET = 600
 PARTS = ("train", "calibration", "dev")
 
 
@@ -99,7 +100,7 @@ class Watch:
 
     def __init__(self, model: Any, tokenizer: Any, dev: Sequence[Pair], kept: Path) -> None:
         self._model, self._tokenizer, self._kept = model, tokenizer, kept
-        self._dev = _some_of_each(dev)
+        self._dev = _some_of_each(dev, SHOWN_OF_A_SET)
         self._looks = list(LOOKS)
         self._began = time.monotonic()
 
@@ -123,9 +124,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=READER_DIR)
     parser.add_argument("--kept", type=Path, default=Path("reader.safetensors"))
     parser.add_argument("--views", type=int, default=Recipe.views)
+    parser.add_argument("--rate", type=float, default=Recipe.rate)
+    parser.add_argument("--short-share", type=float, default=Recipe.short_share)
+    parser.add_argument("--start", type=Path, help="weights of a stage before; go on from there")
     parser.add_argument("--no-training", action="store_true", help="take the weights of --kept")
     given = parser.parse_args(arguments)
-    recipe = replace(Recipe(), views=given.views)
+    recipe = replace(Recipe(), views=given.views, rate=given.rate, short_share=given.short_share)
     try:
         parts = {part: list(labelled_pairs(given.path, [part])) for part in PARTS}
         tokenizer = tokenizer_of(wheel_folder(), recipe.longest)
@@ -133,33 +137,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     model = new_model(recipe)
-    if given.no_training:
-        model.load_state_dict(load(given.kept))
-    else:
+    if given.start or given.no_training:
+        model.load_state_dict(load(given.start or given.kept))
+    if not given.no_training:
         seen = views_of(parts["train"], recipe)
         watch = Watch(model, tokenizer, parts["dev"], given.kept)
         model.load_state_dict(train(model, seen, tokenizer, recipe, watch))
         save(model.state_dict(), given.kept)
-    calibration = parts["calibration"]
+    calibration = _some_of_each(parts["calibration"], MEASURED_OF_A_SET)
     heat = temperature_of(calibration, logits_of(model, calibration, tokenizer))
-    found = figures(parts["dev"], logits_of(model, parts["dev"], tokenizer))
+    dev = _some_of_each(parts["dev"], MEASURED_OF_A_SET)
+    found = figures(dev, logits_of(model, dev, tokenizer))
     show(found)
     card = card_of(given.path, asdict(recipe), parts, found, heat)
     export_reader(model, wheel_folder() / "tokenizer.json", given.out, card)
     return 0
 
 
-def _some_of_each(pairs: Sequence[Pair]) -> list[Pair]:
-    """A seeded sample of each set."""
+def _some_of_each(pairs: Sequence[Pair], most: int) -> list[Pair]:
+    """A seeded sample of each set: a large one must not outweigh the others."""
     chance = random.Random(3)
     by_name: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_name[pair.name].append(pair)
-    return [
-        pair
-        for own in by_name.values()
-        for pair in chance.sample(own, min(SHOWN_OF_A_SET, len(own)))
-    ]
+    return [pair for own in by_name.values() for pair in chance.sample(own, min(most, len(own)))]
 
 
 def save(weights: dict[str, Any], path: Path) -> None:
