@@ -35,7 +35,7 @@ class ToolFinding:
 
     `sentence` is for people. `[start, end)` in `Case.response` is what it is about, None where
     that is all of it. `is_answer` tells the answer itself from a condition on it: a kept length
-    says nothing about what is written.
+    says nothing about what is written. `instead` is what the words should say.
     """
 
     label: Literal["supported", "hallucinated"]
@@ -45,6 +45,7 @@ class ToolFinding:
     start: int | None = None
     end: int | None = None
     is_answer: bool = False
+    instead: str = ""
 
 
 def tool_finding(case: Case) -> ToolFinding | None:
@@ -84,7 +85,14 @@ def _date(case: Case) -> ToolFinding | None:
     label: Literal["supported", "hallucinated"] = "supported" if found.holds else "hallucinated"
     p = DATE_DOUBT if found.holds else 1.0 - DATE_DOUBT
     return ToolFinding(
-        label, p, _date_sentence(found), DATE_TOOL, found.start, found.end, is_answer=True
+        label,
+        p,
+        _date_sentence(found),
+        DATE_TOOL,
+        found.start,
+        found.end,
+        is_answer=True,
+        instead=found.worked_out,
     )
 
 

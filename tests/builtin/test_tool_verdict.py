@@ -1,0 +1,90 @@
+"""What tools work out decides where the readers cannot, or where it refutes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from core.builtin.tool_verdict import with_tools
+from core.records import Cause, Judgement, Label
+from core.roles import CaseView
+from tests.fakes import make_case, make_view
+
+NO_EVIDENCE = Judgement(
+    "Judge", "unclear", "No verdict.", cause="no_evidence", cause_words="There is none."
+)
+DAYS = "How many days are there between 30 December 2023 and March 1, 2024?"
+TEN_WORDS = "Describe the harbour in ten words."
+KEPT = "Boats come and go with every single tide here, slowly."
+TOO_SHORT = "Boats come and go."
+
+
+def seen(question: str, response: str) -> CaseView:
+    return make_view(replace(make_case(response), question=question), ())
+
+
+def said(label: Label, cause: Cause | None = None) -> Judgement:
+    return Judgement("Judge", label, "As read.", cause=cause, p=0.2, statement_labels=(label,))
+
+
+def test_a_case_for_no_tool_keeps_its_judgement() -> None:
+    view = seen("Who built the tower?", "Stephen Sauvestre drew it.")
+    assert with_tools(NO_EVIDENCE, view) is NO_EVIDENCE
+
+
+@pytest.mark.parametrize(
+    ("question", "response", "label"),
+    [
+        (DAYS, "62 days.", "supported"),
+        (DAYS, "There are 63 days.", "hallucinated"),
+        (TEN_WORDS, KEPT, "supported"),
+        (TEN_WORDS, TOO_SHORT, "hallucinated"),
+    ],
+)
+def test_without_evidence_a_tool_decides(question: str, response: str, label: Label) -> None:
+    found = with_tools(NO_EVIDENCE, seen(question, response))
+    assert (found.label, found.cause, found.cause_words) == (label, None, "")
+    assert found.p is not None
+    assert (found.p > 0.5) is (label == "hallucinated")
+    assert ("INCORRECT" in found.text) is (label == "hallucinated")
+
+
+def test_wrong_words_are_pointed_at_with_what_they_should_say() -> None:
+    response = "I counted. There are 63 days."
+    (point,) = with_tools(NO_EVIDENCE, seen(DAYS, response)).points
+    assert response[point.start : point.end] == point.text == "63 days"
+    assert (point.evidence, point.category) == ("62 days", "number_or_date")
+
+
+def test_a_kept_length_says_that_nothing_else_was_checked() -> None:
+    found = with_tools(NO_EVIDENCE, seen(TEN_WORDS, KEPT))
+    assert "10 words were asked for and the answer has 10." in found.prose
+    assert "Nothing else was checked" in found.prose
+
+
+@pytest.mark.parametrize("label", ["supported", "unclear", "hallucinated"])
+def test_a_broken_length_is_wrong_whatever_the_evidence_says(label: Label) -> None:
+    found = with_tools(said(label), seen(TEN_WORDS, TOO_SHORT))
+    assert found.label == "hallucinated"
+    assert "10 words were asked for but the answer has 4." in found.text
+    assert found.p is not None
+    assert found.p > 0.9
+
+
+def test_a_kept_length_clears_nothing_that_the_evidence_refutes_or_leaves_open() -> None:
+    view = seen(TEN_WORDS, KEPT)
+    for judgement in (said("hallucinated"), said("unclear", "not_addressed")):
+        assert with_tools(judgement, view) is judgement
+
+
+def test_the_calendar_answers_where_the_evidence_is_silent_but_yields_to_a_refutation() -> None:
+    view = seen(DAYS, "62 days.")
+    assert with_tools(said("unclear", "not_addressed"), view).label == "supported"
+    assert with_tools(said("hallucinated"), view).label == "hallucinated"
+
+
+def test_an_image_that_cannot_be_read_still_holds_up_a_right_answer() -> None:
+    judgement = said("unclear", "image_not_readable")
+    assert with_tools(judgement, seen(DAYS, "62 days.")) is judgement
+    assert with_tools(judgement, seen(DAYS, "63 days.")).label == "hallucinated"
