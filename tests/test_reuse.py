@@ -21,6 +21,7 @@ from core.events import TRANSIENT, Event, ProblemMet, RunStarted
 from core.intake.library import reindex, store_file
 from core.jobs import Jobs
 from core.models.encoder import load_encoder
+from core.models.reader import load_reader
 from core.progress import Progress, folded
 from core.records import Case, Plan
 from core.reuse import Earlier, code_digest
@@ -181,7 +182,7 @@ class Stricter(BuiltInJudge):
 
 
 def another_rule(roster: Roster) -> Roster:
-    return replace(roster, judge=Stricter(load_encoder(ENCODER_DIR)))
+    return replace(roster, judge=Stricter(load_encoder(ENCODER_DIR), load_reader()))
 
 
 @pytest.mark.parametrize(

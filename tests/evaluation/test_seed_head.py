@@ -14,6 +14,14 @@ from core.verdict.classifier import SEED_FOLDER, load_head
 from tests.evaluation.tiny_sets import write_sets
 
 
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sets that the test writes, whole: they are too small to be parted."""
+    names = ("fever_symmetric", "entailment_fm2", "entailment_breaking_nli", "entailment_cad_nli")
+    monkeypatch.setattr(seed_head, "SETS", dict.fromkeys(names, 10))
+    monkeypatch.setattr(seed_head, "SPLIT", None)
+
+
 def test_missing_data_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--path", str(tmp_path)]) == 2
     captured = capsys.readouterr()

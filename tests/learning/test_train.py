@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from core.config import ENCODER_DIR
 from core.errors import Stopped
 from core.learning import train as training
 from core.learning.fine_tune import Recipe
 from core.learning.training_set import grow_holdout
+from core.learning.verdict_texts import Lesson
+from core.models.encoder import load_encoder
 from core.records import Project
 from core.store import Store, open_store
 from core.store.versions import Training
@@ -43,6 +46,25 @@ def ready(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
                 Training("t", "Mira", 1.0, "running", {}, None, "", None), 1.0, 60.0
             )
         yield store
+
+
+def test_a_head_trusts_the_judges_p_and_still_reads_texts_that_come_without() -> None:
+    texts = {"hallucinated": "Verdict: INCORRECT.", "supported": "Verdict: CORRECT."}
+    rows = [
+        Lesson(f"{texts[said]} {number}", label, 0.9 if said == "hallucinated" else 0.1)
+        for number in range(60)
+        for label in LABELS
+        for said in [label if number % 10 else LABELS[label == "hallucinated"]]
+    ]
+    encoder = load_encoder(ENCODER_DIR)
+    head = training.fit_head(rows, encoder, Recipe(regularisation=0.5))
+
+    def p(said: str, own: float | None) -> float:
+        return head.probability(encoder.encode([f"{texts[said]} 7"]), [own])[0]
+
+    assert head.judge_weight > 0.5
+    assert p("hallucinated", 0.9) > 0.8 > p("hallucinated", 0.5) > 0.2 > p("supported", 0.1)
+    assert p("hallucinated", None) > 0.5 > p("supported", None)
 
 
 def ended(store: Store) -> tuple[str, str | None]:
