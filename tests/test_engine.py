@@ -102,17 +102,16 @@ def test_the_papers_example_is_supported(roster: Roster, resources: Resources) -
         state.verdict.p_hallucinated, round(1 - state.verdict.p_hallucinated, 4)
     )
     assert state.spans == ()
-    assert durable(events) == [
+    kinds = [kind for kind in durable(events) if kind != "consensus_reached"]
+    turns = kinds.count("turn_finished")
+    assert 3 <= turns <= 5, "three readers, each heard at least once"
+    assert kinds == [
         "run_started",
         "document_read",
         "statement_found",
         "passages_found",
         "context_built",
-        "turn_started",
-        "turn_finished",
-        "turn_started",
-        "turn_finished",
-        "consensus_reached",
+        *["turn_started", "turn_finished"] * turns,
         "judgement_reached",
         "label_predicted",
         "words_scored",
