@@ -35,8 +35,7 @@ def _refuted(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judg
         return _decided(judgement, finding, view)
     return replace(
         judgement,
-        text=f"{finding.sentence} {judgement.text}",
-        prose=f"{finding.sentence} {judgement.prose}" if judgement.prose else "",
+        prose=f"{finding.sentence} {judgement.prose or judgement.text}",
         p=max(finding.p, judgement.p or 0.0),
         statement_labels=_labels(judgement, finding, view),
         points=(*judgement.points, *_points(finding, view)),
@@ -45,14 +44,13 @@ def _refuted(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judg
 
 def _decided(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judgement:
     is_wrong = finding.label == "hallucinated"
-    head = "INCORRECT" if is_wrong else "CORRECT"
-    side = finding.p if is_wrong else 1.0 - finding.p
-    degree = next(words for least, words in DEGREES if side >= least)
     unchecked = "" if is_wrong or finding.is_answer else " Nothing else was checked: no evidence."
     return replace(
         judgement,
         label=finding.label,
-        text=f"{finding.sentence} Verdict: {head}, the response is {degree} {finding.label}.",
+        # The classifier learned from what readers find in evidence and would guess at a count or a
+        # calendar: it is told the conclusion and p, people are told the reason.
+        text=_concluded(finding),
         prose=f"{finding.sentence}{unchecked}",
         cause=None,
         cause_words="",
@@ -60,6 +58,15 @@ def _decided(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judg
         statement_labels=_labels(judgement, finding, view),
         points=_points(finding, view),
     )
+
+
+def _concluded(finding: ToolFinding) -> str:
+    """As the judge concludes over what it read."""
+    is_wrong = finding.label == "hallucinated"
+    side = finding.p if is_wrong else 1.0 - finding.p
+    degree = next(words for least, words in DEGREES if side >= least)
+    head = "INCORRECT" if is_wrong else "CORRECT"
+    return f"Verdict: {head}, the statement is {degree} {finding.label}."
 
 
 def _statement_of(finding: ToolFinding, view: CaseView) -> int | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from core.builtin.tool_verdict import with_tools
 from core.records import Cause, Judgement, Label
 from core.roles import CaseView
+from core.store.versions import SEED_VERSION
+from core.verdict.classifier import load_classifier
 from tests.fakes import make_case, make_view
 
 NO_EVIDENCE = Judgement(
@@ -47,7 +50,9 @@ def test_without_evidence_a_tool_decides(question: str, response: str, label: La
     assert (found.label, found.cause, found.cause_words) == (label, None, "")
     assert found.p is not None
     assert (found.p > 0.5) is (label == "hallucinated")
-    assert ("INCORRECT" in found.text) is (label == "hallucinated")
+    classifier = load_classifier(Path("no home: the seed ships"), SEED_VERSION)
+    assert classifier.verdict(found).label == label
+    assert classifier.verdict(found).rationale == found.prose
 
 
 def test_wrong_words_are_pointed_at_with_what_they_should_say() -> None:
@@ -67,7 +72,7 @@ def test_a_kept_length_says_that_nothing_else_was_checked() -> None:
 def test_a_broken_length_is_wrong_whatever_the_evidence_says(label: Label) -> None:
     found = with_tools(said(label), seen(TEN_WORDS, TOO_SHORT))
     assert found.label == "hallucinated"
-    assert "10 words were asked for but the answer has 4." in found.text
+    assert "10 words were asked for but the answer has 4." in found.prose
     assert found.p is not None
     assert found.p > 0.9
 
