@@ -88,5 +88,7 @@ def test_a_passage_that_another_quotes_is_read_as_well() -> None:
     other = Turn("Ada", "Rule checker", 1, 1, "deny", "hallucinated", "DENY.", (quote_of(LEFT),))
     view = make_view(make_case(CLAIM), [LEFT, WEATHER])
     seen = DebateView(view, "Cleo", frozenset([WEATHER.id]), (other,), 2, 1, "")
-    made = EntailmentDebater(ToldReader({"November": CONTRADICTS})).argue(seen, lambda _: None, Stop())
+    made = EntailmentDebater(ToldReader({"November": CONTRADICTS})).argue(
+        seen, lambda _: None, Stop()
+    )
     assert (made.reply, made.stance) == ("agree", "hallucinated")
