@@ -15,6 +15,8 @@ from core.builtin.overlap import points_of as overlap_points
 from core.builtin.rules import overall, points_of
 from core.builtin.rules import stance_of as rule_stance
 from core.builtin.speech import capitalised, listed, shortened
+from core.builtin.tool_verdict import RULE as TOOL_RULE
+from core.builtin.tool_verdict import with_tools
 from core.builtin.weighing import (
     Weights,
     any_of,
@@ -81,7 +83,7 @@ class BuiltInJudge:
 
     name = "Built-in judge"
     built_in = True
-    rule = RULE
+    rule = f"{RULE}\n{TOOL_RULE}"
 
     def __init__(
         self, encoder: Embedder, reader: EntailmentReader, weights: Weights | None = None
@@ -91,7 +93,11 @@ class BuiltInJudge:
         self._weights = weights
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
-        """The finding over the whole response."""
+        """The finding over the whole response, with what tools work out beside the evidence."""
+        return with_tools(self._read(view, stop), view.view)
+
+    def _read(self, view: JudgeView, stop: Stop) -> Judgement:
+        """The finding by the evidence alone."""
         if view.view.unreadable_images:
             return self._unreadable(view)
         if not view.view.evidence.passages:

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from core.builtin.judge import BuiltInJudge
 from core.builtin.tool_verdict import with_tools
-from core.records import Cause, Judgement, Label
-from core.roles import CaseView
+from core.concurrency import Stop
+from core.config import ENCODER_DIR
+from core.models.encoder import load_encoder
+from core.records import Cause, Context, Judgement, Label
+from core.roles import CaseView, JudgeView
 from core.store.versions import SEED_VERSION
 from core.verdict.classifier import load_classifier
+from tests.builtin.told_reader import ToldReader
 from tests.fakes import make_case, make_view
 
 NO_EVIDENCE = Judgement(
@@ -93,3 +98,12 @@ def test_an_image_that_cannot_be_read_still_holds_up_a_right_answer() -> None:
     judgement = said("unclear", "image_not_readable")
     assert with_tools(judgement, seen(DAYS, "62 days.")) is judgement
     assert with_tools(judgement, seen(DAYS, "63 days.")).label == "hallucinated"
+
+
+def test_the_judge_asks_the_tools() -> None:
+    judge = BuiltInJudge(load_encoder(ENCODER_DIR), ToldReader({}))
+    view = JudgeView(seen(DAYS, "63 days."), Context((), (), ""), (), reached_consensus=False)
+    found = judge.decide(view, Stop())
+    assert found.label == "hallucinated"
+    assert "62 days" in found.prose
+    assert "calendar" in judge.rule
