@@ -110,7 +110,9 @@ def _by_rules(look: Look) -> dict[str, float]:
         "sure_contrast": float(weight >= SURE_FROM),
         "whole_contrast": float(weight > 0.0 and overlap_stance(look.overlap) == "supported"),
         "rules_carry": float(stance == "supported"),
-        "rules_carry_all": float(stance == "supported" and look.item.coverage >= WHOLE_FROM),
+        "rules_carry_all": float(
+            stance == "supported" and (look.claim.denied or look.item.coverage >= WHOLE_FROM)
+        ),
         "turned": float(look.item.is_turned),
         "adds_up": float(look.item.adds_up),
     }

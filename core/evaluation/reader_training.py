@@ -21,7 +21,7 @@ from typing import Any
 from core.config import READER_DIR
 from core.errors import ReviewError
 from core.evaluation.reader_batches import Recipe, batches, tokenizer_of, views_of
-from core.evaluation.reader_card import card_of
+from core.evaluation.reader_card import card_of, note_as_shipped
 from core.evaluation.reader_figures import figures, forward, logits_of, temperature_of
 from core.evaluation.reader_pairs import Pair, labelled_pairs
 from core.models.export import wheel_folder
@@ -127,6 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=Recipe.rate)
     parser.add_argument("--short-share", type=float, default=Recipe.short_share)
     parser.add_argument("--start", type=Path, help="weights of a stage before; go on from there")
+    parser.add_argument("--history", default="one stage", help="how the weights came about")
     parser.add_argument("--no-training", action="store_true", help="take the weights of --kept")
     given = parser.parse_args(arguments)
     recipe = replace(Recipe(), views=given.views, rate=given.rate, short_share=given.short_share)
@@ -149,8 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     dev = _some_of_each(parts["dev"], MEASURED_OF_A_SET)
     found = figures(dev, logits_of(model, dev, tokenizer))
     show(found)
-    card = card_of(given.path, asdict(recipe), parts, found, heat)
+    told = asdict(recipe) | {"history": given.history}
+    card = card_of(given.path, told, parts, found, heat)
     export_reader(model, wheel_folder() / "tokenizer.json", given.out, card)
+    show(note_as_shipped(given.out, dev))
     return 0
 
 

@@ -44,7 +44,7 @@ SETS = {
 SPLIT: str | None = "calibration10"
 FOLDS = 5
 SEED = 11
-RECIPE = Recipe(regularisation=0.5)
+RECIPE = Recipe(regularisation=0.2)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

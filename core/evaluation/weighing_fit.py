@@ -21,12 +21,12 @@ UPWARDS: Limit = (0.0, None)
 # they keep a weight of their own.
 WRONG_LIMITS: Mapping[str, Limit] = {
     "rules_carry": (None, 0.0),
-    "rules_carry_all": (None, 0.0),
+    "rules_carry_all": (None, -1.25),
     "overlap_carries": (None, 0.0),
     "adds_up": (-4.0, -4.0),
-    "contrast": (1.0, None),
+    "contrast": (1.25, None),
     "sure_contrast": (2.0, None),
-    "whole_contrast": (1.5, None),
+    "whole_contrast": (1.75, None),
 }
 # Without the entailment reader, words that nothing carries must count.
 MUTED_LIMITS: Mapping[str, Limit] = {**WRONG_LIMITS, "overlap_misses": (1.0, None)}

@@ -37,7 +37,7 @@ from core.verdict.classifier import Classifier, Head, load_classifier, logit_of,
 
 LOGGER = logging.getLogger(__name__)
 BEAT_SECONDS = 5.0
-WITHOUT_P = 0.1  # how much a row counts a second time, without the judge's p
+WITHOUT_P = 1.0  # how much a row counts a second time, without the judge's p
 CANCELLED = "The training was cancelled."
 
 
@@ -171,8 +171,8 @@ def _reporter(store: Store, training_id: str, began: float) -> Report:
 def fit_head(rows: Sequence[Lesson], encoder: Embedder, recipe: Recipe) -> Head:
     """Logistic regression over the judge's p and its text's embedding, one text at a time.
 
-    A row with a p is also shown without it, for less: a language model as judge gives none, and
-    its texts must be understood too.
+    A row with a p is also shown without it: a language model as judge gives none, and its texts
+    must be understood too. Shown for less, they were understood worse and nothing else was better.
     """
     from sklearn.linear_model import LogisticRegression
 
