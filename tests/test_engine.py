@@ -195,6 +195,7 @@ def test_a_run_cut_off_anywhere_resumes_to_the_same_end(
     roster: Roster, resources: Resources
 ) -> None:
     """After every durable event: three statements, a broken file, a debate, its consensus."""
+    roster = replace(roster, debaters=dict(list(roster.debaters.items())[:2]))  # they agree here
     claim = "Cats have five toes. Female cats tend to be left pawed. A female cat is a queen."
     files = [("cats.txt", CATS.encode()), ("broken.pdf", b"%PDF-1.7 and no more")]
     case = case_of(resources.home, claim, *files)

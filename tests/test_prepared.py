@@ -13,6 +13,7 @@ from core.checking import Request, check_once
 MARKED = {
     "bridge": {"512 m": "412 m"},
     "museum": {
+        "always": "",
         "3,200": "2,300",
         "largest": "one of the largest",
         "fewer": "more",
@@ -35,7 +36,7 @@ def test_a_prepared_case_marks_the_wrong_words(example: Example, home: Path) -> 
     result, complaints = check_once(home, request, time.time)
     assert complaints == []
     assert result["label"] == "hallucinated"
-    assert result["p_hallucinated"] > 0.75
+    assert result["p_hallucinated"] > 0.6
     spans = {span["text"]: span["instead"] for span in result["spans"]}
     assert spans.keys() == MARKED[example.name].keys()
     for wrong, instead in MARKED[example.name].items():

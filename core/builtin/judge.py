@@ -138,11 +138,18 @@ class BuiltInJudge:
         weights = self._weights or load_weights()
         looks = self.looks(view, stop)
         told = [features_of(look) for look in looks]
-        odds = [probability(shifted(weights.wrong(own), len(looks))) for own in told]
+        scores = [weights.wrong(own) for own in told]
+        odds = [probability(shifted(score, len(looks))) for score in scores]
         least = _wrong_from(odds)
+        is_whole_wrong = any(p >= least for p in odds)
+        # Of a response that is wrong anyway, people want to know all that would be wrong alone.
+        wrong = [
+            p >= least or (is_whole_wrong and probability(score) >= WRONG_FROM)
+            for p, score in zip(odds, scores, strict=True)
+        ]
         return [
-            _finding(look, p, p >= least, weights.left_open(own))
-            for look, p, own in zip(looks, odds, told, strict=True)
+            _finding(look, p, is_wrong, weights.left_open(own))
+            for look, p, is_wrong, own in zip(looks, odds, wrong, told, strict=True)
         ]
 
     def _unreadable(self, view: JudgeView) -> Judgement:

@@ -44,8 +44,9 @@ def word_spans(
 ) -> tuple[Span, ...]:
     """Spans for stretches of `scored` (words and their threshold) that no span in `taken` holds.
 
-    Where the judge is unclear only words that are sure count. Beside a contrast, and in a statement
-    that the judge calls supported, a word must be wrong more likely than not.
+    Where the judge is unclear only words that are sure count. A statement with a contrast has its
+    wrong words named already: more marks would only blur them. In one that the judge calls
+    supported a word must be wrong more likely than not.
     """
     scores, threshold = scored
     contrasted = [s for s in statements if any(_is_in(t, s) and t.instead for t in taken)]
@@ -54,9 +55,9 @@ def word_spans(
     least = SURE_FROM if judgement.label == "unclear" else threshold
     free = []
     for score in scores:
-        is_doubtful = any(_is_in(score, s) for s in (*contrasted, *carried))
+        is_doubtful = any(_is_in(score, s) for s in carried)
         is_out = score.p < (max(least, LIKELY_FROM) if is_doubtful else least) or any(
-            span.start < score.end and score.start < span.end for span in taken
+            span.start < score.end and score.start < span.end for span in (*taken, *contrasted)
         )
         free.append(replace(score, p=0.0) if is_out else score)
     return tuple(

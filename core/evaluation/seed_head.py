@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.agents.llm_judge import verdict_text
 from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load, rule_of
@@ -75,7 +76,15 @@ def _decided(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[Judge
 
 
 def _rows(spoken: Iterable[JudgedClaim]) -> list[Lesson]:
-    return [Lesson(item.judgement.text, item.row.label, item.judgement.p) for item in spoken]
+    """Each verdict as the built-in judge gives it, and in the frame of a language model's."""
+    return [lesson for item in spoken for lesson in _lessons(item)]
+
+
+def _lessons(item: JudgedClaim) -> Iterator[Lesson]:
+    said, label = item.judgement, item.row.label
+    yield Lesson(said.text, label, said.p)
+    reasons = ". ".join(said.text.split(". ")[1:-1])
+    yield Lesson(verdict_text(said.label, reasons), label, None)
 
 
 def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float]:

@@ -196,6 +196,7 @@ def test_a_copy_gets_one_model_everywhere_and_is_kept(page: AppTest, home: Path)
     assert [(d.seat.temperature, d.seat.max_tokens) for d in saved.sheet.debaters] == [
         (0.2, 100),
         (0.6, 100),
+        (0.2, 100),
     ]
     assert at.selectbox(key="rosters.choice").value == "Mine"
     assert not [f for f in at.text_input if f.key == "rosters.edit.name"]
@@ -285,10 +286,10 @@ def test_what_cannot_be_is_refused_in_one_sentence(
 def test_debaters_come_and_go_by_name(page: AppTest, home: Path) -> None:
     at = press(written(page, "Mine"), "rosters.more")
     place = at.selectbox(key="rosters.seat").value
-    assert place == "debater.2"
+    assert place == "debater.3"
     at = press(at, "rosters.save")
-    assert any("debater 3, name: expected a name" in error for error in errors(at))
-    at.text_input(key=f"rosters.edit.{place}.name").set_value("Cleo")
+    assert any("debater 4, name: expected a name" in error for error in errors(at))
+    at.text_input(key=f"rosters.edit.{place}.name").set_value("Dora")
     at.selectbox(key=f"rosters.edit.{place}.who").set_value("overlap")
     at = run(at)
     at = run(at.selectbox(key="rosters.seat").set_value("debater.0"))
@@ -296,8 +297,8 @@ def test_debaters_come_and_go_by_name(page: AppTest, home: Path) -> None:
     press(at, "rosters.save")
     sheet = kept(home, "Mine")[0].sheet
     assert sheet is not None
-    assert [d.name for d in sheet.debaters] == ["Ben", "Cleo"]
-    assert sheet.debaters[1].seat == Seat(reader="overlap")
+    assert [d.name for d in sheet.debaters] == ["Ben", "Cleo", "Dora"]
+    assert sheet.debaters[2].seat == Seat(reader="overlap")
 
 
 def test_a_change_is_a_new_version_and_an_old_one_comes_back(page: AppTest, home: Path) -> None:

@@ -108,7 +108,7 @@ def test_the_projects_choices_are_put_in_words(app: OpenApp, project_id: str, ho
     key = f"project.{project_id}"
     roster, protocol = at.selectbox(key=f"{key}.roster"), at.selectbox(key=f"{key}.protocol")
     assert roster.options[0] == "Built-in engine"
-    assert "no language model" in roster.help
+    assert "No key, network or language model" in roster.help
     assert protocol.options[0] == "CEDA"
     assert "two unlike debaters" in protocol.help
     at.button(key=f"{key}.save").click().run()
