@@ -56,9 +56,9 @@ def word_spans(
     free = []
     for score in scores:
         is_doubtful = any(_is_in(score, s) for s in carried)
-        is_out = score.p < (max(least, LIKELY_FROM) if is_doubtful else least) or any(
-            span.start < score.end and score.start < span.end for span in (*taken, *contrasted)
-        )
+        is_named = any(span.start < score.end and score.start < span.end for span in taken)
+        is_out = is_named or any(_is_in(score, s) for s in contrasted)
+        is_out = is_out or score.p < (max(least, LIKELY_FROM) if is_doubtful else least)
         free.append(replace(score, p=0.0) if is_out else score)
     return tuple(
         _span(stretch, case)
