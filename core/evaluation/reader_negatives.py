@@ -213,7 +213,9 @@ class Maker:
 
     def among_others(self, pair: Pair) -> Pair | None:
         """The evidence among sentences of other rows: the label stays."""
-        count = self._random.randint(1, 5)
+        count = min(self._random.randint(1, 5), len(self._sentences))
+        if not count:
+            return None
         parts = self._random.sample(self._sentences, count)
         parts.insert(self._random.randint(0, count), pair.evidence)
         text = " ".join(parts)
