@@ -357,7 +357,11 @@ def test_a_rosters_file_may_be_given(
     assert code == 0
     assert found["roster"] == "mine"
     assert asked_in(server) == {"debate"}
-    assert {turn["agent"] for turn in found["turns"]} >= {"Rule checker", "loopback"}
+    assert {turn["agent"] for turn in found["turns"]} == {
+        "Rule checker",
+        "loopback",
+        "Entailment reader",
+    }
     assert "0123456789ab" in err
     assert err.count("\n") == 1
 

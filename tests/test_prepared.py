@@ -24,6 +24,9 @@ MARKED = {
     "plants": {"1,240": "420 + 510 + 330 = 1,260"},
 }
 
+# The chart is read by OCR alone, in words that the entailment reader hardly knows.
+LEAST = {"chart": 0.65}
+
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_a_prepared_case_marks_the_wrong_words(example: Example, home: Path) -> None:
@@ -36,7 +39,7 @@ def test_a_prepared_case_marks_the_wrong_words(example: Example, home: Path) -> 
     result, complaints = check_once(home, request, time.time)
     assert complaints == []
     assert result["label"] == "hallucinated"
-    assert result["p_hallucinated"] > 0.6
+    assert result["p_hallucinated"] > LEAST.get(example.name, 0.75)
     spans = {span["text"]: span["instead"] for span in result["spans"]}
     assert spans.keys() == MARKED[example.name].keys()
     for wrong, instead in MARKED[example.name].items():

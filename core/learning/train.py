@@ -37,7 +37,6 @@ from core.verdict.classifier import Classifier, Head, load_classifier, logit_of,
 
 LOGGER = logging.getLogger(__name__)
 BEAT_SECONDS = 5.0
-WITHOUT_P = 1.0  # how much a row counts a second time, without the judge's p
 CANCELLED = "The training was cancelled."
 
 
@@ -172,7 +171,7 @@ def fit_head(rows: Sequence[Lesson], encoder: Embedder, recipe: Recipe) -> Head:
     """Logistic regression over the judge's p and its text's embedding, one text at a time.
 
     A row with a p is also shown without it: a language model as judge gives none, and its texts
-    must be understood too. Shown for less, they were understood worse and nothing else was better.
+    must be understood too.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -180,11 +179,10 @@ def fit_head(rows: Sequence[Lesson], encoder: Embedder, recipe: Recipe) -> Head:
     with_p = [place for place, row in enumerate(rows) if row.p is not None]
     places = [*range(len(rows)), *with_p]
     own = [logit_of(row.p) for row in rows] + [0.0] * len(with_p)
-    shares = [1.0] * len(rows) + [WITHOUT_P] * len(with_p)
     labels = [int(rows[place].label == "hallucinated") for place in places]
     fitted = LogisticRegression(
         C=recipe.regularisation, class_weight="balanced", max_iter=1000, random_state=recipe.seed
-    ).fit(np.column_stack([texts[places], own]), labels, shares)
+    ).fit(np.column_stack([texts[places], own]), labels)
     *weights, judge_weight = (float(w) for w in fitted.coef_[0])
     return Head(tuple(weights), float(fitted.intercept_[0]), judge_weight)
 
