@@ -21,6 +21,7 @@ from core.errors import ConfigError, ReviewError
 from core.intake.isolation import read_source
 from core.intake.request import silent
 from core.store import open_store
+from core.tools.sandbox import why_off
 from core.verdict.classifier import load_classifier
 
 OCR_WORD = "Counterpoint"
@@ -133,6 +134,12 @@ def _ocr(home: Path) -> str:
     return f"RapidOCR {importlib.metadata.version('rapidocr')} reads"
 
 
+def _sandbox(home: Path) -> str:
+    if off := why_off():
+        raise ConfigError(f"{off} All else works; install bubblewrap to check code by running it.")
+    return "code in answers can be run, walled off by bubblewrap"
+
+
 def _training(home: Path) -> str:
     names = ("torch", "sentence-transformers", "setfit")
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
@@ -146,5 +153,6 @@ LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
     ("encoder", _encoder),
     ("classifier", _classifier),
     ("OCR", _ocr),
+    ("code sandbox", _sandbox),
     ("retraining", _training),
 )

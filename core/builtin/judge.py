@@ -94,7 +94,7 @@ class BuiltInJudge:
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding over the whole response, with what tools work out beside the evidence."""
-        return with_tools(self._read(view, stop), view.view)
+        return with_tools(self._read(view, stop), view.view, stop)
 
     def _read(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding by the evidence alone."""

@@ -1,4 +1,4 @@
-"""What a tool finds out about a case without any evidence: a length kept or not, a date worked out.
+"""What a tool finds out about a case without any evidence: a length, a date, code that is run.
 
 The chooser is deterministic: each tool reads the question itself and speaks only where it is
 meant. Source: HaluAgent 2.2, 2.3 (one tool per kind of statement).
@@ -12,21 +12,28 @@ from typing import Literal
 
 from core.builtin.asked_length import asked_lengths
 from core.builtin.date_questions import DateFinding, check_dates
+from core.concurrency import Stop
 from core.evidence.segment import sentences
-from core.records import Case
+from core.records import Case, Category
+from core.tools.code import Snippet, check_code, snippet_of
 from core.tools.conditions import LengthCheck, check_length
+from core.tools.sandbox import why_off
 
 RULE = """The question asks for a length: the answer is counted. Within 7.5 % of a bare figure (20 %
 of "about") it is kept; bounds allow nothing.
 The question is one for a calendar and states its dates: the answer is worked out. A right figure
-is only enough for an answer that says nothing else."""
+is only enough for an answer that says nothing else.
+The answer holds Python with checks (assertions, or examples in the question): it is run, walled
+off from everything else here, and must pass them all."""
 # No error on 100 and 50 shared answers: with 95 % confidence fewer than three in n go wrong.
 LENGTH_DOUBT, DATE_DOUBT = 0.03, 0.06
+# None on 34 either; code that is merely slow is not wrong as surely.
+CODE_DOUBT, SLOW_DOUBT = 0.08, 0.2
 # Shared answers called right strain up to two thirds of what is allowed, wrong ones from four.
 SURE_BELOW, SURE_FROM = 2 / 3, 4 / 3
 SHORT = 200
 FEW_SENTENCES = 2
-LENGTH_TOOL, DATE_TOOL = "Length", "Calendar"
+LENGTH_TOOL, DATE_TOOL, CODE_TOOL = "Length", "Calendar", "Code"
 
 
 @dataclass(frozen=True)
@@ -46,14 +53,21 @@ class ToolFinding:
     end: int | None = None
     is_answer: bool = False
     instead: str = ""
+    category: Category = "number_or_date"
 
 
-def tool_finding(case: Case) -> ToolFinding | None:
-    """What the tools find; None where none applies. A broken condition weighs most."""
-    if not case.question.strip() or not case.response.strip():
+def tool_finding(case: Case, stop: Stop) -> ToolFinding | None:
+    """What the tools find; None where none applies. A broken condition weighs most.
+
+    Raises:
+        Stopped: the person stopped the check while code ran.
+    """
+    if not case.response.strip():
         return None
     ways: tuple[Callable[[Case], ToolFinding | None], ...] = (_length, _date)
-    found = [finding for way in ways if (finding := way(case))]
+    found = [finding for way in ways if case.question.strip() and (finding := way(case))]
+    if code := _code(case, stop):
+        found.append(code)
     wrong = [finding for finding in found if finding.label == "hallucinated"]
     answers = [finding for finding in found if finding.is_answer]
     return next(iter((*wrong, *answers, *found)), None)
@@ -94,6 +108,26 @@ def _date(case: Case) -> ToolFinding | None:
         is_answer=True,
         instead=found.worked_out,
     )
+
+
+def what_is_off(case: Case) -> str:
+    """Which tool this case would have needed that cannot work here, and why; mostly empty."""
+    return why_off() if _snippet(case) else ""
+
+
+def _snippet(case: Case) -> Snippet | None:
+    return snippet_of(case.question, case.response)
+
+
+def _code(case: Case, stop: Stop) -> ToolFinding | None:
+    snippet = _snippet(case)
+    found = check_code(snippet, stop) if snippet and not why_off() else None
+    if found is None:
+        return None
+    doubt = SLOW_DOUBT if found.is_out_of_time else CODE_DOUBT
+    label: Literal["supported", "hallucinated"] = "supported" if found.holds else "hallucinated"
+    p = doubt if found.holds else 1.0 - doubt
+    return ToolFinding(label, p, found.words, CODE_TOOL, is_answer=True, category="reasoning")
 
 
 def _says_only_that(case: Case) -> bool:

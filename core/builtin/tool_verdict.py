@@ -5,28 +5,43 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.builtin.judge_words import DEGREES
-from core.builtin.tool_findings import ToolFinding, tool_finding
+from core.builtin.tool_findings import ToolFinding, tool_finding, what_is_off
+from core.concurrency import Stop
 from core.records import Judgement, Label, Point
 from core.roles import CaseView
 
 RULE = """Besides the evidence, tools look at the question: a length that it asks for is counted (a
 bare figure may be missed by 7.5 %, "about" by 20 %, a bound not at all), a date question that
-states its dates is worked out. What a tool refutes is hallucinated whatever the readers find. What
-the calendar confirms is supported where the readers leave it open; a length that is kept only where
-there is no evidence, and then nothing else was checked."""
+states its dates is worked out, Python that comes with checks is run in a sandbox. What a tool
+refutes is hallucinated whatever the readers find. What the calendar or the run confirms is
+supported where the readers leave it open; a length that is kept only where there is no evidence,
+and then nothing else was checked."""
 
 
-def with_tools(judgement: Judgement, view: CaseView) -> Judgement:
-    """The judgement as it stands once the tools have spoken; mostly the same."""
-    finding = tool_finding(view.case)
+def with_tools(judgement: Judgement, view: CaseView, stop: Stop) -> Judgement:
+    """The judgement as it stands once the tools have spoken; mostly the same.
+
+    Raises:
+        Stopped: the person stopped the check while code ran.
+    """
+    finding = tool_finding(view.case, stop)
     if finding is None:
-        return judgement
+        return _with_note(judgement, what_is_off(view.case))
     if finding.label == "hallucinated":
         return _refuted(judgement, finding, view)
     is_open = judgement.label == "unclear" and judgement.cause != "image_not_readable"
     if is_open and (finding.is_answer or judgement.cause == "no_evidence"):
         return _decided(judgement, finding, view)
     return judgement
+
+
+def _with_note(judgement: Judgement, note: str) -> Judgement:
+    """A tool that is off is told of where the verdict's reason stands."""
+    if not note:
+        return judgement
+    if judgement.label == "unclear":
+        return replace(judgement, cause_words=f"{judgement.cause_words} {note}".strip())
+    return replace(judgement, prose=f"{judgement.prose or judgement.text} {note}")
 
 
 def _refuted(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judgement:
@@ -103,7 +118,7 @@ def _points(finding: ToolFinding, view: CaseView) -> tuple[Point, ...]:
             start=finding.start,
             end=finding.end,
             text=view.case.response[finding.start : finding.end],
-            category="number_or_date",
+            category=finding.category,
             evidence=finding.instead,
             explanation=finding.sentence,
             weight=finding.p,

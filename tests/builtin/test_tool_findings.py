@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.builtin.tool_findings import ToolFinding, tool_finding
+from core.builtin import tool_findings
+from core.builtin.tool_findings import ToolFinding, tool_finding, what_is_off
+from core.concurrency import Stop
 from core.records import Case
+from core.tools.sandbox import why_off
 from tests.needs import need
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "haluagent"
 
 
 def found(question: str, response: str, language: str = "en") -> ToolFinding | None:
-    return tool_finding(Case("c", "p", response, question, language=language))
+    return tool_finding(Case("c", "p", response, question, language=language), Stop())
 
 
 def test_a_length_that_is_not_kept_says_both_figures() -> None:
@@ -97,3 +100,35 @@ def test_any_question_and_answer_can_be_read(question: str, response: str) -> No
     for led in (question, f"Write 10 words {question}", f"How many days {question} 2020-01-02"):
         finding = found(led, response)
         assert finding is None or 0.0 < finding.p < 1.0
+
+
+ADD = "def add(a, b):\n    return a {sign} b\n\nassert add(2, 1) == 3\n"
+
+
+@pytest.mark.parametrize(("sign", "label"), [("+", "supported"), ("-", "hallucinated")])
+def test_code_that_brings_its_checks_is_run(sign: str, label: str) -> None:
+    need(not why_off(), why_off())
+    finding = found("", f"Here it is:\n```python\n{ADD.format(sign=sign)}```\n")
+    assert finding is not None
+    assert (finding.label, finding.tool, finding.is_answer) == (label, "Code", True)
+    assert (finding.p > 0.5) is (label == "hallucinated")
+
+
+def test_code_is_not_run_where_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_findings, "why_off", lambda: "The code was not run: no sandbox.")
+    case = Case("c", "p", ADD.format(sign="-"))
+    assert tool_finding(case, Stop()) is None
+    assert what_is_off(case) == "The code was not run: no sandbox."
+    assert what_is_off(Case("c", "p", "Two and one make three.")) == ""
+
+
+def test_haluagents_code_answers_are_all_told_apart() -> None:
+    need(DATA.is_dir(), f"There are no shared data at {DATA}.")
+    need(not why_off(), why_off())
+    (path,) = DATA.glob("*humaneval*.json")
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    told = [found(row["question"], row["answer"], "zh") for row in rows]
+    said = [finding.label if finding else "" for finding in told]
+    gold = ["hallucinated" if row["judge"] else "supported" for row in rows]
+    right = sum(one == other for one, other in zip(said, gold, strict=True))
+    assert right >= 0.934 * len(rows)  # what the paper reports

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from core.builtin import tool_findings
 from core.builtin.judge import BuiltInJudge
 from core.builtin.tool_verdict import with_tools
 from core.concurrency import Stop
@@ -38,7 +39,7 @@ def said(label: Label, cause: Cause | None = None) -> Judgement:
 
 def test_a_case_for_no_tool_keeps_its_judgement() -> None:
     view = seen("Who built the tower?", "Stephen Sauvestre drew it.")
-    assert with_tools(NO_EVIDENCE, view) is NO_EVIDENCE
+    assert with_tools(NO_EVIDENCE, view, Stop()) is NO_EVIDENCE
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_case_for_no_tool_keeps_its_judgement() -> None:
     ],
 )
 def test_without_evidence_a_tool_decides(question: str, response: str, label: Label) -> None:
-    found = with_tools(NO_EVIDENCE, seen(question, response))
+    found = with_tools(NO_EVIDENCE, seen(question, response), Stop())
     assert (found.label, found.cause, found.cause_words) == (label, None, "")
     assert found.p is not None
     assert (found.p > 0.5) is (label == "hallucinated")
@@ -62,20 +63,20 @@ def test_without_evidence_a_tool_decides(question: str, response: str, label: La
 
 def test_wrong_words_are_pointed_at_with_what_they_should_say() -> None:
     response = "I counted. There are 63 days."
-    (point,) = with_tools(NO_EVIDENCE, seen(DAYS, response)).points
+    (point,) = with_tools(NO_EVIDENCE, seen(DAYS, response), Stop()).points
     assert response[point.start : point.end] == point.text == "63 days"
     assert (point.evidence, point.category) == ("62 days", "number_or_date")
 
 
 def test_a_kept_length_says_that_nothing_else_was_checked() -> None:
-    found = with_tools(NO_EVIDENCE, seen(TEN_WORDS, KEPT))
+    found = with_tools(NO_EVIDENCE, seen(TEN_WORDS, KEPT), Stop())
     assert "10 words were asked for and the answer has 10." in found.prose
     assert "Nothing else was checked" in found.prose
 
 
 @pytest.mark.parametrize("label", ["supported", "unclear", "hallucinated"])
 def test_a_broken_length_is_wrong_whatever_the_evidence_says(label: Label) -> None:
-    found = with_tools(said(label), seen(TEN_WORDS, TOO_SHORT))
+    found = with_tools(said(label), seen(TEN_WORDS, TOO_SHORT), Stop())
     assert found.label == "hallucinated"
     assert "10 words were asked for but the answer has 4." in found.prose
     assert found.p is not None
@@ -85,19 +86,19 @@ def test_a_broken_length_is_wrong_whatever_the_evidence_says(label: Label) -> No
 def test_a_kept_length_clears_nothing_that_the_evidence_refutes_or_leaves_open() -> None:
     view = seen(TEN_WORDS, KEPT)
     for judgement in (said("hallucinated"), said("unclear", "not_addressed")):
-        assert with_tools(judgement, view) is judgement
+        assert with_tools(judgement, view, Stop()) is judgement
 
 
 def test_the_calendar_answers_where_the_evidence_is_silent_but_yields_to_a_refutation() -> None:
     view = seen(DAYS, "62 days.")
-    assert with_tools(said("unclear", "not_addressed"), view).label == "supported"
-    assert with_tools(said("hallucinated"), view).label == "hallucinated"
+    assert with_tools(said("unclear", "not_addressed"), view, Stop()).label == "supported"
+    assert with_tools(said("hallucinated"), view, Stop()).label == "hallucinated"
 
 
 def test_an_image_that_cannot_be_read_still_holds_up_a_right_answer() -> None:
     judgement = said("unclear", "image_not_readable")
-    assert with_tools(judgement, seen(DAYS, "62 days.")) is judgement
-    assert with_tools(judgement, seen(DAYS, "63 days.")).label == "hallucinated"
+    assert with_tools(judgement, seen(DAYS, "62 days."), Stop()) is judgement
+    assert with_tools(judgement, seen(DAYS, "63 days."), Stop()).label == "hallucinated"
 
 
 def test_the_judge_asks_the_tools() -> None:
@@ -107,3 +108,14 @@ def test_the_judge_asks_the_tools() -> None:
     assert found.label == "hallucinated"
     assert "62 days" in found.prose
     assert "calendar" in judge.rule
+
+
+def test_a_tool_that_is_off_says_so_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_findings, "why_off", lambda: "The code was not run: no sandbox.")
+    view = seen("", "def add(a, b):\n    return a - b\n\nassert add(2, 1) == 3\n")
+    left_open = with_tools(NO_EVIDENCE, view, Stop())
+    assert (left_open.label, left_open.cause) == ("unclear", "no_evidence")
+    assert left_open.cause_words == "There is none. The code was not run: no sandbox."
+    decided = with_tools(said("supported"), view, Stop())
+    assert decided.label == "supported"
+    assert decided.prose == "As read. The code was not run: no sandbox."

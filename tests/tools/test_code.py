@@ -1,0 +1,100 @@
+"""Code that comes with checks, found in answers and run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.concurrency import Stop
+from core.tools.code import CodeCheck, check_code, snippet_of
+from core.tools.sandbox import why_off
+from tests.needs import need
+
+DOUBLE = "def double(x):\n    return {body}\n"
+ASKED = "Write a function that doubles.\n\n    >>> double(4)\n    8\n    >>> double(0)\n    0\n"
+
+
+def run(question: str, response: str) -> CodeCheck | None:
+    need(not why_off(), why_off())
+    snippet = snippet_of(question, response)
+    assert snippet is not None
+    return check_code(snippet, Stop())
+
+
+@pytest.mark.parametrize(
+    ("body", "holds"), [("2 * x", True), ("x + x", True), ("x ** 2", False), ("y", False)]
+)
+def test_the_questions_examples_are_checks(body: str, holds: bool) -> None:
+    check = run(ASKED, DOUBLE.format(body=body))
+    assert check is not None
+    assert check.holds is holds
+
+
+def test_what_fails_is_told() -> None:
+    check = run(ASKED, DOUBLE.format(body="x ** 2"))
+    assert check is not None
+    assert "double(4) gives 16" in check.words
+
+
+def test_assertions_in_the_answer_are_checks() -> None:
+    response = DOUBLE.format(body="x") + "\nassert double(3) == 6, 'three'"
+    check = run("", response)
+    assert check is not None
+    assert check.words == "The code was run and fails a check (AssertionError: three)."
+
+
+def test_fenced_blocks_are_one_program_and_prose_is_none() -> None:
+    response = (
+        "First the function:\n```python\ndef half(x):\n    return x / 2\n```\n"
+        "Then its test:\n```\nassert half(4) == 2\n```\nThat is all."
+    )
+    snippet = snippet_of("", response)
+    assert snippet is not None
+    assert response[snippet.start :].startswith("def half")
+    assert snippet.checks == 1
+    assert run("", response) == CodeCheck(True, "The code was run and passes its check.")
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "yes",
+        "1889",
+        "The tower was built in 1889.",
+        "def double(x):\n    return 2 * x\n",
+        "```python\nprint('no check')\n```",
+        "def broken(:\n",
+        "assert\x00",
+        "(" * 5000,
+        "```\nassert 1",
+    ],
+)
+def test_what_is_no_code_with_checks_is_let_be(response: str) -> None:
+    assert snippet_of("", response) is None
+
+
+def test_examples_of_something_else_are_no_checks() -> None:
+    assert snippet_of(ASKED, "def triple(x):\n    return 3 * x\n") is None
+
+
+def test_leaving_early_is_not_passing() -> None:
+    check = run("", "import os\nos._exit(0)\nassert 1 == 2\n")
+    assert check is not None
+    assert not check.holds
+
+
+def test_printing_does_not_disturb() -> None:
+    check = run("", "print('so')\nassert 1 == 1\n")
+    assert check is not None
+    assert check.holds
+
+
+def test_a_missing_package_says_nothing_about_the_code() -> None:
+    assert run("", "import numpy_of_nowhere\nassert 1 == 1\n") is None
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_no_text_breaks_the_look_for_code(question: str, response: str) -> None:
+    snippet = snippet_of(question, response)
+    assert snippet is None or snippet.checks > 0
