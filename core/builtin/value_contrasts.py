@@ -11,6 +11,9 @@ from core.builtin.reading import Unit
 from core.builtin.values.dates import compare_dates
 from core.builtin.values.quantities import Quantity, compare
 
+# Written with a capital like names, but one weekday is never another one's second name.
+DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
+
 
 def value_contrasts(pair: Pair) -> Iterator[Contrast]:
     """Numbers and dates: compared with those of the closest clause, else of the sentence."""
@@ -69,9 +72,14 @@ def name_contrasts(pair: Pair) -> Iterator[Contrast]:
         for unit, other in zip(names, others, strict=False):
             if unit in nearby or not slot.anchored:
                 continue
+            kind: Kind = "date" if _is_day(unit) and _is_day(other) else "name"
             yield from contrast(
-                "name", pair, unit.start, unit.end, other.text, says(other.text, unit.text), [unit]
+                kind, pair, unit.start, unit.end, other.text, says(other.text, unit.text), [unit]
             )
+
+
+def _is_day(unit: Unit) -> bool:
+    return unit.text.casefold().removesuffix("s") in DAYS
 
 
 def answer_contrasts(pair: Pair) -> Iterator[Contrast]:

@@ -46,7 +46,7 @@ def logits_of(model: Any, pairs: Sequence[Pair], tokenizer: Any) -> Floats:
 
 
 def figures(pairs: Sequence[Pair], logits: Floats) -> dict[str, dict[str, float]]:
-    """A line a set: n, three-way accuracy where known, balanced accuracy and AUROC.
+    """A line a set: n, loss, three-way accuracy where known, balanced accuracy and AUROC.
 
     Balanced accuracy and AUROC: supported against all that is not.
     """
@@ -60,7 +60,8 @@ def figures(pairs: Sequence[Pair], logits: Floats) -> dict[str, dict[str, float]
     for name, numbers in rows.items():
         allowed = np.array([pairs[i].allowed for i in numbers])
         p = shares[numbers]
-        line: dict[str, float] = {"n": len(numbers)}
+        right = (p * allowed).sum(axis=1)
+        line = {"n": len(numbers), "loss": float(-np.log(right + 1e-9).mean())}
         if (allowed.sum(axis=1) == 1).all() and len(set(map(tuple, allowed))) == 3:
             line["accuracy3"] = float((p.argmax(1) == allowed.argmax(1)).mean())
         supported = allowed[:, 0] == 1

@@ -22,8 +22,9 @@ from core.evaluation.reader_pairs import (
     NOT_SUPPORTED,
     SUPPORTED,
     Pair,
+    joined,
 )
-from core.evaluation.reader_words import MONTHS, OPPOSITES
+from core.evaluation.reader_words import BOUND, BOUND_OF, OPPOSITES, ROW_OF, ROW_WORD, sentences
 
 NUMBER = regex.compile(
     r"(?<![\p{L}\p{N}.,-])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\p{L}\p{N}.,-])\d+(?:\.\d+)?(?![\p{L}\p{N}])"
@@ -34,16 +35,13 @@ NAME = regex.compile(
 BE = re.compile(
     r"\b(is|are|was|were|has|have|had|can|could|will|would|does|did|should)\b(?! not\b)"
 )
-SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"“])")
+OPENING = regex.compile(r"(?P<name>\p{Lu}[\p{L}'’.-]+(?:\s+\p{Lu}[\p{L}'’.-]+){1,3})")
+PRONOUN = re.compile(r"(?:He|She|His|Her) ")
 WORD = re.compile(r"[A-Za-z]+")
 TRIES = 200
 SHORTEST = 4  # characters of a statement
+READ = 900  # characters of the evidence that stay within the reader's 256 tokens
 LONGEST_EVIDENCE = 650  # characters; with a claim it stays within the reader's 256 tokens
-
-
-def sentences(text: str) -> list[str]:
-    """A rough cut; what it misses only makes a longer sentence."""
-    return [part for part in SENTENCE.split(text) if len(part) > 20]
 
 
 class Maker:
@@ -61,15 +59,19 @@ class Maker:
         self._ways: tuple[tuple[float, Callable[[Pair], Pair | None]], ...] = (
             (3.0, self.other_value),
             (3.0, self.other_name),
+            (1.5, self.other_of_row),
             (1.5, self.opposite),
             (1.5, self.denied),
             (1.0, self.swapped),
             (1.5, self.beside_the_point),
             (1.5, self.half_true),
             (1.5, self.among_others),
-            (3.0, self.copied),
-            (2.0, self.asked),
+            (4.0, self.copied),
+            (1.0, self.resolved),
+            (3.0, self.asked),
         )
+
+        self._changes = (self.other_value, self.other_name, self.other_of_row, self.opposite)
 
     def made(self, count: int) -> Iterator[Pair]:
         """That many cases, each way in its share."""
@@ -91,21 +93,33 @@ class Maker:
         return None
 
     def other_value(self, pair: Pair) -> Pair | None:
-        """A number or month of a supported statement becomes another, best one of the evidence."""
+        """A number of a supported statement becomes another, best one of the evidence."""
         base = self._base(pair)
         if base is None:
             return None
         found = [match.span() for match in NUMBER.finditer(base.statement)]
-        found += [m.span() for m in WORD.finditer(base.statement) if m.group() in MONTHS]
         if not found:
             return None
         start, end = self._random.choice(found)
         old = base.statement[start:end]
-        if old in MONTHS:
-            new = self._random.choice([m for m in MONTHS if m != old])
-        else:
-            new = self._number(old, base.evidence)
-        return self._with(base, start, end, new)
+        return self._with(base, start, end, self._number(old, base.evidence))
+
+    def other_of_row(self, pair: Pair) -> Pair | None:
+        """A weekday, month, colour, number word or bound becomes another of its row."""
+        base = self._base(pair)
+        if base is None:
+            return None
+        found = [m for m in ROW_WORD.finditer(base.statement) if m.group() in base.evidence]
+        if found:
+            match = self._random.choice(found)
+            others = [word for word in ROW_OF[match.group()] if word not in base.evidence]
+            if others:
+                return self._with(base, match.start(), match.end(), self._random.choice(others))
+        bound = BOUND.search(base.statement)
+        if bound is None:
+            return None
+        new = self._random.choice(BOUND_OF[bound.group()])
+        return replace(self._with(base, *bound.span(), new), allowed=NOT_SUPPORTED)
 
     def _number(self, old: str, evidence: str) -> str:
         others = [n for n in NUMBER.findall(evidence) if n != old and len(n) == len(old)]
@@ -204,7 +218,7 @@ class Maker:
                 other = self.other_value(other) or self.other_name(other) or other
         if len(pair.statement) + len(other.statement) > 400:
             return None
-        allowed = _joined(pair.allowed, other.allowed)
+        allowed = joined(pair.allowed, other.allowed)
         if allowed is None:
             return None
         one, two = self._random.sample([pair.statement, other.statement], 2)
@@ -223,19 +237,32 @@ class Maker:
 
     def copied(self, pair: Pair) -> Pair | None:
         """A sentence, or a clause, of the evidence itself; as it is or with one thing off."""
-        choices = sentences(pair.evidence)
+        choices = sentences(pair.evidence[:READ])
         if len(choices) < 2:
             return None
         text = self._random.choice(choices)
         if ", " in text and self._random.random() < 0.3:
             text = max(text.split(", "), key=len)
         base = replace(pair, statement=text, allowed=SUPPORTED)
-        if self._random.random() < 0.55:
-            way = self._random.choice((self.other_value, self.other_name, self.opposite))
-            return way(base)
-        if self._random.random() < 0.3:  # all the same without that very sentence: nothing says it
+        if self._random.random() < 0.4:
+            return self._random.choice(self._changes)(base)
+        if self._random.random() < 0.2:  # all the same without that very sentence: nothing says it
             rest = " ".join(c for c in choices if text not in c)
             return replace(base, evidence=rest, allowed=NOT_ENOUGH)
+        return base
+
+    def resolved(self, pair: Pair) -> Pair | None:
+        """A later sentence about “he” or “she”, said of the one the evidence opens with."""
+        choices = sentences(pair.evidence[:READ])
+        who = OPENING.match(pair.evidence)
+        about = [c for c in choices[1:] if PRONOUN.match(c)]
+        if not about or who is None:
+            return None
+        first, rest = self._random.choice(about).split(" ", 1)
+        owns = "'s" if first in ("His", "Her") else ""
+        base = replace(pair, statement=f"{who['name']}{owns} {rest}", allowed=SUPPORTED)
+        if self._random.random() < 0.5:
+            return self._random.choice(self._changes)(base)
         return base
 
     def asked(self, pair: Pair) -> Pair | None:
@@ -254,12 +281,9 @@ class Maker:
         question = question.rstrip(" .") + "?"
         allowed = base.allowed
         if self._random.random() < 0.5:
-            pool = (
-                NUMBER.findall(base.evidence)
-                if answer[0].isdigit()
-                else NAME.findall(base.evidence)
-            )
-            others = [o for o in pool if o not in answer and answer not in o]
+            kind = NUMBER if answer[0].isdigit() else NAME
+            found_too = kind.findall(base.evidence)
+            others = [o for o in found_too if o not in answer and answer not in o]
             if not others:
                 return None
             answer, allowed = self._random.choice(others), CONTRADICTED
@@ -267,26 +291,9 @@ class Maker:
         return replace(base, statement=statement, allowed=allowed)
 
     def _base(self, pair: Pair) -> Pair | None:
-        """A supported pair: this one, or one made of a sentence of its evidence."""
-        if pair.allowed == SUPPORTED:
-            return pair
-        choices = sentences(pair.evidence)
-        if len(choices) < 2:
-            return None
-        return replace(pair, statement=self._random.choice(choices), allowed=SUPPORTED)
+        """A supported pair, which is seen as it stands too: each wrong one has its right twin."""
+        return pair if pair.allowed == SUPPORTED else None
 
     def _with(self, base: Pair, start: int, end: int, new: str) -> Pair:
         text = base.statement[:start] + new + base.statement[end:]
         return replace(base, statement=text, allowed=CONTRADICTED)
-
-
-def _joined(one: tuple[int, int, int], other: tuple[int, int, int]) -> tuple[int, int, int] | None:
-    """What a conjunction may be; None where that is open."""
-    both = {one, other}
-    if both == {SUPPORTED}:
-        return SUPPORTED
-    if CONTRADICTED in both:
-        return CONTRADICTED
-    if NOT_SUPPORTED in both:
-        return NOT_SUPPORTED
-    return NOT_ENOUGH

@@ -31,26 +31,27 @@ class Source:
     unclear: Allowed = NOT_ENOUGH
 
 
-# Evidence-and-claim sets are seen more often than sentence pairs. Left out: sets whose licence
-# forbids commercial use (anli, averitec, ocnli, scifact_rte, sick), and those whose label shows in
-# the claim alone (breaking_nli, conjnli, help, begin; `python -m core.evaluation.claim_only`).
+# Evidence-and-claim sets are seen more often than sentence pairs, but not much: at five times and
+# more their rows were learned by heart (loss .36 in training and 1.10 beside it on fm2). Left out:
+# sets whose licence forbids commercial use (anli, averitec, ocnli, scifact_rte, sick), and those
+# whose label shows in the claim alone (breaking_nli, conjnli, help, begin; see `claim_only`).
 SOURCES = (
-    Source("entailment_lingnli", 0.5),
+    Source("entailment_lingnli", 1.0),
     Source("entailment_sanli", 1.0),
     Source("entailment_cad_nli", 1.0),
     Source("entailment_med", 0.5, unclear=NOT_SUPPORTED),
-    Source("entailment_rte", 1.5, unclear=NOT_SUPPORTED),
-    Source("entailment_control", 2.0),
-    Source("entailment_q2", 2.0, hallucinated=NOT_SUPPORTED),
-    Source("entailment_climate_fever", 1.5, task="pairs"),
-    Source("entailment_covidfact", 2.0, hallucinated=NOT_SUPPORTED),
-    Source("entailment_dialfact", 4.0),
-    Source("entailment_fm2", 5.0),
-    Source("entailment_fm2", 1.0, task="retrieved"),
-    Source("entailment_healthver", 5.0),
-    Source("entailment_wice", 3.0, hallucinated=NOT_SUPPORTED),
-    Source("fever_symmetric", 8.0),
-    Source("factcheck_gpt", 1.5, task="subtask3"),
+    Source("entailment_rte", 1.0, unclear=NOT_SUPPORTED),
+    Source("entailment_control", 1.0),
+    Source("entailment_q2", 1.0, hallucinated=NOT_SUPPORTED),
+    Source("entailment_climate_fever", 0.7, task="pairs"),
+    Source("entailment_covidfact", 1.0, hallucinated=NOT_SUPPORTED),
+    Source("entailment_dialfact", 2.0),
+    Source("entailment_fm2", 2.0),
+    Source("entailment_fm2", 0.5, task="retrieved"),
+    Source("entailment_healthver", 1.5),
+    Source("entailment_wice", 1.5, hallucinated=NOT_SUPPORTED),
+    Source("fever_symmetric", 2.0),
+    Source("factcheck_gpt", 1.0, task="subtask3"),
 )
 
 
@@ -87,3 +88,15 @@ def pair_of(row: GoldRow, source: Source) -> Pair:
     return Pair(
         evidence, " ".join(statement.split()), allowed, source.times, source.name, row.group
     )
+
+
+def joined(one: Allowed, other: Allowed) -> Allowed | None:
+    """What a conjunction may be; None where that is open."""
+    both = {one, other}
+    if both == {SUPPORTED}:
+        return SUPPORTED
+    if CONTRADICTED in both:
+        return CONTRADICTED
+    if NOT_SUPPORTED in both:
+        return NOT_SUPPORTED
+    return NOT_ENOUGH

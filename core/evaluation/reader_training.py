@@ -3,6 +3,9 @@
 all-MiniLM-L6-v2 as a cross-encoder over (evidence, statement) with three classes. Weights are
 averaged over the steps (exponentially), the temperature is fitted on rows of the `calibration`
 part, figures are on the `dev` part; the reader is trained on neither. No row is kept.
+
+On two cores half the time goes into fresh memory unless the process keeps what it freed:
+`MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 GLIBC_TUNABLES=glibc.malloc.hugetlb=1`.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from core.models.reader_export import export_reader
 LOOKS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8)  # shares of the way at which figures are shown
 SHOWN_OF_A_SET = 300
 MEASURED_OF_A_SET = 600
+MASK_LENGTH = 1 << 24  # values; several times the largest block of a batch
 PARTS = ("train", "calibration", "dev")
 
 
@@ -40,15 +44,38 @@ def new_model(recipe: Recipe) -> Any:
 
     torch.manual_seed(recipe.seed)
     model = AutoModelForSequenceClassification.from_pretrained(
-        wheel_folder(),
-        num_labels=3,
-        attn_implementation="eager",
-        hidden_dropout_prob=recipe.dropout,
-        attention_probs_dropout_prob=recipe.dropout,
-    )
+        wheel_folder(), num_labels=3, attn_implementation="eager",
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
     # The words' own vectors stay: few are seen often, and the rest must still mean the same.
     model.bert.embeddings.word_embeddings.weight.requires_grad_(False)
     return model
+
+
+def drop(model: Any, recipe: Recipe) -> list[Any]:
+    """Dropout behind each block of each layer while `model.training`; the hooks, to be removed.
+
+    The usual layer draws anew for each value, which takes longer here than the matrix products; a
+    window at a random place of one long drawn mask serves as well.
+    """
+    import torch
+
+    chance = torch.Generator().manual_seed(recipe.order)
+    mask = torch.rand(MASK_LENGTH, generator=chance) >= recipe.dropout
+    pool = mask.to(torch.bfloat16) / (1 - recipe.dropout)
+
+    def hook(block: Any, _: Any, out: Any) -> Any:
+        if not block.training:
+            return out
+        begin = int(torch.randint(MASK_LENGTH - out.numel(), (1,), generator=chance))
+        return out * pool[begin : begin + out.numel()].view(out.shape)
+
+    blocks = [
+        b
+        for layer in model.bert.encoder.layer
+        for b in (layer.attention.output.dense, layer.output.dense)
+    ]
+    return [block.register_forward_hook(hook) for block in blocks]
 
 
 def train(
@@ -58,14 +85,19 @@ def train(
     recipe: Recipe,
     report: Callable[[int, int, float, dict[str, Any]], None],
 ) -> dict[str, Any]:
-    """Train in place; returns the averaged weights. `report`: done, of, loss, average."""
+    """Train; returns the averaged weights in float32. `report`: done, of, loss, average.
+
+    The model computes in bfloat16 and is left so; the optimizer's own copy stays float32.
+    """
     import torch
 
-    free = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    optimizer = torch.optim.AdamW(
-        free.values(), lr=recipe.rate, weight_decay=recipe.decay, fused=True
-    )
+    exact = {n: p.detach().clone() for n, p in model.named_parameters() if p.requires_grad}
     average = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    model.bfloat16()
+    hooks = drop(model, recipe)
+    free = [p for p in model.parameters() if p.requires_grad]
+    weights, averaged = list(exact.values()), [average[name] for name in exact]
+    optimizer = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=recipe.decay, fused=True)
     model.train()
     lost, done = 0.0, 0
     for step, batch in enumerate(batches(seen, tokenizer, recipe)):
@@ -74,17 +106,21 @@ def train(
         allowed = torch.tensor(batch.allowed, dtype=torch.float32)
         logs = torch.log_softmax(forward(model, batch.ids, batch.mask, batch.kinds), dim=-1)
         loss = -torch.logsumexp(logs + torch.log(allowed + 1e-9), dim=-1).mean()
-        optimizer.zero_grad(set_to_none=True)
+        model.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(free.values(), 1.0)
+        for weight, own in zip(weights, free, strict=True):
+            weight.grad = own.grad.float()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         keep = min(recipe.averaging, (1 + step) / (10 + step))
         with torch.no_grad():
-            for name, value in free.items():
-                average[name].lerp_(value, 1 - keep)
+            torch._foreach_copy_(free, weights)
+            torch._foreach_lerp_(averaged, weights, 1 - keep)
         lost, done = 0.98 * lost + 0.02 * float(loss.detach()), done + len(allowed)
         if step % 50 == 0:
             report(done, len(seen), lost / (1 - 0.98 ** (step + 1)), average)
+    for hook in hooks:
+        hook.remove()
     return average
 
 
@@ -118,7 +154,7 @@ class Watch:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train (or take weights that were kept), print the figures, write the reader's folder."""
+    """Train (or average runs that were kept), print the figures, write the reader's folder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, required=True, help="the folder of the sets' folders")
     parser.add_argument("--out", type=Path, default=READER_DIR)
@@ -126,11 +162,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--views", type=int, default=Recipe.views)
     parser.add_argument("--rate", type=float, default=Recipe.rate)
     parser.add_argument("--short-share", type=float, default=Recipe.short_share)
+    parser.add_argument("--made-share", type=float, default=Recipe.made_share)
+    parser.add_argument("--order", type=int, default=Recipe.order, help="seed of the views")
     parser.add_argument("--start", type=Path, help="weights of a stage before; go on from there")
     parser.add_argument("--history", default="one stage", help="how the weights came about")
-    parser.add_argument("--no-training", action="store_true", help="take the weights of --kept")
+    parser.add_argument("--mean-of", type=Path, nargs="+", help="train nothing; average these")
     given = parser.parse_args(arguments)
-    recipe = replace(Recipe(), views=given.views, rate=given.rate, short_share=given.short_share)
+    recipe = replace(
+        Recipe(),
+        views=given.views,
+        rate=given.rate,
+        short_share=given.short_share,
+        made_share=given.made_share,
+        order=given.order,
+    )
     try:
         parts = {part: list(labelled_pairs(given.path, [part])) for part in PARTS}
         tokenizer = tokenizer_of(wheel_folder(), recipe.longest)
@@ -138,12 +183,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     model = new_model(recipe)
-    if given.start or given.no_training:
-        model.load_state_dict(load(given.start or given.kept))
-    if not given.no_training:
+    if given.start:
+        model.load_state_dict(load(given.start))
+    if given.mean_of:
+        model.load_state_dict(mean_of([load(path) for path in given.mean_of]))
+        save(model.state_dict(), given.kept)
+    else:
         seen = views_of(parts["train"], recipe)
         watch = Watch(model, tokenizer, parts["dev"], given.kept)
-        model.load_state_dict(train(model, seen, tokenizer, recipe, watch))
+        average = train(model, seen, tokenizer, recipe, watch)
+        model.float().load_state_dict(average)
         save(model.state_dict(), given.kept)
     calibration = _some_of_each(parts["calibration"], MEASURED_OF_A_SET)
     heat = temperature_of(calibration, logits_of(model, calibration, tokenizer))
@@ -164,6 +213,18 @@ def _some_of_each(pairs: Sequence[Pair], most: int) -> list[Pair]:
     for pair in pairs:
         by_name[pair.name].append(pair)
     return [pair for own in by_name.values() for pair in chance.sample(own, min(most, len(own)))]
+
+
+def mean_of(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The mean of several runs' weights, which reads better than any of them.
+
+    It does so for runs from the same weights and head; source: Wortsman et al. 2022, model soups.
+    """
+    first = runs[0]
+    return {
+        name: (sum(run[name].double() for run in runs) / len(runs)).to(value.dtype)
+        for name, value in first.items()
+    }
 
 
 def save(weights: dict[str, Any], path: Path) -> None:

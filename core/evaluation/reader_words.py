@@ -1,10 +1,36 @@
-"""Words that turn a statement wrong when one takes the place of the other."""
+"""Words that turn a statement wrong when one takes the place of the other, and a rough cutter."""
 
 from __future__ import annotations
 
+import re
+
+SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"“])")
 MONTHS = (
     "January February March April May June July August September October November December"
 ).split()
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+# One of a row in place of another makes a statement wrong.
+ROWS: tuple[tuple[str, ...], ...] = (
+    tuple(MONTHS),
+    tuple(DAYS),
+    tuple(f"{day}s" for day in DAYS),
+    tuple("two three four five six seven eight nine ten eleven twelve".split()),
+    tuple("black white red green blue yellow brown orange purple grey pink".split()),
+    tuple("second third fourth fifth sixth seventh eighth ninth tenth".split()),
+    tuple("dozens hundreds thousands millions billions".split()),
+    tuple("days weeks months years decades centuries".split()),
+)
+# What bounds from below against what bounds from above.
+BOUNDS: tuple[tuple[str, ...], ...] = (
+    ("at least", "more than", "over", "no fewer than", "a minimum of"),
+    ("at most", "fewer than", "under", "up to", "no more than", "a maximum of", "less than"),
+)
+ROW_OF = {word: row for row in ROWS for word in row}
+ROW_WORD = re.compile(rf"\b(?:{'|'.join(ROW_OF)})\b")
+BOUND_OF = {words: other for row, other in (BOUNDS, BOUNDS[::-1]) for words in row}
+BOUND = re.compile(
+    rf"\b(?:{'|'.join(sorted(BOUND_OF, key=len, reverse=True))})(?= (?:\d|(?:\w+ty|ten)\b))"
+)
 OPPOSITES = {
     "first": "last", "last": "first", "more": "less", "less": "more", "most": "least",
     "least": "most", "largest": "smallest", "smallest": "largest", "highest": "lowest",
@@ -24,3 +50,8 @@ OPPOSITES = {
     "English": "French", "French": "German", "German": "Italian", "Italian": "Spanish",
     "author": "editor", "book": "film", "film": "novel", "novel": "play", "band": "company",
 }  # fmt: skip
+
+
+def sentences(text: str) -> list[str]:
+    """A rough cut; what it misses only makes a longer sentence."""
+    return [part for part in SENTENCE.split(text) if len(part) > 20]

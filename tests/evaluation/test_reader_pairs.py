@@ -123,3 +123,47 @@ def test_a_question_made_of_a_statement_keeps_its_answer_or_gets_a_wrong_one() -
     assert right
     assert wrong
     assert all(m.statement != w.statement for m in right for w in wrong)
+
+
+def test_a_later_sentence_is_said_of_the_one_the_evidence_opens_with() -> None:
+    evidence = (
+        "Marta Keller drew maps in Basel for the city. Her brother kept the accounts of the shop. "
+        "She left for Turin in 1921 with two of her pupils."
+    )
+    about = pair("Maps were drawn.", NOT_SUPPORTED, evidence)
+    maker = Maker([about, *PAIRS], 3)
+    found = [made for _ in range(60) if (made := maker.resolved(about))]
+    right = {made.statement for made in found if made.allowed == SUPPORTED}
+    assert right == {
+        "Marta Keller's brother kept the accounts of the shop.",
+        "Marta Keller left for Turin in 1921 with two of her pupils.",
+    }
+    assert any(made.allowed == CONTRADICTED for made in found)
+
+
+def test_wrong_cases_are_made_of_supported_pairs_or_of_copied_sentences() -> None:
+    beside = pair("The Lira bridge has 40 lamps.", NOT_ENOUGH)
+    maker = Maker(PAIRS, 3)
+    for way in (maker.other_value, maker.other_name, maker.opposite, maker.denied, maker.asked):
+        assert way(beside) is None
+
+
+def test_a_word_of_a_row_becomes_another_that_the_evidence_does_not_hold() -> None:
+    about = pair("The bridge is shut on Mondays.", SUPPORTED, "On Mondays and Fridays it is shut.")
+    maker = Maker([about, *PAIRS], 3)
+    made = [found for _ in range(30) if (found := maker.other_of_row(about))]
+    assert {found.allowed for found in made} == {CONTRADICTED}
+    days = {found.statement.split()[-1].rstrip(".") for found in made}
+    assert days <= {"Tuesdays", "Wednesdays", "Thursdays", "Saturdays", "Sundays"}
+    assert len(days) > 2
+
+
+def test_a_bound_from_below_becomes_one_from_above() -> None:
+    about = pair("It holds up to 300 people.", SUPPORTED, "The hall holds up to 300 people.")
+    made = Maker([about, *PAIRS], 3).other_of_row(about)
+    assert made is not None
+    assert made.allowed == NOT_SUPPORTED
+    assert made.statement in {
+        f"It holds {bound} 300 people."
+        for bound in ("at least", "more than", "over", "no fewer than", "a minimum of")
+    }

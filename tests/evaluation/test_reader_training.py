@@ -100,3 +100,43 @@ def test_a_folder_without_the_sets_is_refused_in_a_line(
 ) -> None:
     assert reader_training.main(["--path", str(tmp_path / "nowhere")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("one_source")
+@pytest.mark.timeout(600)
+def test_runs_that_were_kept_are_averaged_into_one_reader(folder: Path, tmp_path: Path) -> None:
+    import torch
+
+    runs = [tmp_path / f"{order}.safetensors" for order in ("7", "11")]
+    for run in runs:
+        given = ["--path", str(folder), "--out", str(tmp_path / "one"), "--kept", str(run)]
+        assert reader_training.main([*given, "--views", "60", "--order", run.stem]) == 0
+    one, other = (reader_training.load(run) for run in runs)
+    name = "bert.encoder.layer.0.output.dense.weight"
+    assert not torch.equal(one[name], other[name])
+    mean = reader_training.mean_of([one, other])
+    assert torch.allclose(mean[name], (one[name] + other[name]) / 2)
+    out = tmp_path / "mean"
+    given = ["--path", str(folder), "--out", str(out), "--mean-of", *map(str, runs)]
+    assert reader_training.main(given) == 0
+    assert OnnxReader(out).read([("Ardo has a port.", "Ardo has no port.")]).shape == (1, 3)
+
+
+def test_dropout_leaves_a_value_as_it_is_on_average_and_ends_with_training() -> None:
+    import torch
+
+    recipe = Recipe(dropout=0.25)
+    model = reader_training.new_model(recipe)
+    block = model.bert.encoder.layer[0].output.dense
+    ones = torch.ones(64, block.in_features)
+    whole = block(ones)
+    hooks = reader_training.drop(model, recipe)
+    model.train()
+    dropped = block(ones)
+    assert abs(float((dropped == 0).float().mean()) - 0.25) < 0.02
+    kept = dropped != 0
+    assert torch.allclose(dropped[kept], whole[kept] / 0.75, rtol=0.01)
+    model.eval()
+    assert torch.equal(block(ones), whole)
+    for hook in hooks:
+        hook.remove()
