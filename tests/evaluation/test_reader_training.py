@@ -117,8 +117,10 @@ def test_runs_that_were_kept_are_averaged_into_one_reader(folder: Path, tmp_path
     mean = reader_training.mean_of([one, other])
     assert torch.allclose(mean[name], (one[name] + other[name]) / 2)
     out = tmp_path / "mean"
-    given = ["--path", str(folder), "--out", str(out), "--mean-of", *map(str, runs)]
-    assert reader_training.main(given) == 0
+    kept = tmp_path / "mean.safetensors"
+    given = ["--path", str(folder), "--out", str(out), "--kept", str(kept)]
+    assert reader_training.main([*given, "--mean-of", *map(str, runs)]) == 0
+    assert torch.equal(reader_training.load(kept)[name], mean[name])
     assert OnnxReader(out).read([("Ardo has a port.", "Ardo has no port.")]).shape == (1, 3)
 
 
