@@ -24,9 +24,13 @@ def with_tools(judgement: Judgement, view: CaseView, stop: Stop) -> Judgement:
     Raises:
         Stopped: the person stopped the check while code ran.
     """
+    return _with_note(_weighed(judgement, view, stop), what_is_off(view.case))
+
+
+def _weighed(judgement: Judgement, view: CaseView, stop: Stop) -> Judgement:
     finding = tool_finding(view.case, stop)
     if finding is None:
-        return _with_note(judgement, what_is_off(view.case))
+        return judgement
     if finding.label == "hallucinated":
         return _refuted(judgement, finding, view)
     is_open = judgement.label == "unclear" and judgement.cause != "image_not_readable"

@@ -15,35 +15,34 @@ import warnings
 from dataclasses import dataclass
 
 from core.concurrency import Stop
-from core.tools.sandbox import Ran, run_python
+from core.tools.sandbox import CPU_SECONDS, Ran, run_python
 
 FENCE = re.compile(r"^[ \t]*```[ \t]*(?:python[0-9]?|py)?[ \t]*\n(.*?)^[ \t]*```", re.M | re.S)
 LONGEST = 50_000  # characters of code
-# Runs the answer, then the question's examples; says the word only after all held. What it prints
-# itself goes nowhere, so that nothing but the word stands on the channel.
-HARNESS = """
-import contextlib, doctest, io, sys
-answer, examples, word = {answer!r}, {examples!r}, {word!r}
-space = {{"__name__": "__main__"}}
-with contextlib.redirect_stdout(io.StringIO()):
-    exec(compile(answer, "answer.py", "exec"), space)
-    heard = []
-    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    test = doctest.DocTestParser().get_doctest(examples, space, "example", "question", 0)
-    runner.run(test, out=heard.append, clear_globs=False)
-if runner.failures:
-    sys.exit("".join(heard))
-print(word)
+# Stands behind the answer, tries the question's examples, and says the word only after all held.
+TAIL = """
+
+import doctest as _doctest, sys as _sys
+_heard = []
+_runner = _doctest.DocTestRunner(verbose=False, optionflags=_doctest.NORMALIZE_WHITESPACE)
+_test = _doctest.DocTestParser().get_doctest({examples!r}, globals(), "example", "question", 0)
+_runner.run(_test, out=_heard.append, clear_globs=False)
+if _runner.failures:
+    _sys.exit("".join(_heard))
+_sys.__stdout__.write("\\n" + {word!r})
 """
-Kind = tuple[str, str]  # of an error: its type's name and its words
+# What the sandbox withholds (files, network, packages, input, room) says nothing about the code.
+WITHHELD = {
+    "ModuleNotFoundError", "ImportError", "MemoryError", "FileNotFoundError", "PermissionError",
+    "OSError", "EOFError", "ConnectionRefusedError", "ConnectionError", "TimeoutError",
+    "BlockingIOError", "socket.gaierror", "urllib.error.URLError",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """Python in a text: `[start, end)` there, what it says, and the question's examples."""
+    """An answer's Python, the question's examples as a docstring, and how many checks they hold."""
 
-    start: int
-    end: int
     code: str
     examples: str
     checks: int
@@ -63,30 +62,31 @@ def snippet_of(question: str, response: str) -> Snippet | None:
     found = _code_in(response)
     if found is None:
         return None
-    start, end, code, tree = found
+    code, tree = found
     defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     asserted = sum(isinstance(node, ast.Assert) for node in ast.walk(tree))
     examples = _examples(question, defined)
     checks = asserted + examples.count(">>> ")
-    return Snippet(start, end, code, examples, checks) if checks else None
+    return Snippet(code, examples, checks) if checks else None
 
 
 def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
-    """Run it; None where that tells nothing: a package is missing here, or memory ran out.
+    """Run it; None where that tells nothing: it wants what the sandbox withholds, or only waited.
 
     Raises:
+        Stopped: the person stopped the check meanwhile.
         RuntimeError: there is no sandbox here (`sandbox.why_off`).
     """
     word = secrets.token_hex(16)
-    program = HARNESS.format(answer=snippet.code, examples=snippet.examples, word=word)
-    ran = run_python(program, stop)
+    ran = run_python(snippet.code + TAIL.format(examples=snippet.examples, word=word), stop)
     count = "its check" if snippet.checks == 1 else f"its {snippet.checks} checks"
-    if ran.ending == "finished" and ran.printed.split() == [word]:
+    if ran.ending == "finished" and ran.printed.split()[-1:] == [word]:
         return CodeCheck(True, f"The code was run and passes {count}.")
     if ran.ending == "out_of_time":
-        return CodeCheck(False, "The code was run and did not come to an end in time.", True)
+        said = f"The code was run and had not ended after {CPU_SECONDS} s of computing."
+        return CodeCheck(False, said, True)
     name, words = _error(ran)
-    if ran.ending == "killed" or name in ("ModuleNotFoundError", "ImportError", "MemoryError"):
+    if ran.ending in ("killed", "overdue") or name in WITHHELD:
         return None
     said = f"{name}: {words}" if words else name
     if name == "AssertionError":
@@ -94,14 +94,9 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     return CodeCheck(False, f"The code was run and does not pass {count} ({said}).")
 
 
-def _code_in(response: str) -> tuple[int, int, str, ast.Module] | None:
+def _code_in(response: str) -> tuple[str, ast.Module] | None:
     """The fenced blocks as one, else the whole text, where that is Python."""
-    blocks = list(FENCE.finditer(response))
-    if blocks:
-        start, end = blocks[0].start(1), blocks[-1].end(1)
-        code = "\n".join(block[1] for block in blocks)
-    else:
-        start, end, code = 0, len(response), response
+    code = "\n".join(FENCE.findall(response)) or response
     if len(code) > LONGEST:
         return None
     try:
@@ -110,7 +105,7 @@ def _code_in(response: str) -> tuple[int, int, str, ast.Module] | None:
             tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return (start, end, code, tree) if any(_is_code(node) for node in tree.body) else None
+    return (code, tree) if any(_is_code(node) for node in tree.body) else None
 
 
 def _is_code(node: ast.stmt) -> bool:
@@ -141,7 +136,7 @@ def _calls(source: str, defined: set[str]) -> bool:
     return bool(names & defined)
 
 
-def _error(ran: Ran) -> Kind:
+def _error(ran: Ran) -> tuple[str, str]:
     """The error's name and words, from the last line of what was complained about."""
     lines = [line.strip() for line in ran.complained.splitlines() if line.strip()]
     failed = next((line for line in lines if line.startswith("Failed example:")), "")

@@ -29,20 +29,21 @@ OUTPUT_BYTES = 1 << 16
 STEP = 0.02  # seconds between two looks at whether it ended or is to be stopped
 PROBE = "print('here')"
 
-Ending = Literal["finished", "failed", "out_of_time", "killed"]
+Ending = Literal["finished", "failed", "out_of_time", "overdue", "killed"]
 
 
 @dataclass(frozen=True)
 class Ran:
     """How code ended: by itself without an error or with one, by a limit, or by a signal.
 
+    `out_of_time` used up its processor time; `overdue` took too long by the clock, which may be
+    sleep or a busy machine.
     `printed` and `complained` are what it wrote on its two channels, the last OUTPUT_BYTES of each.
     """
 
     ending: Ending
     printed: str
     complained: str
-    seconds: float
 
 
 @lru_cache(maxsize=1)
@@ -97,8 +98,8 @@ def _run(code: str, stop: Stop) -> Ran:
             finally:
                 process.kill()  # with it goes all that it started
                 process.wait()
-        seconds = time.monotonic() - began
-        return Ran(_ending(process.returncode, is_late), _tail(out), _tail(err), seconds)
+        ending: Ending = "overdue" if is_late else _ending(process.returncode)
+        return Ran(ending, _tail(out), _tail(err))
 
 
 def _ended(process: subprocess.Popen[bytes], began: float, stop: Stop) -> bool:
@@ -111,9 +112,7 @@ def _ended(process: subprocess.Popen[bytes], began: float, stop: Stop) -> bool:
     return True
 
 
-def _ending(code: int, is_late: bool) -> Ending:
-    if is_late:
-        return "out_of_time"
+def _ending(code: int) -> Ending:
     if code == 0:
         return "finished"
     if code in (-9, 128 + 9, -24, 128 + 24):  # what the limit on processor time sends

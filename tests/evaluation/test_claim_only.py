@@ -15,24 +15,26 @@ def row(number: int, claim: str, label: Label) -> GoldRow:
     return GoldRow(str(number), f"own, line {number}", claim, label, f"group {number // 2}")
 
 
-def test_a_set_whose_wrong_claims_share_a_word_is_found_out() -> None:
+@pytest.mark.parametrize(
+    ("claim", "wrong_claim", "least", "most"),
+    [
+        ("Town {n} has a port.", "Town {n} has no port.", 0.95, 1.0),
+        ("Town {pair} has a port.", "Town {pair} has a port.", 0.4, 0.6),
+    ],
+    ids=["wrong claims share a word", "every claim stands under both labels"],
+)
+def test_what_the_claims_give_away_is_found(
+    claim: str, wrong_claim: str, least: float, most: float
+) -> None:
     rows = [
-        row(n, f"Town {n} has {'no' if n % 2 else 'a'} port.", "unclear" if n % 2 else "supported")
+        row(n, wrong_claim.format(n=n, pair=n // 2), "hallucinated")
+        if n % 2
+        else row(n, claim.format(n=n, pair=n // 2), "supported")
         for n in range(80)
     ]
     found = claim_only_auroc(rows)
     assert found is not None
-    assert found > 0.95
-
-
-def test_claims_that_stand_under_both_labels_give_nothing_away() -> None:
-    rows = [
-        row(n, f"Town {n // 2} has a port.", "hallucinated" if n % 2 else "supported")
-        for n in range(80)
-    ]
-    found = claim_only_auroc(rows)
-    assert found is not None
-    assert 0.4 < found < 0.6
+    assert least < found <= most
 
 
 def test_few_rows_say_nothing() -> None:

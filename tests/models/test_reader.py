@@ -30,7 +30,7 @@ PAIRS = [
 @pytest.fixture(scope="module")
 def model() -> Any:
     """A cross-encoder of random weights, wide enough to disagree with itself."""
-    torch = pytest.importorskip("torch")
+    import torch
     from transformers import BertConfig, BertForSequenceClassification
 
     torch.manual_seed(7)

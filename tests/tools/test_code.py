@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.concurrency import Stop
+from core.tools import sandbox
 from core.tools.code import CodeCheck, check_code, snippet_of
 from core.tools.sandbox import why_off
 from tests.needs import need
@@ -51,7 +52,7 @@ def test_fenced_blocks_are_one_program_and_prose_is_none() -> None:
     )
     snippet = snippet_of("", response)
     assert snippet is not None
-    assert response[snippet.start :].startswith("def half")
+    assert snippet.code.startswith("def half")
     assert snippet.checks == 1
     assert run("", response) == CodeCheck(True, "The code was run and passes its check.")
 
@@ -90,8 +91,44 @@ def test_printing_does_not_disturb() -> None:
     assert check.holds
 
 
-def test_a_missing_package_says_nothing_about_the_code() -> None:
-    assert run("", "import numpy_of_nowhere\nassert 1 == 1\n") is None
+@pytest.mark.parametrize(
+    "wanting",
+    [
+        "import numpy_of_nowhere",
+        "open('table.csv')",
+        "input()",
+        "import socket; socket.create_connection(('127.0.0.1', 9), timeout=2)",
+        "import urllib.request; urllib.request.urlopen('http://198.51.100.1', timeout=2)",
+        "bytearray(4 << 30)",
+        "for _ in range(10**6): print('flood' * 20)",
+    ],
+)
+def test_what_the_sandbox_withholds_says_nothing_about_the_code(wanting: str) -> None:
+    assert run("", f"{wanting}\nassert 1 == 1\n") is None
+
+
+def test_waiting_says_nothing_but_computing_on_and_on_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sandbox, "WALL_SECONDS", 0.5)
+    assert run("", "import time\ntime.sleep(60)\nassert 1 == 1\n") is None
+    monkeypatch.undo()
+    monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
+    check = run("", "while True: pass\nassert 1 == 1\n")
+    assert check is not None
+    assert check.is_out_of_time
+
+
+def test_names_of_the_answer_do_not_disturb_the_examples() -> None:
+    check = run(ASKED, "sys = print = None\n" + DOUBLE.format(body="2 * x"))
+    assert check is not None
+    assert check.holds
+
+
+def test_imports_from_the_future_may_stand_first() -> None:
+    check = run(ASKED, "from __future__ import annotations\n" + DOUBLE.format(body="2 * x"))
+    assert check is not None
+    assert check.holds
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
