@@ -17,7 +17,7 @@ from core.config import ENCODER_DIR, PROJECT_ROOT
 from core.errors import InputError, ModelError
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.kept import Kept, digest_of
-from core.evaluation.outcomes import Prediction
+from core.evaluation.outcomes import FAILED, REFUSED, Prediction
 from core.learning.bench import BY, Bench, Material, opened_bench
 from core.models.encoder import load_encoder
 from core.models.keys import Keys
@@ -115,7 +115,7 @@ class EngineRuns:
             staff = self._staff(digest)
             progress = self.bench.check(material, staff, self.engine.plan, Stop())
         except InputError as error:
-            said = Prediction("unclear", cause=f"refused: {error}")
+            said = Prediction("unclear", cause=f"{REFUSED}: {error}")
         except ModelError:
             raise
         except Exception as error:
@@ -138,7 +138,7 @@ class EngineRuns:
                 "command goes on from there."
             )
         self.tell(f"{row.place}: {why}")
-        return Prediction("unclear", cause="failed")
+        return Prediction("unclear", cause=FAILED)
 
     def _staff(self, digest: str) -> Staff:
         """Built-in agents serve all rows; models get an account for each, the same every time."""

@@ -3,7 +3,8 @@
 `claim_only` is the same engine with the evidence taken away; `other_evidence` the same over
 documents of another row, which shows what wording alone gives away. Both are run on a seeded
 sample. Rows of one group are drawn together for the intervals (`core/evaluation/bootstrap.py`);
-what each figure counts is said in `core/evaluation/metrics.py`.
+what each figure counts is said in `core/evaluation/metrics.py`. A task whose rows are recorded
+verdicts of other detectors is measured on these: no engine is run.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any
 from core.errors import InputError
 from core.evaluation.bootstrap import Figure, calibrated_null, figures
 from core.evaluation.datasets import load, rule_of
-from core.evaluation.engine_runs import Engine, EngineRuns, Tell, opened_runs
+from core.evaluation.engine_runs import Engine, Tell, opened_runs
 from core.evaluation.gold import GoldRow
 from core.evaluation.metrics import measures
-from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all
+from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all, recorded
 from core.evaluation.sample import sampled, with_other_evidence, without_evidence
 
 TRIVIAL_ROWS = 200
+RECORDED = "recorded"  # the roster where verdicts that a set holds are measured
 Figures = dict[str, Figure]
 
 
@@ -46,44 +48,64 @@ def evaluate(
 ) -> dict[str, Any]:
     """The object of `python -m core evaluate --json`.
 
-    `seconds` is the time that the rows took when they were checked, now or in an earlier call.
+    `seconds` is the time that the rows took when they were checked, now or in an earlier call;
+    `failed` counts the rows that broke off, `trivial_failed` those without or with other evidence.
 
     Raises:
         InputError: the set is unknown, missing, broken or without labels.
         ModelError: a budget is spent or a service fails; what is done is kept.
     """
-    task = rule_of(order.dataset, order.task).task
+    rule = rule_of(order.dataset, order.task)
     there = labelled_rows(order)
     rows = sampled(there, order.limit, order.seed)
-    with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
-        said = runs.predictions(rows, order.dataset)
-        failed = runs.failed
-        trivial, counts = _trivial(rows, there, order, runs)
-    found = Outcomes(rows, said)
-    seconds = sum(one.seconds for one in said)
-    answered = int(found.answered.sum())
+    if rule.is_recorded:
+        tell(f"{order.dataset} {rule.task}: recorded verdicts are measured, no engine is run")
+        measured = Measured(recorded(rows), _answers(rows))
+    else:
+        measured = _checked(rows, there, order, engine, tell)
     return {
         "dataset": order.dataset,
-        "task": task or None,
+        "task": rule.task or None,
         "split": order.split,
         "limit": order.limit,
         "seed": order.seed,
-        "rows": len(rows),
-        "groups": int(found.groups.max()) + 1,
-        "golds": dict(sorted(Counter(str(row.label) for row in rows).items())),
-        "answered": answered,
-        "unclear": len(rows) - answered,
-        "causes": _causes(said),
-        "failed": failed,
-        "metrics": figures_of(found, order.seed),
-        "trivial": trivial,
-        "trivial_rows": counts,
-        "seconds": round(seconds, 3),
-        "rows_per_second": round(len(rows) / seconds, 3) if seconds else None,
-        "roster": engine.plan.roster,
-        "protocol": engine.plan.protocol,
-        "engine": engine.id,
+        **_counted(measured),
+        "metrics": figures_of(measured.found, order.seed),
+        "trivial": {n: figures_of(one, order.seed) for n, one in measured.trivial.items()},
+        "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
+        "roster": RECORDED if rule.is_recorded else engine.plan.roster,
+        "protocol": None if rule.is_recorded else engine.plan.protocol,
+        "engine": None if rule.is_recorded else engine.id,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock())),
+    }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found on the rows and what trivial answers come to, with the rows that broke off."""
+
+    found: Outcomes
+    trivial: Mapping[str, Outcomes]
+    failed: int = 0
+    trivial_failed: int = 0
+
+
+def _counted(measured: Measured) -> dict[str, Any]:
+    """How many rows there are, of which kinds, and how long they took."""
+    found = measured.found
+    rows, seconds = len(found.rows), sum(one.seconds for one in found.said)
+    answered = int(found.answered.sum())
+    return {
+        "rows": rows,
+        "groups": int(found.groups.max()) + 1,
+        "golds": dict(sorted(Counter(str(row.label) for row in found.rows).items())),
+        "answered": answered,
+        "unclear": rows - answered,
+        "causes": _causes(found.said),
+        "failed": measured.failed,
+        "trivial_failed": measured.trivial_failed,
+        "seconds": round(seconds, 3),
+        "rows_per_second": round(rows / seconds, 3) if seconds else None,
     }
 
 
@@ -115,28 +137,34 @@ def figures_of(found: Outcomes, seed: int) -> Figures:
     return {name: named[name] for name in sorted(named)}
 
 
-def _trivial(
-    rows: Sequence[GoldRow], there: Sequence[GoldRow], order: Order, runs: EngineRuns
-) -> tuple[dict[str, Figures], dict[str, int]]:
-    """(figures of each trivial answer, on how many rows)."""
-    found = {
-        "always_hallucinated": always("hallucinated", rows),
-        "always_supported": always("supported", rows),
-        "mark_all": mark_all(rows),
-    }
+def _checked(
+    rows: Sequence[GoldRow], there: Sequence[GoldRow], order: Order, engine: Engine, tell: Tell
+) -> Measured:
+    """The engine on the rows, and on a sample of them with their evidence taken or exchanged."""
+    trivial = _answers(rows)
     few = sampled(rows, order.trivial_limit, order.seed)
     again: Mapping[str, Sequence[GoldRow]] = {
         "claim_only": without_evidence(few),
         "other_evidence": with_other_evidence(few, there, order.seed),
     }
-    for name, changed in again.items():
-        if changed:
-            said = runs.predictions(changed, name.replace("_", " "))
-            found[name] = Outcomes(changed, said)
-    return (
-        {name: figures_of(outcomes, order.seed) for name, outcomes in found.items()},
-        {name: len(outcomes.rows) for name, outcomes in found.items()},
-    )
+    task = rule_of(order.dataset, order.task).task
+    with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
+        found = Outcomes(rows, runs.predictions(rows, order.dataset))
+        failed = runs.failed
+        for name, changed in again.items():
+            if changed:
+                said = runs.predictions(changed, name.replace("_", " "))
+                trivial[name] = Outcomes(changed, said)
+        return Measured(found, trivial, failed, runs.failed - failed)
+
+
+def _answers(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:
+    """The answers that need nothing read."""
+    return {
+        "always_hallucinated": always("hallucinated", rows),
+        "always_supported": always("supported", rows),
+        "mark_all": mark_all(rows),
+    }
 
 
 def _causes(said: Sequence[Prediction]) -> dict[str, int]:

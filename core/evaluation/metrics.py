@@ -6,6 +6,8 @@ Positive = hallucinated. A row's label counts as follows:
 - gold `unclear` (neutral, not enough evidence): the set is then read as supported against not
   supported. `hallucinated` and `unclear` are right, `supported` is wrong. `accuracy3` stands
   beside: the exact label, of three.
+- a row that broke off or was refused (cause `failed` or `refused: …`) got no answer: it is kept as
+  `unclear`, and is right nowhere, on an open gold neither. It counts as not answered.
 
 An `unclear` that is wrong was not recalled for its class and was called neither class: accuracy,
 balanced accuracy, precision, recall, F1, F2, F1 of supported and MCC are those of scikit-learn

@@ -15,6 +15,8 @@ Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 PRIOR = 0.5
+FAILED, REFUSED = "failed", "refused"  # causes of rows that got no answer
+UNREAD = "unreadable_reply"
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Prediction:
     cause: str = ""
     seconds: float = 0.0
     shown: tuple[GoldSpan, ...] = ()
+
+    @property
+    def is_failure(self) -> bool:
+        """True where no answer was reached: the row broke off, or was refused."""
+        return self.cause.split(":")[0] in (FAILED, REFUSED)
 
 
 @dataclass(frozen=True)
@@ -60,17 +67,23 @@ class Outcomes:
 
     @property
     def told(self) -> tuple[Label, ...]:
-        """The labels as they count: `unclear` is right, so as good as any, on an open gold."""
+        """The labels as they count: `unclear` is right, so as good as any, on an open gold.
+
+        A failure stays `unclear`, which is right nowhere.
+        """
         return tuple(
-            "hallucinated" if row.label == "unclear" == said.label else said.label
+            "hallucinated"
+            if row.label == "unclear" == said.label and not said.is_failure
+            else said.label
             for row, said in zip(self.rows, self.said, strict=True)
         )
 
     @property
     def exact(self) -> Flags:
-        """(n,) True where the label is the gold one, of three."""
+        """(n,) True where the label is the gold one, of three; never for a failure."""
         pairs = zip(self.rows, self.said, strict=True)
-        return np.array([row.label == said.label for row, said in pairs], dtype=bool)
+        exact = [row.label == said.label and not said.is_failure for row, said in pairs]
+        return np.array(exact, dtype=bool)
 
     @property
     def answered(self) -> Flags:
@@ -103,6 +116,19 @@ def always(label: Label, rows: Sequence[GoldRow]) -> Outcomes:
     """The trivial answer: every row gets the label, surely; no word is marked."""
     said = Prediction(label, 1.0 if label == "hallucinated" else 0.0)
     return Outcomes(rows, [said] * len(rows))
+
+
+def recorded(rows: Sequence[GoldRow]) -> Outcomes:
+    """What the sets record of other detectors; they give no probability, so each verdict is sure.
+
+    A verdict that could not be read is `unclear`.
+    """
+    verdicts: Mapping[Label, Prediction] = {
+        "hallucinated": Prediction("hallucinated", 1.0),
+        "supported": Prediction("supported", 0.0),
+        "unclear": Prediction("unclear", cause=UNREAD),
+    }
+    return Outcomes(rows, [verdicts[row.recorded or "unclear"] for row in rows])
 
 
 def mark_all(rows: Sequence[GoldRow]) -> Outcomes:

@@ -22,6 +22,7 @@ class Rule:
 
     `labels` maps the set's own words to ours; None there means that such rows are left out.
     `group` names the text that ties rows together. `note` says what else had to be decided.
+    `is_recorded`: its rows are the verdicts of another detector, which are measured themselves.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Rule:
     task: str = ""
     labels: Mapping[str, Label | None] = field(default_factory=dict)
     note: str = ""
+    is_recorded: bool = False
 
 
 COLUMNS = ("set", "task", "unit", "labels", "group", "licence", "may be shipped", "note")

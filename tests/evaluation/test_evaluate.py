@@ -338,7 +338,54 @@ def test_one_broken_row_of_the_engines_costs_only_itself(
         patched.setattr(bench.Bench, "check", faulty)
         code, found, err = evaluated(capsys, data, "fever_symmetric", "--trivial-limit", "1")
     assert (code, found["failed"], found["causes"]["failed"]) == (0, 1, 1)
+    assert found["trivial_failed"] == 0
     assert "a fault of ours" in err
     _, again, err = evaluated(capsys, data, "fever_symmetric", "--trivial-limit", "1")
     assert "15 of 16 rows are known already" in err
     assert again["failed"] == 0
+
+
+def test_rows_that_break_off_without_their_evidence_are_counted_too(
+    capsys: pytest.CaptureFixture[str], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.learning import bench
+
+    check = bench.Bench.check
+
+    def faulty(self: bench.Bench, material: bench.Material, *more: Any) -> Any:
+        if not material.texts:
+            raise RuntimeError("a fault of ours")
+        return check(self, material, *more)
+
+    monkeypatch.setattr(bench.Bench, "check", faulty)
+    given = ("--limit", "4", "--trivial-limit", "2")
+    code, found, _ = evaluated(capsys, data, "fever_symmetric", *given)
+    assert (code, found["failed"], found["trivial_failed"]) == (0, 0, 2)
+
+
+def test_recorded_verdicts_are_measured_without_an_engine(
+    capsys: pytest.CaptureFixture[str], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.learning import bench
+
+    rows = [
+        {
+            "question": f"How high is mast {n}?",
+            "answer": f"{n} m",
+            "knowledge": f"Mast {n} is {n} m high.",
+            "ground_truth": gold,
+            "judgement": said,
+        }
+        for n, (gold, said) in enumerate(
+            [("No", "No"), ("No", "Yes"), ("Yes", "Yes"), ("Yes", "failed!")]
+        )
+    ]
+    write_lines(data / "halueval" / "qa_judgements_own.jsonl.gz", rows)
+    monkeypatch.setattr(bench.Bench, "check", None)
+    code, found, err = evaluated(capsys, data, "halueval", "--task", "qa_judgements")
+    assert code == 0, err
+    assert "no engine is run" in err
+    assert (found["roster"], found["protocol"], found["engine"]) == ("recorded", None, None)
+    assert (found["rows"], found["answered"], found["failed"]) == (4, 3, 0)
+    assert found["metrics"]["accuracy"]["value"] == 0.5
+    assert set(found["trivial"]) == {"always_hallucinated", "always_supported", "mark_all"}

@@ -101,6 +101,18 @@ def test_where_evidence_may_be_silent_supported_stands_against_not_supported() -
     assert found["coverage"] == 5 / 8
 
 
+@pytest.mark.parametrize("cause", ["failed", "refused: the claim is empty"])
+def test_a_row_without_an_answer_is_right_nowhere(cause: str) -> None:
+    golds: list[Label] = ["unclear", "unclear", "hallucinated", "supported"]
+    broken, fine = Prediction("unclear", cause=cause), Prediction("unclear", cause="not_addressed")
+    found = values(golds, [broken] * 4)
+    named = ("accuracy", "balanced_accuracy", "f1", "recall", "accuracy3", "coverage")
+    assert {name: found[name] for name in named} == dict.fromkeys(named, 0.0)
+    found = values(golds, [broken, fine, broken, broken])
+    assert (found["accuracy"], found["accuracy3"]) == (1 / 4, 1 / 4)
+    assert found["recall"] == pytest.approx(1 / 3, abs=1e-4)
+
+
 def test_one_label_alone_has_nothing_to_tell_apart() -> None:
     found = values(["supported"] * 3, [Prediction(label, 0.2) for label in LABELS])
     assert set(found) == {"accuracy", "brier", "ece", "coverage"}

@@ -113,6 +113,8 @@ RULES = (
         group="question",
         licence="not stated",
         permits="not stated",
-        note="`recorded` is what Llama-2-7B answered; “failed!” counts as unclear.",
+        note="`recorded` is what Llama-2-7B answered; “failed!” counts as unclear. These verdicts "
+        "are measured, no engine is run.",
+        is_recorded=True,
     ),
 )

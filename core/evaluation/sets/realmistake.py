@@ -89,6 +89,7 @@ RULES = (
         licence=LICENCE,
         permits="yes",
         note="Joined to the answers by id; `recorded_by` names prompt, task and detector. A "
-        "verdict that could not be read is unclear.",
+        "verdict that could not be read is unclear. These verdicts are measured, no engine is run.",
+        is_recorded=True,
     ),
 )
