@@ -92,13 +92,6 @@ def with_tables(text: str, tables: str) -> str:
     return f"{before}{begin}\n{tables}{end}{after}"
 
 
-def tables_in(text: str) -> str | None:
-    """What stands between the README's markers; None where they are not there."""
-    if BEGIN not in text or END not in text:
-        return None
-    return text.partition(BEGIN)[2].partition(END)[0].lstrip("\n")
-
-
 def _table(results: Sequence[Result], columns: Mapping[str, Cell]) -> str:
     lines = [
         "| " + " | ".join(columns) + " |",
@@ -144,7 +137,13 @@ def _figure(name: str, trivial: str = "", *, interval: bool = False) -> Cell:
 
 
 def _both(first: Cell, second: Cell) -> Cell:
-    return lambda result: f"{first(result)} / {second(result)}"
+    """Two figures side by side; one dash where neither is there."""
+
+    def cell(result: Result) -> str:
+        told = first(result), second(result)
+        return NONE if told == (NONE, NONE) else " / ".join(told)
+
+    return cell
 
 
 LABEL_COLUMNS: Mapping[str, Cell] = {
@@ -152,8 +151,8 @@ LABEL_COLUMNS: Mapping[str, Cell] = {
     "rows": lambda result: f"{result['rows']:,}",
     "balanced accuracy": _figure("balanced_accuracy", interval=True),
     "AUROC": _figure("auroc", interval=True),
-    "F1": _figure("f1"),
-    "three-way": _figure("accuracy3"),
+    "F1 / always hallucinated": _both(_figure("f1"), _figure("f1", "always_hallucinated")),
+    "three-way / no evidence": _both(_figure("accuracy3"), _figure("accuracy3", "claim_only")),
     "ECE / by chance": _both(_figure("ece"), _figure("ece_null")),
     "answered": _figure("coverage"),
     "no evidence: balanced / AUROC": _both(

@@ -16,10 +16,16 @@ from core.evaluation.table import (
     RESULTS,
     main,
     stored_results,
-    tables_in,
     tables_of,
 )
 from tests.needs import need
+
+
+def tables_in(text: str) -> str | None:
+    """What stands between the README's markers; None where they are not there."""
+    if BEGIN not in text or END not in text:
+        return None
+    return text.partition(BEGIN)[2].partition(END)[0].lstrip("\n")
 
 
 def figures(**values: float) -> dict[str, dict[str, float]]:
@@ -35,7 +41,10 @@ def result(dataset: str, **more: Any) -> dict[str, Any]:
         "rows": 1417,
         "roster": "builtin",
         "metrics": figures(balanced_accuracy=0.8125, auroc=0.9, ece=0.04, ece_null=0.02, f1=0.8),
-        "trivial": {"claim_only": figures(balanced_accuracy=0.0, auroc=0.5)},
+        "trivial": {
+            "claim_only": figures(balanced_accuracy=0.0, auroc=0.5),
+            "always_hallucinated": figures(f1=0.667),
+        },
     }
     return plain | more
 
@@ -62,7 +71,8 @@ def test_every_result_has_a_line_under_the_figures_names(results: Path) -> None:
     assert cells["rows"] == "1,417"
     assert cells["balanced accuracy"] == "0.812 (0.71–0.91)"
     assert cells["ECE / by chance"] == "0.040 / 0.020"
-    assert cells["three-way"] == "–"
+    assert cells["F1 / always hallucinated"] == "0.800 / 0.667"
+    assert cells["three-way / no evidence"] == "–"
     assert cells["no evidence: balanced / AUROC"] == "0.000 / 0.500"
     assert lines[3].startswith("| zebra stripes dev20 (sample) |")
     assert lines[7].startswith("| mushroom dev20 | 1,417 | 0.560 (0.46–0.66) |")
@@ -84,6 +94,16 @@ def test_the_tables_take_their_place_in_the_readme(
         text = readme.read_text(encoding="utf-8")
         assert text == f"# Title\n\n{BEGIN}\n{printed}{END}\n\nRest.\n"
         assert tables_in(text) == printed
+
+
+def test_three_labels_stand_beside_what_the_claims_alone_come_to() -> None:
+    both = {
+        "metrics": figures(balanced_accuracy=0.8, auroc=0.9, accuracy3=0.7),
+        "trivial": {"claim_only": figures(accuracy3=0.25)},
+    }
+    head, _, line = tables_of([result("ants", **both)]).splitlines()
+    cells = dict(zip(head.split("|"), line.split("|"), strict=True))
+    assert cells[" three-way / no evidence "] == " 0.700 / 0.250 "
 
 
 @pytest.mark.parametrize("text", ["nothing", f"{END} {BEGIN}", f"{BEGIN} {BEGIN} {END}", BEGIN])
