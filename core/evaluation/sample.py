@@ -13,8 +13,9 @@ from core.evaluation.splits import normalised
 def sampled(rows: Sequence[GoldRow], limit: int | None, seed: int) -> list[GoldRow]:
     """At most `limit` rows, each label with its share of the set, in the set's order.
 
-    Shares are rounded so that they add up; a label that is there gets one row at least while the
-    limit allows. The same rows and seed always give the same sample.
+    Shares are rounded so that they add up. A label that is there gets one row at least, at the cost
+    of the label with most rows, unless there are more labels than rows to choose. The same rows and
+    seed always give the same sample.
     """
     if limit is None or limit >= len(rows):
         return list(rows)
@@ -35,6 +36,10 @@ def _counts(there: dict[str, int], limit: int) -> list[tuple[str, int]]:
     by_need = sorted(shares, key=lambda name: (counts[name] > 0, counts[name] - shares[name], name))
     for name in by_need[: limit - sum(counts.values())]:
         counts[name] += 1
+    for name in [one for one, count in counts.items() if not count]:
+        most = max(counts, key=lambda one: counts[one])
+        if counts[most] > 1:
+            counts[most], counts[name] = counts[most] - 1, 1
     return list(counts.items())
 
 
@@ -50,11 +55,11 @@ def with_other_evidence(
 
     What is still right then was read off the wording. Rows for which there is none are left out.
     """
-    pool = [row for row in donors if row.documents or row.images]
+    pool = [(normalised(row.group), row) for row in donors if row.documents or row.images]
     exchanged = []
     for row in rows:
         group = normalised(row.group)
-        others = [d for d in pool if normalised(d.group) != group and d.documents != row.documents]
+        others = [d for own, d in pool if own != group and d.documents != row.documents]
         near = [d for d in others if d.language == row.language] or others
         if near and (row.documents or row.images):
             donor = random.Random(f"{seed} {row.id}").choice(near)

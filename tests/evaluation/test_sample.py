@@ -6,8 +6,10 @@ from collections import Counter
 
 import pytest
 
+from core.evaluation import sample
 from core.evaluation.gold import GoldRow
 from core.evaluation.sample import sampled, with_other_evidence, without_evidence
+from core.evaluation.splits import normalised
 from core.records import Label
 
 
@@ -32,6 +34,9 @@ def counted(found: list[GoldRow]) -> dict[str, int]:
         ({"s": 50, "h": 30, "u": 20}, 10, {"s": 5, "h": 3, "u": 2}),
         ({"s": 99, "h": 1}, 10, {"s": 9, "h": 1}),
         ({"s": 7, "h": 7, "u": 7}, 4, {"s": 1, "h": 2, "u": 1}),
+        ({"s": 970, "h": 20, "u": 10}, 20, {"s": 18, "h": 1, "u": 1}),
+        ({"s": 98, "h": 1, "u": 1}, 2, {"h": 1, "u": 1}),
+        ({"s": 98, "h": 1, "u": 1}, 3, {"s": 1, "h": 1, "u": 1}),
         ({"s": 5, "h": 5}, 1, {"h": 1}),
         ({"s": 5, "h": 5}, 10, {"s": 5, "h": 5}),
         ({"s": 5, "h": 5}, 99, {"s": 5, "h": 5}),
@@ -77,3 +82,18 @@ def test_evidence_is_exchanged_for_that_of_another_group_in_the_same_language() 
     assert found["4"][0] in ("one", "two", "three")  # no other Swedish row
     assert "5" not in found
     assert with_other_evidence(there[:2], there[:2], seed=1) == []
+
+
+def test_each_group_is_compared_in_one_form_that_is_made_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
+
+    def counting(text: str) -> str:
+        made.append(text)
+        return normalised(text)
+
+    monkeypatch.setattr(sample, "normalised", counting)
+    there = [over(str(n), f"group {n}", f"text {n}") for n in range(20)]
+    assert len(with_other_evidence(there, there, seed=1)) == 20
+    assert len(made) == 40, "one for each row and one for each donor"
