@@ -57,6 +57,15 @@ def test_half_a_line_costs_only_its_row(home: Path, left: str) -> None:
         assert (third.get("a"), third.get("c")) == (SAID, SAID)
 
 
+def test_a_cause_with_any_line_end_stays_one_line(home: Path) -> None:
+    said = Prediction("unclear", cause="refused: a\u2028b\x85c\nd\re")
+    with kept(home) as first:
+        first.add("a", said)
+        first.add("b", SAID)
+    with kept(home) as again:
+        assert (again.get("a"), again.get("b")) == (said, SAID)
+
+
 def test_a_row_is_known_by_what_is_shown_of_it(tmp_path: Path) -> None:
     picture = tmp_path / "chart.png"
     picture.write_bytes(b"one")
