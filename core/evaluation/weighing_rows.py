@@ -1,7 +1,8 @@
 """What the built-in readers find on labelled rows: the features that the judge's weights see.
 
 Rows go through the real pipeline (reading, segmenting, retrieving), but nobody debates and nobody
-marks words. What was found is kept in a folder outside the project, by what it depends on.
+marks words. What was found is kept in a folder outside the project, by what it depends on and by
+all that is read of a row; label and group are always those of the row itself.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from core.agents.rosters import roster_named
@@ -19,6 +20,7 @@ from core.concurrency import Stop
 from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
 from core.engine import Resources
 from core.evaluation.gold import GoldRow
+from core.evaluation.kept import digest_of
 from core.learning.bench import Bench, Material, opened_bench
 from core.models.encoder import load_encoder
 from core.models.reader import load_reader
@@ -30,7 +32,17 @@ from core.verdict.classifier import Classifier, Head
 
 # what a feature depends on, the judge's and the span reader's own files apart
 ASIDE = ("judge", "span")
-DEPENDS_ON = ("builtin", "evidence", "models/reader.py", "models/encoder.py")
+DEPENDS_ON = (
+    "builtin",
+    "engine.py",
+    "evidence",
+    "intake",
+    "learning/bench.py",
+    "models/encoder.py",
+    "models/reader.py",
+)
+
+Statements = tuple[Mapping[str, float], ...]
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,7 @@ class FeatureRow:
     id: str
     group: str
     label: Label
-    statements: tuple[Mapping[str, float], ...]
+    statements: Statements
 
 
 class _Observer:
@@ -104,7 +116,7 @@ class Observing:
         resources = Resources(bench.home, bench.settings, encoder, unasked, lambda: 0.0)
         self._bench, self._staff = bench, Staff(roster, resources)
 
-    def features(self, row: GoldRow) -> tuple[Mapping[str, float], ...]:
+    def features(self, row: GoldRow) -> Statements:
         """Each statement's features."""
         self._observer.seen = []
         material = Material(row.response, row.question, row.documents, row.images)
@@ -127,28 +139,27 @@ def feature_rows(name: str, rows: Sequence[GoldRow], cache: Path) -> Iterator[Fe
         for row in rows:
             if row.label is None:
                 continue
-            found = known.get(row.id)
-            if found is None:
+            digest = digest_of(row)
+            statements = known.get(digest)
+            if statements is None:
                 observing = observing or Observing(bench)
                 statements = observing.features(row)
-                found = FeatureRow(name, row.id, row.group, row.label, statements)
-                kept.write(json.dumps(asdict(found)) + "\n")
+                kept.write(json.dumps({"row": digest, "statements": statements}) + "\n")
                 kept.flush()
-            yield found
+            yield FeatureRow(name, row.id, row.group, row.label, statements)
 
 
-def _known(path: Path) -> dict[str, FeatureRow]:
-    """What is kept; a line cut off by an interruption is read again from its row."""
-    found: dict[str, FeatureRow] = {}
+def _known(path: Path) -> dict[str, Statements]:
+    """The statements' features by the row's digest; a line cut off is read again from its row."""
+    found: dict[str, Statements] = {}
     if not path.is_file():
         return found
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").split("\n"):
         try:
             told = json.loads(line)
-            row = FeatureRow(**{**told, "statements": tuple(told["statements"])})
+            found[told["row"]] = tuple(told["statements"])
         except (ValueError, TypeError, KeyError):
             continue
-        found[row.id] = row
     return found
 
 
@@ -157,7 +168,10 @@ def _version() -> str:
     whole = hashlib.sha256(f"{load_encoder(ENCODER_DIR).id} {load_reader().id}".encode())
     for place in DEPENDS_ON:
         root = PROJECT_ROOT / "core" / place
-        for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
-            if not path.name.startswith(ASIDE):
-                whole.update(path.read_bytes())
+        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            inside = path.relative_to(PROJECT_ROOT / "core")
+            is_aside = any(part.startswith((*ASIDE, "__pycache__")) for part in inside.parts)
+            if path.is_file() and not is_aside:
+                whole.update(f"{inside.as_posix()} ".encode())
+                whole.update(hashlib.sha256(path.read_bytes()).digest())
     return whole.hexdigest()[:12]
