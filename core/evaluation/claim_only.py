@@ -1,7 +1,8 @@
 """How much of a set's label shows in the claim alone: `python -m core.evaluation.claim_only`.
 
 Words and word pairs of the claim, a logistic model, five folds by group: an AUROC far from one
-half means that a reader trained on the set would learn its style instead of reading evidence.
+one half means that a reader trained on the set would learn its style instead of reading evidence.
+Without `--dataset` it goes through every task that the shipped weights are trained on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.errors import ReviewError
-from core.evaluation.datasets import NAMES, load, tasks_of
+from core.evaluation import reader_pairs, weighing_training
+from core.evaluation.datasets import NAMES, load, rule_of, tasks_of
 from core.evaluation.gold import GoldRow
 
 MOST_ROWS = 6000
@@ -51,17 +53,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--path", type=Path, required=True)
     parser.add_argument("--dataset", action="append", choices=NAMES)
     given = parser.parse_args(arguments)
-    for name in given.dataset or [one for one in NAMES if one.startswith(("entail", "fever_sym"))]:
+    for name, task in _tasks(given.dataset):
         try:
-            rows = [row for row in load(name, given.path) if row.documents and row.label]
+            rows = [row for row in load(name, given.path, task=task) if row.documents and row.label]
         except ReviewError as error:
             sys.stderr.write(f"{error}\n")
             return 2
         found = claim_only_auroc(rows)
         words = "too few rows to say" if found is None else f"{found:.3f}"
-        sys.stdout.write(f"{name} {tasks_of(name)[0]} n={len(rows)} {words}\n")
+        sys.stdout.write(f"{f'{name} {task}'.strip()} n={len(rows)} {words}\n")
         sys.stdout.flush()
     return 0
+
+
+def _tasks(names: Sequence[str] | None) -> list[tuple[str, str]]:
+    """(set, task) of all tasks of these sets; without any set, of all that is trained on."""
+    if names:
+        return [(name, task) for name in names for task in tasks_of(name)]
+    read = [(one.name, rule_of(one.name, one.task).task) for one in reader_pairs.SOURCES]
+    weighed = [(one.name, one.task) for one in weighing_training.SOURCES]
+    return sorted({*read, *weighed})
 
 
 if __name__ == "__main__":
