@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,9 @@ def card_of(
     temperature: float,
 ) -> dict[str, Any]:
     """The card; `parts` are the pairs by part, `figures` those of the part `dev`."""
-    counts = {part: Counter(pair.name for pair in pairs) for part, pairs in parts.items()}
+    counts = {
+        part: Counter((pair.name, pair.task) for pair in pairs) for part, pairs in parts.items()
+    }
     return {
         "name": NAME,
         "purpose": PURPOSE,
@@ -65,7 +67,7 @@ def note_as_shipped(out: Path, pairs: Sequence[Pair]) -> dict[str, dict[str, flo
 
 
 def _line(
-    folder: Path, name: str, task: str | None, counts: Mapping[str, Counter[str]]
+    folder: Path, name: str, task: str | None, counts: Mapping[str, Counter[tuple[str, str]]]
 ) -> dict[str, Any]:
     rule = rule_of(name, task)
     return {
@@ -73,12 +75,12 @@ def _line(
         "task": rule.task,
         "licence": rule.licence,
         "permits": rule.permits,
-        "pairs": {part: found[name] for part, found in counts.items()},
-        "files": {
-            path.relative_to(folder).as_posix(): sha256_of(path) for path in _files(folder / name)
-        },
+        "pairs": {part: found[name, task or ""] for part, found in counts.items()},
+        "files": files_of(folder, name),
     }
 
 
-def _files(folder: Path) -> Iterable[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+def files_of(folder: Path, name: str) -> dict[str, str]:
+    """The files of the set of that name with their sha256, by where they lie in the folder."""
+    paths = sorted(path for path in (folder / name).rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths}

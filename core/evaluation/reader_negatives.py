@@ -219,8 +219,6 @@ class Maker:
         if len(pair.statement) + len(other.statement) > 400:
             return None
         allowed = joined(pair.allowed, other.allowed)
-        if allowed is None:
-            return None
         one, two = self._random.sample([pair.statement, other.statement], 2)
         joint = f"{one.rstrip(' .')}, and {two}" if self._random.random() < 0.4 else f"{one} {two}"
         return replace(pair, statement=joint, allowed=allowed)

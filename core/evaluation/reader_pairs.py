@@ -65,6 +65,7 @@ class Pair:
     times: float
     name: str
     group: str
+    task: str = ""  # "" is the set's first
 
 
 def labelled_pairs(folder: Path, parts: Iterable[str]) -> Iterator[Pair]:
@@ -86,12 +87,18 @@ def pair_of(row: GoldRow, source: Source) -> Pair:
     statement = statement_text(row.question, row.response) if row.question else row.response
     evidence = " ".join(" ".join(row.documents).split())
     return Pair(
-        evidence, " ".join(statement.split()), allowed, source.times, source.name, row.group
+        evidence,
+        " ".join(statement.split()),
+        allowed,
+        source.times,
+        source.name,
+        row.group,
+        source.task or "",
     )
 
 
-def joined(one: Allowed, other: Allowed) -> Allowed | None:
-    """What a conjunction may be; None where that is open."""
+def joined(one: Allowed, other: Allowed) -> Allowed:
+    """What a conjunction may be: the worse of its halves, both wrongs where that is open."""
     both = {one, other}
     if both == {SUPPORTED}:
         return SUPPORTED

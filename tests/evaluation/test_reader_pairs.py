@@ -11,8 +11,10 @@ from core.evaluation.reader_pairs import (
     NOT_ENOUGH,
     NOT_SUPPORTED,
     SUPPORTED,
+    Allowed,
     Pair,
     Source,
+    joined,
     pair_of,
 )
 from core.records import Label
@@ -53,6 +55,19 @@ def test_a_sets_negatives_are_what_its_source_says(
     assert made.allowed == allowed
     assert made.evidence == f"{EVIDENCE} {OTHER}"
     assert made.times == 2.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (SUPPORTED, SUPPORTED, SUPPORTED),
+        (SUPPORTED, NOT_ENOUGH, NOT_ENOUGH),
+        (NOT_ENOUGH, NOT_SUPPORTED, NOT_SUPPORTED),
+        (NOT_SUPPORTED, CONTRADICTED, CONTRADICTED),
+    ],
+)
+def test_two_halves_are_as_bad_as_the_worse(one: Allowed, other: Allowed, both: Allowed) -> None:
+    assert joined(one, other) == joined(other, one) == both
 
 
 def test_a_question_and_its_answer_are_one_statement() -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from core.config import READER_DIR
 from core.evaluation import reader_card, reader_pairs, reader_training
+from core.evaluation.gold import GoldRow
 from core.evaluation.reader_batches import WIDTHS, Recipe, batches, tokenizer_of, views_of
-from core.evaluation.reader_pairs import SUPPORTED, Pair, Source, labelled_pairs
+from core.evaluation.reader_pairs import SUPPORTED, Pair, Source, labelled_pairs, pair_of
 from core.models.export import wheel_folder
 from core.models.reader import OnnxReader
 
@@ -93,6 +95,29 @@ def test_it_writes_a_reader_that_is_read_and_says_what_it_learned_from(
     assert sum(line["pairs"].values()) == 80
     weights = reader_training.load(kept)
     assert weights["classifier.weight"].shape == (3, 384)
+
+
+def test_the_card_counts_each_task_of_a_set_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = (Source("entailment_fm2", 2.0), Source("entailment_fm2", 0.5, task="retrieved"))
+    monkeypatch.setattr(reader_card, "SOURCES", sources)
+    gold, retrieved = (
+        pair_of(GoldRow("1", "own, line 1", "So.", "supported", "g", documents=("So.",)), source)
+        for source in sources
+    )
+    parts = {"train": [gold, retrieved, gold], "dev": [retrieved]}
+    card = reader_card.card_of(tmp_path, {}, parts, {}, 1.0)
+    assert [(line["task"], line["pairs"]) for line in card["trained_on"]] == [
+        ("gold", {"train": 2, "dev": 0}),
+        ("retrieved", {"train": 1, "dev": 1}),
+    ]
+
+
+def test_the_shipped_card_counts_no_task_twice() -> None:
+    card = json.loads((READER_DIR / "card.json").read_text(encoding="utf-8"))
+    found = [line["pairs"] for line in card["trained_on"] if line["set"] == "entailment_fm2"]
+    assert sum(sum(pairs.values()) for pairs in found) == 1558 + 200 + 580
 
 
 def test_a_folder_without_the_sets_is_refused_in_a_line(
