@@ -11,7 +11,8 @@ from core.evaluation.gold import GoldRow
 from core.records import Label
 
 # May the stated licence's terms be met by weights trained on the set and shipped for any use?
-Permits = Literal["yes", "not stated", "non-commercial"]
+# "copyleft": perhaps only if the whole were shipped under the same licence, which ours is not.
+Permits = Literal["yes", "not stated", "non-commercial", "copyleft"]
 # (the set's own folder, task, split of files or None for all) -> rows, lazily.
 Loader = Callable[[Path, str, str | None], Iterator[GoldRow]]
 

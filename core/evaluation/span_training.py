@@ -205,8 +205,8 @@ NOTES = (
     "the five folds and is one for all languages; the features were chosen once, by their gains "
     "over all rows, so both sets of figures are out of sample for the trees alone. The licence of "
     "Mu-SHROOM's own data is not stated where the copy was taken from (the repository that holds "
-    "it: Apache-2.0); WiCE is CC BY-SA 4.0 (article text). No language model's weights are "
-    "contained."
+    "it: Apache-2.0); of WiCE, Wikipedia text is CC BY-SA, web text under Common Crawl's terms. "
+    "No language model's weights are contained."
 )
 
 

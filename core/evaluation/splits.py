@@ -1,7 +1,9 @@
 """Which part of a public set a row lies in: to train on, to calibrate with or to choose by.
 
-The part follows from the row's group alone, so related rows never lie on two sides, and the same
-question lies on the same side in every set. The official test halves are not in the shared folder.
+The part follows from the row's group key alone: rows with one key (in small letters, letters and
+digits only) lie in one part, in every set. That is all that holds. Rows with other keys may share a
+claim or an evidence text all the same, and then lie in two parts; where more than a handful of a
+set's texts do, its rule's note says so. The official test halves are not in the shared folder.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
+from core.evaluation import reader_pairs, seed_head, weighing_training
 from core.evaluation.datasets import NAMES, RULES, load, rule_of, tasks_of
 from core.evaluation.rules import as_table
 from core.evaluation.splits import part_of
@@ -30,10 +31,20 @@ def write_symmetric(folder: Path, count: int = 60) -> None:
 def test_every_rule_says_what_a_reader_of_figures_must_know() -> None:
     for rule in RULES:
         assert all((rule.unit, rule.group, rule.licence)), rule.name
-        assert rule.permits in ("yes", "not stated", "non-commercial")
+        assert rule.permits in ("yes", "not stated", "non-commercial", "copyleft")
         assert set(rule.labels.values()) <= LABELS
+        assert ("GPL" in rule.licence) == (rule.permits == "copyleft"), rule.name
+        assert ("BY-NC" in rule.licence) == (rule.permits == "non-commercial"), rule.name
     keys = [(rule.name, rule.task) for rule in RULES]
     assert len(set(keys)) == len(keys)
+
+
+def test_nothing_is_trained_on_that_forbids_it() -> None:
+    trained: set[tuple[str, str | None]] = {(one.name, one.task) for one in reader_pairs.SOURCES}
+    trained |= {(one.name, one.task) for one in weighing_training.SOURCES}
+    trained |= {(name, None) for name in seed_head.SETS}
+    for name, task in trained:
+        assert rule_of(name, task).permits in ("yes", "not stated"), name
 
 
 def test_the_rules_are_printed_as_one_table() -> None:

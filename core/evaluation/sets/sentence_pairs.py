@@ -79,6 +79,7 @@ RULES = (
         labels=LETTERS,
         licence="not stated",
         permits="not stated",
+        note="26 of the 736 hypotheses stand in more than one part of a split",
     ),
     _pair(
         "entailment_help",
@@ -119,7 +120,8 @@ RULES = (
         labels=TWO,
         licence="not stated",
         permits="not stated",
-        note="not_entailment mixes contradicted and undecided: the evidence does not decide",
+        note="not_entailment mixes contradicted and undecided: the evidence does not decide; "
+        "133 of the 2,339 hypotheses stand in more than one part of a split",
     ),
     _pair(
         "entailment_sanli",

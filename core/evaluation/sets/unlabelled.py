@@ -98,7 +98,7 @@ RULES = (
         unit="one recorded debate with the translation it ended with",
         group="source",
         licence="GPL-3.0",
-        permits="not stated",
+        permits="copyleft",
         note=f"{NO_LABEL} The reference translations are not read.",
     ),
     Rule(

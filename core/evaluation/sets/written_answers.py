@@ -145,7 +145,7 @@ _wice_rule = partial(
     "entailment_wice",
     labels=WICE,
     group="article that the claim stands in",
-    licence="CC BY-SA 4.0 (article text); cited pages: terms of Common Crawl",
+    licence="see LICENSE.md upstream (Wikipedia text CC BY-SA; web text via Common Crawl terms)",
     permits="not stated",
 )
 
@@ -168,7 +168,8 @@ RULES = (
         group="response",
         licence="BSD-3-Clause",
         permits="yes",
-        note="question = the last turn before it",
+        note="question = the last turn before it; answers may share evidence: 26 of the 88 texts "
+        "stand in more than one part of a split",
     ),
     _q2_rule(loader=_q2, task="responses", labels=Q2_FILES, note="the file's name is the label"),
     _q2_rule(
