@@ -1,8 +1,8 @@
 """Trains the seed head that ships: `python -m core.evaluation.seed_head --path DATA`.
 
 As CEDA 4.2 trains its classifier on debate summaries, here on the built-in judge's texts over
-public sets whose licences permit it. Figures in the card are out of fold, folds keep rows with the
-same evidence together. Only weights and the card are kept, no row.
+public sets whose licence permits it or states nothing. Figures in the card are out of fold, folds
+keep rows with the same evidence together. Only weights and the card are kept, no row.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load, rule_of
 from core.evaluation.gold import GoldRow
+from core.evaluation.reader_card import files_of
+from core.evaluation.splits import normalised
 from core.learning.fine_tune import Recipe
 from core.learning.scores import reliability, scores
 from core.learning.train import fit_head
@@ -63,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ReviewError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    card = _card(samples, spoken, probabilities)
+    card = _card(given.path, samples, spoken, probabilities)
     card |= {"encoder": encoder.id.rsplit("-", 1)[0], "seconds": round(time.time() - began)}
     save_head(SEED_FOLDER, fit_head(_rows(spoken), encoder, RECIPE), card)
     sys.stdout.write(f"{card['out_of_fold']}\n{card['judge_alone']}\n{card['reliability']}\n")
@@ -112,6 +114,7 @@ def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float
 
 
 def _card(
+    folder: Path,
     samples: Mapping[str, Sequence[LabelledClaim]],
     spoken: Sequence[JudgedClaim],
     probabilities: Sequence[float],
@@ -125,8 +128,7 @@ def _card(
         "name": "seed",
         "author": "Counterpoint",
         "trained_on": {
-            name: {"licence": rule_of(name).licence, "rows": len(sample)}
-            for name, sample in samples.items()
+            name: _source(folder, name) | {"rows": len(sample)} for name, sample in samples.items()
         },
         "rows": rows,
         "unclear": rows - len(spoken),
@@ -136,6 +138,16 @@ def _card(
         ),
         "reliability": reliability(labels, probabilities),
         "folds": FOLDS,
+    }
+
+
+def _source(folder: Path, name: str) -> dict[str, Any]:
+    """What a set permits, and which files of it were read."""
+    rule = rule_of(name)
+    return {
+        "licence": rule.licence,
+        "permits": rule.permits,
+        "files": files_of(folder, name),
     }
 
 
@@ -163,8 +175,9 @@ def _claim(row: GoldRow) -> LabelledClaim | None:
 
 
 def fold_of(group: str) -> int:
-    """The fold of all rows that share this evidence."""
-    return int.from_bytes(hashlib.sha256(group.encode()).digest()[:4], "big") % FOLDS
+    """The fold of all rows of this group, compared as the parts of a set compare it."""
+    digest = hashlib.sha256(normalised(group).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") % FOLDS
 
 
 if __name__ == "__main__":

@@ -38,6 +38,11 @@ def test_rows_over_the_same_evidence_lie_in_one_fold(tmp_path: Path) -> None:
     assert all(0 <= fold < FOLDS for found in folds.values() for fold in found)
 
 
+def test_a_group_has_one_fold_however_it_is_written() -> None:
+    assert fold_of("Is it 38 m high?") == fold_of("is it 38m HIGH")
+    assert 0 <= fold_of("a\ud800b") < FOLDS
+
+
 def test_a_head_is_trained_with_a_card_that_says_how_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -50,6 +55,11 @@ def test_a_head_is_trained_with_a_card_that_says_how_well(
     assert {name: entry["rows"] for name, entry in card["trained_on"].items()} == dict.fromkeys(
         seed_head.SETS, 10
     )
+    line = card["trained_on"]["fever_symmetric"]
+    assert line["permits"] == "yes"
+    (digest,) = line["files"].values()
+    assert set(line["files"]) == {"fever_symmetric/fever_symmetric_dev.jsonl.gz"}
+    assert len(digest) == 64
     assert card["rows"] == 40
     decided = card["rows"] - card["unclear"]
     assert card["out_of_fold"]["n"] == card["judge_alone"]["n"] == decided
