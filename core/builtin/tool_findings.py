@@ -24,11 +24,11 @@ of "about") it is kept; bounds allow nothing.
 The question is one for a calendar and states its dates: the answer is worked out. A right figure
 is only enough for an answer that says nothing else.
 The answer holds Python with checks (assertions, or examples in the question): it is run, walled
-off from everything else here, and must pass them all."""
+off from everything else here, and must pass them all. Code made to deceive its checks can."""
 # No error on 100 and 50 shared answers: with 95 % confidence fewer than three in n go wrong.
 LENGTH_DOUBT, DATE_DOUBT = 0.03, 0.06
 # None on 34 either; code that is merely slow is not wrong as surely.
-CODE_DOUBT, SLOW_DOUBT = 0.08, 0.2
+CODE_DOUBT, SLOW_DOUBT = 0.09, 0.2
 # Shared answers called right strain up to two thirds of what is allowed, wrong ones from four.
 SURE_BELOW, SURE_FROM = 2 / 3, 4 / 3
 SHORT = 200

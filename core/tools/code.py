@@ -1,8 +1,11 @@
 """Runs an answer's Python with the checks that come with it (HaluAgent 2.2, code interpreter).
 
-Checks are the assertions in the answer and the examples in the question (`>>> call` and what it
-gives). Code without a check is not run: that it does not crash says little. This module only parses
-the code; it runs in the sandbox.
+Checks are the assertions in the answer that running it reaches, and the examples in the question
+(`>>> call` and what it gives). Code without a check is not run: that it does not crash says little.
+This module only parses the code; it runs in the sandbox.
+
+Answer and checks share a process, so an answer that sets out to deceive can forge what is said of
+it; one that is merely wrong cannot pass by leaving early.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import doctest
 import re
 import secrets
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.concurrency import Stop
@@ -31,12 +35,14 @@ if _runner.failures:
     _sys.exit("".join(_heard))
 _sys.__stdout__.write("\\n" + {word!r})
 """
-# What the sandbox withholds (files, network, packages, input, room) says nothing about the code.
-WITHHELD = {
-    "ModuleNotFoundError", "ImportError", "MemoryError", "FileNotFoundError", "PermissionError",
-    "OSError", "EOFError", "ConnectionRefusedError", "ConnectionError", "TimeoutError",
-    "BlockingIOError", "socket.gaierror", "urllib.error.URLError",
+# Errors that are the code's own. Any other may come of what the sandbox withholds (files, network,
+# packages, input, threads, room) or of another Python version, and says nothing about the answer.
+OWN_ERRORS = {
+    "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "OverflowError",
+    "RecursionError", "StopIteration", "TypeError", "UnboundLocalError", "ValueError",
+    "ZeroDivisionError",
 }  # fmt: skip
+CALLED = ("test", "check")  # how functions are named whose assertions are checks
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,14 @@ def snippet_of(question: str, response: str) -> Snippet | None:
         return None
     code, tree = found
     defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-    asserted = sum(isinstance(node, ast.Assert) for node in ast.walk(tree))
+    asserted = _asserted(tree)
     examples = _examples(question, defined)
     checks = asserted + examples.count(">>> ")
     return Snippet(code, examples, checks) if checks else None
 
 
 def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
-    """Run it; None where that tells nothing: it wants what the sandbox withholds, or only waited.
+    """Run it; None where that tells nothing: it left early, wants what is withheld, or waited.
 
     Raises:
         Stopped: the person stopped the check meanwhile.
@@ -86,7 +92,7 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
         said = f"The code was run and had not ended after {CPU_SECONDS} s of computing."
         return CodeCheck(False, said, True)
     name, words = _error(ran)
-    if ran.ending in ("killed", "overdue") or name in WITHHELD:
+    if ran.ending != "failed" or name not in OWN_ERRORS:
         return None
     said = f"{name}: {words}" if words else name
     if name == "AssertionError":
@@ -111,6 +117,40 @@ def _code_in(response: str) -> tuple[str, ast.Module] | None:
 def _is_code(node: ast.stmt) -> bool:
     """Words of prose can be expressions too; a definition or an assertion is not prose."""
     return isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assert)
+
+
+def _asserted(tree: ast.Module) -> int:
+    """How many assertions stand where running the code reaches them and nothing swallows them.
+
+    One within a function counts where that is named as a check and called from outside: others
+    guard what they are given.
+    """
+    outside = list(_reached(tree))
+    called = {
+        node.func.id
+        for node in outside
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    checks = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and node.name in called
+        and node.name.startswith(CALLED)
+    ]
+    reached = [*outside, *(node for check in checks for node in _reached(check))]
+    return sum(isinstance(node, ast.Assert) for node in reached)
+
+
+def _reached(tree: ast.AST) -> Iterator[ast.AST]:
+    """What lies within, but for functions' bodies and what errors are caught around."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Try) and node.handlers:
+            continue
+        yield node
+        yield from _reached(node)
 
 
 def _examples(question: str, defined: set[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -115,7 +116,7 @@ def _ended(process: subprocess.Popen[bytes], began: float, stop: Stop) -> bool:
 def _ending(code: int) -> Ending:
     if code == 0:
         return "finished"
-    if code in (-9, 128 + 9, -24, 128 + 24):  # what the limit on processor time sends
+    if code in (-signal.SIGXCPU, 128 + signal.SIGXCPU):  # what the limit on processor time sends
         return "out_of_time"
     return "killed" if code < 0 or code > 128 else "failed"
 
@@ -137,7 +138,12 @@ def _command(snippet: Path) -> Sequence[str]:
         *("--size", str(SPACE_BYTES), "--tmpfs", "/tmp"),  # noqa: S108 - its own, empty
         *("--size", str(SPACE_BYTES), "--tmpfs", "/box"),
         *("--ro-bind", str(snippet), "/in.py", "--chdir", "/box"),
-        *("prlimit", f"--as={MEMORY_BYTES}", f"--cpu={CPU_SECONDS}", "--nproc=16"),
+        *(
+            "prlimit",
+            f"--as={MEMORY_BYTES}",
+            f"--cpu={CPU_SECONDS}:{CPU_SECONDS + 1}",
+            "--nproc=16",
+        ),
         *("--fsize=1048576", "--nofile=64", "--core=0"),
-        *(PYTHON, "-I", "-S", "-X", "utf8", "/in.py"),
+        *(PYTHON, "-I", "-X", "utf8", "/in.py"),
     )

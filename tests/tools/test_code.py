@@ -79,8 +79,31 @@ def test_examples_of_something_else_are_no_checks() -> None:
     assert snippet_of(ASKED, "def triple(x):\n    return 3 * x\n") is None
 
 
-def test_leaving_early_is_not_passing() -> None:
-    check = run("", "import os\nos._exit(0)\nassert 1 == 2\n")
+@pytest.mark.parametrize(
+    "leaving",
+    ["import os; os._exit(0)", "import sys; sys.exit(0)", "exit()", "import os; os.kill(0, 9)"],
+)
+def test_leaving_early_is_neither_passing_nor_failing(leaving: str) -> None:
+    assert run("", f"{leaving}\nassert 1 == 2\n") is None
+
+
+@pytest.mark.parametrize(
+    "never",
+    [
+        "def mean(xs):\n    assert xs\n    return sum(xs)\nprint(mean([1]))",
+        "def test_sum():\n    assert sum([1]) == 2\n",
+        "try:\n    assert 1 == 2\nexcept AssertionError:\n    pass",
+        "ok = lambda: [x for x in ()]\ndef f():\n    def test_it():\n        assert 0\n",
+    ],
+)
+def test_assertions_that_check_nothing_are_no_checks(never: str) -> None:
+    assert snippet_of("", never) is None
+
+
+@pytest.mark.parametrize("name", ["test_double", "check"])
+def test_a_check_that_is_called_is_a_check(name: str) -> None:
+    code = DOUBLE.format(body="x") + f"def {name}():\n    assert double(3) == 6\n{name}()\n"
+    check = run("", code)
     assert check is not None
     assert not check.holds
 
@@ -101,6 +124,9 @@ def test_printing_does_not_disturb() -> None:
         "import urllib.request; urllib.request.urlopen('http://198.51.100.1', timeout=2)",
         "bytearray(4 << 30)",
         "for _ in range(10**6): print('flood' * 20)",
+        "import threading as t\nfor _ in range(40): t.Timer(9, print).start()",
+        "import sqlite3; sqlite3.connect('/nowhere/at.all')",
+        "class Unknown(Exception): pass\nraise Unknown('so')",
     ],
 )
 def test_what_the_sandbox_withholds_says_nothing_about_the_code(wanting: str) -> None:
