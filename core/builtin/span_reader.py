@@ -7,6 +7,7 @@ they were made and measured is in core/evaluation/span_training.py.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ import numpy.typing as npt
 from core.builtin.span_evidence import Grounds, grounds
 from core.builtin.span_features import word_features
 from core.builtin.span_trees import Trees, load_trees
-from core.builtin.span_words import FOLDER, Word, words_of
+from core.builtin.span_words import FOLDER, TERMS, Word, words_of
 from core.errors import ConfigError
 from core.records import WordScore
 
@@ -125,9 +126,13 @@ def load_span_reader(folder: Path = FOLDER) -> SpanReader:
     """
     try:
         card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        trees, terms = str(card["sha256"]), str(card["common_terms_sha256"])
+        found = hashlib.sha256((folder / TERMS).read_bytes()).hexdigest()
+        if found != terms:
+            raise ValueError(f"{TERMS} with sha256 {found[:12]}… instead of {terms[:12]}…")
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
-            f"Expected the span reader's card in {folder.name}/card.json, found: {error}. Restore "
-            "the file, or train again: python -m core.evaluation.span_training."
+            f"Expected the span reader's card and word lists in {folder.name}, found: {error!r}. "
+            "Restore the files, or train again: python -m core.evaluation.span_training."
         ) from error
-    return SpanReader(load_trees(folder / "trees.npz", card["sha256"]), card)
+    return SpanReader(load_trees(folder / "trees.npz", trees), card)

@@ -18,6 +18,7 @@ import regex
 from core.evidence.terms import IS_UNSPACED, WORD, fold, number_term, stem
 
 FOLDER = Path(__file__).parent / "span_weights"
+TERMS = "common_terms.json"
 SENTENCE_END = regex.compile(r"[.!?。！？।؟\n]+(?=\s|$|[^\d])")
 # A word as common as one in 400 weighs half of one that is hardly ever met.
 COMMON = 400.0
@@ -103,6 +104,6 @@ def repeated(evidence: Mapping[str, int]) -> Commonness:
 
 @lru_cache(maxsize=1)
 def _lists() -> Mapping[str, Mapping[str, float]]:
-    path = FOLDER / "common_terms.json"
+    path = FOLDER / TERMS
     lists: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
     return lists

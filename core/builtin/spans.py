@@ -22,7 +22,7 @@ EXTRACTOR_RULE = """Every stretch of words that a debater or the judge contested
 the judge calls hallucinated, with the evidence's own value where there is one; missing words only
 where the judge, who sees all the evidence, misses them too. Of stretches that overlap the one with
 a contrast and the greater weight stands. Then the stretches of words that the span reader scores at
-its threshold or more; at 0.5 or more beside a contrast and in what the judge calls supported; at
+its threshold or more; none beside a contrast; at 0.5 or more in what the judge calls supported; at
 0.6 or more where the judge is unclear, if the evidence has a quarter of what the response names."""
 ADJUDICATOR_RULE = """p is the weight of the strongest point on the span, 0.1 more when several
 raise it; for the span reader's words the mean of their scores. Under the verdict hallucinated kept

@@ -27,6 +27,7 @@ SHORT_WORDS = 8
 SETTING = frozenset("i we you there".split())
 ASKING = frozenset("who whom whose what which when where how why".split())
 PREPOSITIONS = frozenset("in on at for by from to with of as during under about into".split())
+DENIALS = frozenset("not never no".split())
 SMALL = PREPOSITIONS | {"a", "an", "the"}
 FINAL = (".", "!", "?", "…", "。")
 ABBREVIATION = re.compile(r"\b\w\.$")
@@ -75,6 +76,8 @@ def _polar(words: list[str], said: str) -> str | None:
     found = parted(rest, auxiliary)
     if found is None:
         return None
+    if {bare(word) for word in rest} & DENIALS:
+        return None  # what a yes means then is not plain
     subject, predicate = " ".join(found[0]), " ".join(found[1])
     given = lexicon("en")
     told = bare(said)

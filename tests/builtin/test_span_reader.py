@@ -15,7 +15,7 @@ from core.builtin.span_evidence import grounds
 from core.builtin.span_features import mean_around, shifted, word_features
 from core.builtin.span_reader import between, load_span_reader, stretches
 from core.builtin.span_trees import Trees, load_trees
-from core.builtin.span_words import FOLDER, Commonness, words_of
+from core.builtin.span_words import FOLDER, TERMS, Commonness, words_of
 from core.errors import ConfigError
 from core.records import WordScore
 
@@ -131,6 +131,19 @@ def test_other_weights_than_the_cards_are_refused(tmp_path: Path) -> None:
     (folder / "card.json").unlink()
     with pytest.raises(ConfigError, match="card"):
         load_span_reader(tmp_path / "weights" / "." / "")
+
+
+@pytest.mark.parametrize("harm", ["no checksum", "other words"])
+def test_a_card_that_does_not_fit_its_files_is_refused(tmp_path: Path, harm: str) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "weights")
+    if harm == "other words":
+        (folder / TERMS).write_text("{}")
+    else:
+        card = json.loads((folder / "card.json").read_text())
+        del card["sha256"]
+        (folder / "card.json").write_text(json.dumps(card))
+    with pytest.raises(ConfigError, match="Expected the span reader's card"):
+        load_span_reader(folder)
 
 
 def test_trees_come_back_as_they_were_saved(tmp_path: Path) -> None:

@@ -131,3 +131,15 @@ def test_it_is_never_empty_and_holds_the_answer_s_words(question: str, answer: s
 
 def words_of(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.casefold()))
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Was it not opened in 1932?", "No"),
+        ("Does the drug not reduce fever?", "Yes"),
+        ("Did Ada Moon never win the prize?", "No"),
+    ],
+)
+def test_a_question_that_denies_stands_beside_its_answer(question: str, answer: str) -> None:
+    assert statement_text(question, answer) == f"{question} {answer}"
