@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.errors import InputError
 from core.evaluation.reader_negatives import Maker
 from core.evaluation.reader_pairs import Pair
+from core.models.reader import cut_to_fit
 
 Integers = npt.NDArray[np.int64]
-WIDTHS = (32, 48, 64, 96, 128, 192, 256)
+WIDTHS = (32, 48, 64, 96, 128, 192, 256, 384, 512)  # above MAX_TOKENS only for long statements
 BLOCK = 8192
 SHORT_EVIDENCE = 250
 
@@ -31,7 +33,6 @@ class Recipe:
     warm_up: float = 0.05
     decay: float = 0.05
     tokens_per_batch: int = 4096
-    longest: int = 256
     averaging: float = 0.999
     dropout: float = 0.1  # of what each block of a layer gives, not of attention
     hidden_words: float = 0.05  # share of the evidence's tokens that are hidden in a view
@@ -53,6 +54,9 @@ def views_of(pairs: Sequence[Pair], recipe: Recipe) -> list[Pair]:
     """What is seen in training, in order: short evidence first, then everything.
 
     Rows come as often as their set says, mixed with made cases.
+
+    Raises:
+        InputError: there is no pair, or none with short evidence though some are to come first.
     """
     chance = random.Random(recipe.order)
     short = [pair for pair in pairs if len(pair.evidence) <= SHORT_EVIDENCE]
@@ -64,6 +68,14 @@ def views_of(pairs: Sequence[Pair], recipe: Recipe) -> list[Pair]:
 def _mixed(
     pairs: Sequence[Pair], views: int, made_share: float, chance: random.Random
 ) -> list[Pair]:
+    if not views:
+        return []
+    if not any(pair.times > 0 for pair in pairs):
+        raise InputError(
+            "Expected labelled pairs to train on, some with evidence of at most "
+            f"{SHORT_EVIDENCE} characters, found none; give a folder that holds more of the sets, "
+            "or --short-share 0."
+        )
     wanted = round(views * (1 - made_share))
     pool: list[Pair] = []
     while len(pool) < wanted:
@@ -93,7 +105,7 @@ def batches(pairs: Sequence[Pair], tokenizer: Any, recipe: Recipe) -> Iterator[B
     special = [tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]", "[PAD]")]
     for begin in range(0, len(pairs), BLOCK):
         rows = pairs[begin : begin + BLOCK]
-        items = tokenizer.encode_batch([(row.evidence, row.statement) for row in rows])
+        items = encoded(rows, tokenizer)
         order = sorted(range(len(rows)), key=lambda i: len(items[i].ids))
         made: list[Batch] = []
         while order:
@@ -109,7 +121,30 @@ def batches(pairs: Sequence[Pair], tokenizer: Any, recipe: Recipe) -> Iterator[B
         yield from made
 
 
-def padded(items: Sequence[Any], length: int) -> tuple[Integers, Integers, Integers]:
+@dataclass(frozen=True)
+class Encoded:
+    """A pair's tokens with its marks; `type_ids`: 0 for the evidence, 1 for the statement."""
+
+    ids: list[int]
+    type_ids: list[int]
+
+
+def encoded(pairs: Sequence[Pair], tokenizer: Any) -> list[Encoded]:
+    """Each pair as the reader will read it."""
+    begin, between = (tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]"))
+    sides = (
+        tokenizer.encode_batch(texts, add_special_tokens=False)
+        for texts in ([pair.evidence for pair in pairs], [pair.statement for pair in pairs])
+    )
+    made = []
+    for evidence, statement in zip(*sides, strict=True):
+        one, other = cut_to_fit(evidence.ids, statement.ids)
+        first, second = [begin, *one, between], [*other, between]
+        made.append(Encoded(first + second, [0] * len(first) + [1] * len(second)))
+    return made
+
+
+def padded(items: Sequence[Encoded], length: int) -> tuple[Integers, Integers, Integers]:
     """Ids, mask and segment ids of encoded pairs, (n, length)."""
     ids, mask, kinds = (np.zeros((len(items), length), dtype=np.int64) for _ in range(3))
     for row, item in enumerate(items):
@@ -120,11 +155,11 @@ def padded(items: Sequence[Any], length: int) -> tuple[Integers, Integers, Integ
     return ids, mask, kinds
 
 
-def tokenizer_of(folder: Path, longest: int) -> Any:
-    """MiniLM's tokenizer, set to cut the evidence only."""
+def tokenizer_of(folder: Path) -> Any:
+    """MiniLM's tokenizer; it cuts nothing, for the reader's own rule does."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.enable_truncation(longest, strategy="longest_first")
+    tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.evaluation.reader_batches import WIDTHS, Integers, padded
+from core.evaluation.reader_batches import WIDTHS, Integers, encoded, padded
 from core.evaluation.reader_pairs import Pair
 
 Floats = npt.NDArray[np.float64]
@@ -34,7 +34,7 @@ def logits_of(model: Any, pairs: Sequence[Pair], tokenizer: Any) -> Floats:
 
     model.eval()
     out = np.zeros((len(pairs), 3))
-    items = tokenizer.encode_batch([(pair.evidence, pair.statement) for pair in pairs])
+    items = encoded(pairs, tokenizer)
     order = sorted(range(len(pairs)), key=lambda i: len(items[i].ids))
     with torch.no_grad():
         while order:

@@ -16,14 +16,14 @@ import random
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from core.config import READER_DIR
 from core.errors import ReviewError
-from core.evaluation.reader_batches import Recipe, batches, tokenizer_of, views_of
+from core.evaluation.reader_batches import Batch, Recipe, batches, tokenizer_of, views_of
 from core.evaluation.reader_card import card_of, note_as_shipped
 from core.evaluation.reader_figures import figures, forward, logits_of, temperature_of
 from core.evaluation.reader_pairs import Pair, labelled_pairs
@@ -103,25 +103,40 @@ def train(
     for step, batch in enumerate(batches(seen, tokenizer, recipe)):
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate * _schedule(done / len(seen), recipe.warm_up)
-        allowed = torch.tensor(batch.allowed, dtype=torch.float32)
-        logs = torch.log_softmax(forward(model, batch.ids, batch.mask, batch.kinds), dim=-1)
-        loss = -torch.logsumexp(logs + torch.log(allowed + 1e-9), dim=-1).mean()
+        loss = _loss(model, batch)
         model.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        for weight, own in zip(weights, free, strict=True):
-            weight.grad = own.grad.float()
-        torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        optimizer.step()
+        loss.backward()
+        _move(optimizer, weights, free)
         keep = min(recipe.averaging, (1 + step) / (10 + step))
         with torch.no_grad():
-            torch._foreach_copy_(free, weights)
             torch._foreach_lerp_(averaged, weights, 1 - keep)
-        lost, done = 0.98 * lost + 0.02 * float(loss.detach()), done + len(allowed)
+        lost, done = 0.98 * lost + 0.02 * float(loss.detach()), done + len(batch.allowed)
         if step % 50 == 0:
             report(done, len(seen), lost / (1 - 0.98 ** (step + 1)), average)
     for hook in hooks:
         hook.remove()
     return average
+
+
+def _loss(model: Any, batch: Batch) -> Any:
+    """How unlikely the model finds it that each pair is one of the classes it may be."""
+    import torch
+
+    allowed = torch.tensor(batch.allowed, dtype=torch.float32)
+    logs = torch.log_softmax(forward(model, batch.ids, batch.mask, batch.kinds), dim=-1)
+    return -torch.logsumexp(logs + torch.log(allowed + 1e-9), dim=-1).mean()
+
+
+def _move(optimizer: Any, weights: list[Any], free: list[Any]) -> None:
+    """One step of the exact weights by the model's gradients; the model's own follow."""
+    import torch
+
+    for weight, own in zip(weights, free, strict=True):
+        weight.grad = own.grad.float()
+    torch.nn.utils.clip_grad_norm_(weights, 1.0)
+    optimizer.step()
+    with torch.no_grad():
+        torch._foreach_copy_(free, weights)
 
 
 def _schedule(share: float, warm_up: float) -> float:
@@ -155,6 +170,32 @@ class Watch:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train (or average runs that were kept), print the figures, write the reader's folder."""
+    given = _given(arguments)
+    named = ("views", "rate", "short_share", "made_share", "order")
+    recipe = replace(Recipe(), **{name: getattr(given, name) for name in named})
+    try:
+        parts = {part: list(labelled_pairs(given.path, [part])) for part in PARTS}
+        seen = [] if given.mean_of else views_of(parts["train"], recipe)
+        tokenizer = tokenizer_of(wheel_folder())
+    except ReviewError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    model = new_model(recipe)
+    if given.start:
+        model.load_state_dict(load(given.start))
+    if given.mean_of:
+        model.load_state_dict(mean_of([load(path) for path in given.mean_of]))
+    else:
+        watch = Watch(model, tokenizer, parts["dev"], given.kept)
+        average = train(model, seen, tokenizer, recipe, watch)
+        model.float().load_state_dict(average)
+    save(model.state_dict(), given.kept)
+    told = asdict(recipe) | {"history": given.history}
+    _write(model, tokenizer, parts, told, given)
+    return 0
+
+
+def _given(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, required=True, help="the folder of the sets' folders")
     parser.add_argument("--out", type=Path, default=READER_DIR)
@@ -167,43 +208,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--start", type=Path, help="weights of a stage before; go on from there")
     parser.add_argument("--history", default="one stage", help="how the weights came about")
     parser.add_argument("--mean-of", type=Path, nargs="+", help="train nothing; average these")
-    given = parser.parse_args(arguments)
-    recipe = replace(
-        Recipe(),
-        views=given.views,
-        rate=given.rate,
-        short_share=given.short_share,
-        made_share=given.made_share,
-        order=given.order,
-    )
-    try:
-        parts = {part: list(labelled_pairs(given.path, [part])) for part in PARTS}
-        tokenizer = tokenizer_of(wheel_folder(), recipe.longest)
-    except ReviewError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    model = new_model(recipe)
-    if given.start:
-        model.load_state_dict(load(given.start))
-    if given.mean_of:
-        model.load_state_dict(mean_of([load(path) for path in given.mean_of]))
-        save(model.state_dict(), given.kept)
-    else:
-        seen = views_of(parts["train"], recipe)
-        watch = Watch(model, tokenizer, parts["dev"], given.kept)
-        average = train(model, seen, tokenizer, recipe, watch)
-        model.float().load_state_dict(average)
-        save(model.state_dict(), given.kept)
+    return parser.parse_args(arguments)
+
+
+def _write(
+    model: Any,
+    tokenizer: Any,
+    parts: Mapping[str, Sequence[Pair]],
+    recipe: Mapping[str, Any],
+    given: argparse.Namespace,
+) -> None:
+    """Fit the temperature, show the figures, write the reader with its card."""
     calibration = _some_of_each(parts["calibration"], MEASURED_OF_A_SET)
     heat = temperature_of(calibration, logits_of(model, calibration, tokenizer))
     dev = _some_of_each(parts["dev"], MEASURED_OF_A_SET)
     found = figures(dev, logits_of(model, dev, tokenizer))
     show(found)
-    told = asdict(recipe) | {"history": given.history}
-    card = card_of(given.path, told, parts, found, heat)
+    card = card_of(given.path, recipe, parts, found, heat)
     export_reader(model, wheel_folder() / "tokenizer.json", given.out, card)
     show(note_as_shipped(given.out, dev))
-    return 0
 
 
 def _some_of_each(pairs: Sequence[Pair], most: int) -> list[Pair]:

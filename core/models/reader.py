@@ -109,19 +109,13 @@ class OnnxReader:
             dtype=bool,
         )
 
-    def tokens(self, text: str) -> int:
-        """How many tokens the text has, marks not counted."""
-        return len(self._ids(text))
-
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
     def _read_one(self, pair: Pair) -> Odds:
-        evidence, statement = (self._ids(text) for text in pair)
-        statement = statement[: LONGEST - MARKS - LEAST_EVIDENCE]
-        room = max(LEAST_EVIDENCE, MAX_TOKENS - MARKS - len(statement))
-        first = [self._first, *evidence[:room], self._between]
+        evidence, statement = cut_to_fit(*(self._ids(text) for text in pair))
+        first = [self._first, *evidence, self._between]
         second = [*statement, self._between]
         tokens = np.array([first + second], dtype=np.int64)
         types = np.array([[0] * len(first) + [1] * len(second)], dtype=np.int64)
@@ -131,6 +125,16 @@ class OnnxReader:
         odds = np.exp(scaled - scaled.max())
         supported, contradicted, not_enough = (odds / odds.sum()).tolist()
         return supported, contradicted, not_enough
+
+
+def cut_to_fit(evidence: list[int], statement: list[int]) -> tuple[list[int], list[int]]:
+    """The tokens of a pair as they are read: the evidence is cut, so that the statement is whole.
+
+    A statement is cut only where the model would have no places left for some evidence.
+    """
+    statement = statement[: LONGEST - MARKS - LEAST_EVIDENCE]
+    room = max(LEAST_EVIDENCE, MAX_TOKENS - MARKS - len(statement))
+    return evidence[:room], statement
 
 
 def _checked_card(folder: Path) -> dict[str, Any]:

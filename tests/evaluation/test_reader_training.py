@@ -5,13 +5,23 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from core.config import READER_DIR
+from core.errors import InputError
 from core.evaluation import reader_card, reader_pairs, reader_training
 from core.evaluation.gold import GoldRow
-from core.evaluation.reader_batches import WIDTHS, Recipe, batches, tokenizer_of, views_of
+from core.evaluation.reader_batches import (
+    WIDTHS,
+    Recipe,
+    batches,
+    encoded,
+    tokenizer_of,
+    views_of,
+)
 from core.evaluation.reader_pairs import SUPPORTED, Pair, Source, labelled_pairs, pair_of
 from core.models.export import wheel_folder
 from core.models.reader import OnnxReader
@@ -67,13 +77,49 @@ def test_every_view_is_in_one_batch_of_a_known_shape() -> None:
     ]
     seen = views_of(pairs, recipe)
     assert len(seen) == 300
-    made = list(batches(seen, tokenizer_of(wheel_folder(), recipe.longest), recipe))
+    made = list(batches(seen, tokenizer_of(wheel_folder()), recipe))
     assert sum(len(batch.allowed) for batch in made) == 300
     for batch in made:
         rows, length = batch.ids.shape
         assert length in WIDTHS
         assert rows == len(batch.allowed) <= max(1, 512 // length)
         assert (batch.mask.sum(axis=1) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "statement"),
+    [
+        ("Elst has a port. " * 4, "Elst has a port. " * 4),
+        ("Elst has a port. " * 100, "Elst has a port. " * 30),
+        ("Elst has a port. " * 100, "Elst has a port. " * 80),
+        ("Elst has a port. " * 100, "Elst has a port. " * 300),
+        ("Elst. ", "Elst has a port. " * 300),
+    ],
+)
+def test_a_pair_is_trained_on_as_the_reader_will_read_it(evidence: str, statement: str) -> None:
+    given: list[dict[str, list[list[int]]]] = []
+
+    class Session:
+        def run(self, _: None, inputs: dict[str, Any]) -> tuple[Any]:
+            given.append({name: value.tolist() for name, value in inputs.items()})
+            return (np.zeros((1, 3)),)
+
+    reader = OnnxReader(READER_DIR)
+    reader._session = Session()
+    reader.read([(evidence, statement)])
+    (made,) = encoded(
+        [Pair(evidence, statement, SUPPORTED, 1.0, "own", "g")], tokenizer_of(wheel_folder())
+    )
+    assert [made.ids] == given[0]["input_ids"]
+    assert [made.type_ids] == given[0]["token_type_ids"]
+    assert len(made.ids) <= WIDTHS[-1]
+
+
+@pytest.mark.parametrize("evidence", ["", "Elst has a port. " * 40])
+def test_no_pair_to_begin_with_is_said_instead_of_looked_for_for_ever(evidence: str) -> None:
+    pairs = [Pair(evidence, "So.", SUPPORTED, 1.0, "own", "g")] if evidence else []
+    with pytest.raises(InputError, match="Expected labelled pairs to train on"):
+        views_of(pairs, Recipe(views=10))
 
 
 @pytest.mark.usefixtures("one_source")
