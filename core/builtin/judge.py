@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.builtin.judge_words import Spoken, reason_for, verdict_text
-from core.builtin.looks import Look, look_at
+from core.builtin.looks import Look, looks_at
 from core.builtin.overlap import points_of as overlap_points
 from core.builtin.rules import overall, points_of
 from core.builtin.rules import stance_of as rule_stance
@@ -38,11 +38,12 @@ entailment, rules and overlap.
 1. No evidence at all, an unreadable image, or sources that contradict each other: unclear, with
    its cause.
 2. What the readers find, and how well the evidence fits, is weighed into one probability that the
-   statement is not supported; the weights were learned from public data and are calibrated.
+   statement is not supported; the weights were learned from public data and are calibrated. A
+   response of two or three short sentences is also read as one.
 3. At one half or more it is hallucinated, unless the evidence most likely does not speak about it
    (the second model says so at 0.6 or more; or no passage is like it, with a similarity of 0.35,
-   none holds two fifths of it, and no reader decides): then it is unclear. Below one half it is
-   supported.
+   none holds two fifths of it, no reader carries it and the rules name no contrast): then it is
+   unclear. Below one half it is supported.
 4. A response is wrong when one statement is. Each of several statements counts as wrong less
    readily than one alone: before anything is read, one response in two is, however long. It is
    supported when all that say something are; else unclear.
@@ -126,13 +127,7 @@ class BuiltInJudge:
 
     def looks(self, view: JudgeView, stop: Stop) -> list[Look]:
         """What the readers make of every statement that says something to check."""
-        found: list[Look] = []
-        for statement in view.view.statements:
-            stop.check()
-            look = look_at(view, statement, self._encoder, self._reader, stop)
-            if look is not None:
-                found.append(look)
-        return found
+        return looks_at(view, self._encoder, self._reader, stop)
 
     def _findings(self, view: JudgeView, stop: Stop) -> list[Finding]:
         weights = self._weights or load_weights()

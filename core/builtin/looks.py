@@ -6,7 +6,9 @@ entailment reader says what the closest windows mean for the statement. Nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from core.builtin.assess import Assessment, assess
 from core.builtin.claims import Claim, claim_of
@@ -15,7 +17,7 @@ from core.builtin.entailment_reader import stance_of as entailment_stance
 from core.builtin.overlap import Overlap, measure
 from core.builtin.overlap import stance_of as overlap_stance
 from core.builtin.overlap_reader import OverlapReader
-from core.builtin.reading_windows import StatementReading, read_statement
+from core.builtin.reading_windows import StatementReading, read_statement, read_text
 from core.builtin.rules import RuleChecker
 from core.builtin.rules import stance_of as rule_stance
 from core.concurrency import Stop
@@ -27,17 +29,24 @@ from core.roles import JudgeView
 SIMILAR_FROM = 0.35
 COVERED_FROM = 0.4
 CARRIED_FROM = 0.5
+# Up to so many sentences are often one claim told at length, which evidence carries as a whole.
+MOST_TOGETHER = 3
+LONGEST_TOGETHER = 400  # characters, some 90 tokens: the reader needs room for the evidence
 
 
 @dataclass(frozen=True)
 class Look:
-    """A statement with what each reader found, all passages given."""
+    """A statement with what each reader found, all passages given.
+
+    `together` is the reading of the whole response where that is a few short sentences.
+    """
 
     claim: Claim
     item: Assessment
     overlap: Overlap
     reading: StatementReading
     passages: tuple[Passage, ...]
+    together: StatementReading | None = None
 
     @property
     def statement(self) -> Statement:
@@ -45,10 +54,18 @@ class Look:
         return self.claim.statement
 
     @property
+    def widest_reading(self) -> StatementReading:
+        """That of the whole response where there is one, else the statement's own."""
+        together = self.together
+        return together if together is not None and together.windows else self.reading
+
+    @property
     def is_beside_the_point(self) -> bool:
         """True where the evidence is about something else: too poor to hold anything against it.
 
-        No passage is like the statement, none holds much of it, and no reader decides.
+        No passage is like the statement, none holds much of it, no reader carries it and the rules
+        name no contrast. What the entailment reader alone contradicts does not count here: it says
+        so of much that is beside the point.
         """
         similarity = self.overlap.similarity
         return (
@@ -69,6 +86,32 @@ class Look:
         if not self.reading.muted:
             found.insert(0, (ENTAILMENT_READER, entailment_stance(self.reading)))
         return tuple(ReaderView(name, self.statement.index, stance) for name, stance in found)
+
+
+def looks_at(
+    view: JudgeView, encoder: Embedder, reader: EntailmentReader, stop: Stop
+) -> list[Look]:
+    """What the readers make of every statement that says something to check."""
+    found: list[Look] = []
+    for statement in view.view.statements:
+        stop.check()
+        look = look_at(view, statement, encoder, reader, stop)
+        if look is not None:
+            found.append(look)
+    together = _read_together(view, found, reader, stop)
+    return [replace(look, together=together) for look in found]
+
+
+def _read_together(
+    view: JudgeView, looks: Sequence[Look], reader: EntailmentReader, stop: Stop
+) -> StatementReading | None:
+    """The response read as one text, over what was found for all its statements."""
+    text = " ".join(view.view.case.response.split())
+    if not 1 < len(looks) <= MOST_TOGETHER or len(text) > LONGEST_TOGETHER:
+        return None
+    ranked = itertools.chain.from_iterable(itertools.zip_longest(*(k.passages for k in looks)))
+    passages = {passage.id: passage for passage in ranked if passage is not None}
+    return read_text(text, list(passages.values()), view.view.sources, reader, stop)
 
 
 def look_at(

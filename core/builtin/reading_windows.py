@@ -73,7 +73,17 @@ def read_statement(
     stop: Stop | None = None,
 ) -> StatementReading:
     """Read the claim against its passages, best first; `sources` maps ids to whole texts."""
-    text = told(claim)
+    return read_text(told(claim), passages, sources, reader, stop)
+
+
+def read_text(
+    text: str,
+    passages: Sequence[Passage],
+    sources: Mapping[str, str],
+    reader: EntailmentReader,
+    stop: Stop | None = None,
+) -> StatementReading:
+    """Read any text against passages, best first; `sources` maps ids to whole texts."""
     if bool(reader.muted([text])[0]):
         return StatementReading(text, muted=True)
     windows = list(windows_of(passages, sources))[: MOST_WINDOWS - 1]

@@ -28,8 +28,18 @@ WEIGHTS = Path(__file__).parent / "judge_weights.json"
 SCHEMA = 1
 CLEAR_FROM, SURE_FROM = 0.8, 0.9  # weights of a contrast
 WHOLE_FROM = 0.95
+# Below these weights public sets bear out a contrast no better than chance: where few of the words
+# around them are the same, two names or values mostly belong to different things.
+FIRM_FROM = {"name": 0.75, "quantity": 0.8, "date": 0.8}
 FARTHEST = 5.0  # log odds beyond which a reader's certainty counts no further
-READ = ("read_against", "read_contrary", "read_open", "none_carries", "one_contradicts")
+READ = (
+    "read_against",
+    "read_contrary",
+    "read_open",
+    "none_carries",
+    "one_contradicts",
+    "together_against",
+)
 Features = Mapping[str, float]
 
 
@@ -90,6 +100,7 @@ def _by_entailment(look: Look) -> dict[str, float]:
         reading.not_enough,
         1.0 - max(window.supported for window in reading.windows),
         max(window.contradicted for window in reading.windows),
+        1.0 - look.widest_reading.supported,
     )
     return dict(zip(READ, map(_log_odds, values), strict=True)) | {"muted": 0.0}
 
@@ -102,13 +113,19 @@ def _log_odds(p: float) -> float:
 def _by_rules(look: Look) -> dict[str, float]:
     """How strong a contrast is, and what is carried without one."""
     stance = rule_stance(look.item)
-    strongest = max((f.contrast.weight for f in look.item.contradictions), default=CLEAR_FROM)
-    weight = strongest if stance == "hallucinated" else 0.0
+    found = [f.contrast for f in look.item.contradictions]
+    strongest = max(found, key=lambda c: c.weight, default=None)
+    weight = 0.0
+    if stance == "hallucinated":
+        weight = strongest.weight if strongest else CLEAR_FROM
+    least = FIRM_FROM.get(strongest.kind, 0.0) if strongest else 0.0
+    firm = weight if weight >= least else 0.0
     return {
-        "contrast": weight,
+        "contrast": firm,
+        "soft_contrast": weight - firm,
         "clear_contrast": float(weight >= CLEAR_FROM),
         "sure_contrast": float(weight >= SURE_FROM),
-        "whole_contrast": float(weight > 0.0 and overlap_stance(look.overlap) == "supported"),
+        "whole_contrast": float(firm > 0.0 and overlap_stance(look.overlap) == "supported"),
         "rules_carry": float(stance == "supported"),
         "rules_carry_all": float(
             stance == "supported" and (look.claim.denied or look.item.coverage >= WHOLE_FROM)

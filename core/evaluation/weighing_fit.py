@@ -16,25 +16,27 @@ Array = npt.NDArray[np.float64]
 Limit = tuple[float | None, float | None]
 UPWARDS: Limit = (0.0, None)
 # Between which a weight must lie. More of a feature never makes a statement better founded, but
-# for what is carried: less of what a set happens to show is learned for a law. Contrasts that the
-# rules are sure of, and sums, are rare in public sets and right nine times in ten where they are:
-# they keep a weight of their own.
+# for what is carried: less of what a set happens to show is learned for a law. Firm contrasts and
+# sums are rare in public sets and right nine times in ten where they are: they keep a weight of
+# their own. That a reader leaves a statement open may count either way.
 WRONG_LIMITS: Mapping[str, Limit] = {
     "rules_carry": (None, 0.0),
     "rules_carry_all": (None, -1.5),
     "overlap_carries": (None, 0.0),
     "adds_up": (-4.0, -4.0),
-    "contrast": (1.25, None),
+    "contrast": (1.5, None),
+    "soft_contrast": (0.5, None),
     "sure_contrast": (2.0, None),
-    "whole_contrast": (1.75, None),
+    "whole_contrast": (2.0, None),
     # Public sets rarely change a short sentence in one value alone; people do, and mean it.
-    "clear_contrast": (0.5, None),
-    "missing_values": (0.6, None),
+    "clear_contrast": (1.0, None),
+    "missing_values": (0.75, None),
+    "read_open": (None, None),
 }
 # Without the entailment reader, words that nothing carries must count.
 MUTED_LIMITS: Mapping[str, Limit] = {**WRONG_LIMITS, "overlap_misses": (1.0, None)}
 # What is contested is not left open.
-OPEN_LIMITS: Mapping[str, Limit] = {"contrast": (None, 0.0)}
+OPEN_LIMITS: Mapping[str, Limit] = {"contrast": (None, 0.0), "soft_contrast": (None, 0.0)}
 FEWEST = 60  # rows from which a set has its full weight
 PENALTY = 0.005
 
