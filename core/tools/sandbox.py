@@ -26,6 +26,7 @@ CPU_SECONDS = 5
 WALL_SECONDS = 8.0
 MEMORY_BYTES = 1 << 30
 SPACE_BYTES = 32 << 20
+SHARED_BYTES = 1 << 20  # of /dev/shm, for locks
 OUTPUT_BYTES = 1 << 16
 STEP = 0.02  # seconds between two looks at whether it ended or is to be stopped
 PROBE = "print('here')"
@@ -137,12 +138,16 @@ def _command(snippet: Path) -> Sequence[str]:
         *"--symlink usr/lib64 /lib64 --proc /proc --dev /dev".split(),
         *("--size", str(SPACE_BYTES), "--tmpfs", "/tmp"),  # noqa: S108 - its own, empty
         *("--size", str(SPACE_BYTES), "--tmpfs", "/box"),
+        *("--size", str(SHARED_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108 - its own, empty
         *("--ro-bind", str(snippet), "/in.py", "--chdir", "/box"),
+        # What holds the mounts is a file system in memory too, and has no limit of its own.
+        *"--remount-ro /dev --remount-ro /".split(),
         *(
             "prlimit",
             f"--as={MEMORY_BYTES}",
             f"--cpu={CPU_SECONDS}:{CPU_SECONDS + 1}",
-            "--nproc=16",
+            # Memory is bounded for each process, so there is one: no forks, no threads.
+            "--nproc=1",
         ),
         *("--fsize=1048576", "--nofile=64", "--core=0"),
         *(PYTHON, "-I", "-X", "utf8", "/in.py"),

@@ -45,10 +45,29 @@ def test_an_error_comes_back_with_its_words() -> None:
         "import socket; socket.create_connection(('192.0.2.1', 80), timeout=2)",
         "open('/box/big', 'wb').write(bytes(5 << 20))",
         "bytearray(4 << 30)",
+        "open('/left', 'w')",
+        "open('/dev/left', 'w')",
+        "open('/dev/shm/big', 'wb').write(bytes(2 << 20))",
+        "import os; os.fork() or os._exit(0)",
+        "import threading; threading.Thread(target=print).start()",
     ],
 )
 def test_files_network_and_memory_are_out_of_reach(code: str) -> None:
     assert run_python(f"{code}\nprint('reached')", Stop()).ending == "failed"
+
+
+def test_small_files_of_its_own_can_be_written() -> None:
+    code = "for at in ('/box/a', '/tmp/a', '/dev/shm/a'): open(at, 'w').write('a')"
+    assert run_python(code, Stop()).ending == "finished"
+
+
+def test_memory_is_not_multiplied_by_forks() -> None:
+    code = (
+        "import os\nheld = bytearray(8 << 20)\nchildren = 0\nfor _ in range(2):\n"
+        "    try:\n        child = os.fork()\n    except OSError:\n        continue\n"
+        "    if child == 0:\n        os._exit(0)\n    children += 1\nprint(children)\n"
+    )
+    assert run_python(code, Stop()).printed == "0\n"
 
 
 def test_nothing_of_the_surroundings_is_to_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
