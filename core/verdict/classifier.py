@@ -1,8 +1,9 @@
 """The classifier over the judge's text: an encoder and a logistic head stored as plain arrays.
 
-`p_hallucinated = sigmoid(w·z + a·logit(p_judge) + b)` with `z` the text's embedding and `p_judge`
-the judge's own probability, where it gives one; `confidence = max(p, 1 - p)`. Source: CEDA 3.4
-eq. 1 and 3.5, which have no `p_judge`: a text hardly tells 0.6 from 0.9, which the judge knows.
+`p_hallucinated = sigmoid(g·(w·z + b) + a·logit(p_judge))` with `z` the text's embedding and
+`p_judge` the judge's own probability; where it gives none, `sigmoid(w·z + b)`.
+`confidence = max(p, 1 - p)`. Source: CEDA 3.4 eq. 1 and 3.5, which have no `p_judge`: a text hardly
+tells 0.6 from 0.9, which the judge knows, and says the same again where it is made from it.
 A version is a folder with `head.json`, `card.json` and, when it was fine-tuned, its own
 `encoder/`. Nothing is ever unpickled; checksums guard head and card.
 """
@@ -29,27 +30,34 @@ from core.records import Judgement, Label, Verdict
 from core.store.versions import SEED_VERSION
 
 SEED_FOLDER = Path(__file__).parent / "seed"
-SCHEMA = 2
-WITHOUT_JUDGE = 1  # the schema of versions from before the judge gave a probability
+SCHEMA = 3
+# Schemas of versions from before texts had a gain, and before the judge gave a probability.
+WITHOUT_GAIN, WITHOUT_JUDGE = 2, 1
+KNOWN = (WITHOUT_JUDGE, WITHOUT_GAIN, SCHEMA)
 SUREST = 0.999  # nothing said by one judge counts for more
 VERSION_ID = re.compile(r"[a-z0-9-]{1,64}")
 
 
 @dataclass(frozen=True)
 class Head:
-    """Logistic weights over an embedding: (width,) float64, the judge's weight, the intercept."""
+    """Logistic weights over an embedding: (width,) float64, the intercept, the judge's weight.
+
+    `text_gain` is how much of what the text says counts where the judge gave a probability.
+    """
 
     weights: tuple[float, ...]
     intercept: float
     judge_weight: float = 0.0
+    text_gain: float = 1.0
 
     def probability(
         self, vectors: Matrix, judged: Sequence[float | None] | None = None
     ) -> list[float]:
         """p_hallucinated of each row; `judged` holds the judge's own p for each, None for none."""
-        own = [logit_of(p) for p in judged or [None] * len(vectors)]
+        given = judged or [None] * len(vectors)
         scores = vectors.astype(np.float64) @ np.asarray(self.weights) + self.intercept
-        scores += self.judge_weight * np.asarray(own)
+        scores *= np.asarray([1.0 if p is None else self.text_gain for p in given])
+        scores += self.judge_weight * np.asarray([logit_of(p) for p in given])
         return [1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, float(s))))) for s in scores]
 
 
@@ -100,7 +108,9 @@ class Classifier:
 def checksum(head: Head, schema: int = SCHEMA) -> str:
     """Digest of a head's numbers as they are written under that schema."""
     numbers: list[object] = [schema, list(head.weights), head.intercept]
-    return _digest(numbers if schema == WITHOUT_JUDGE else [*numbers, head.judge_weight])
+    numbers += [head.judge_weight] * (schema > WITHOUT_JUDGE)
+    numbers += [head.text_gain] * (schema > WITHOUT_GAIN)
+    return _digest(numbers)
 
 
 def _digest(value: object) -> str:
@@ -116,6 +126,7 @@ def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
         "weights": list(head.weights),
         "intercept": head.intercept,
         "judge_weight": head.judge_weight,
+        "text_gain": head.text_gain,
         "sha256": checksum(head),
         "card_sha256": _digest(card),
     }
@@ -133,7 +144,7 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
         body = json.loads((folder / "head.json").read_text())
         card = json.loads((folder / "card.json").read_text())
         head, schema = _head(body), body["schema"]
-        intact = schema in (WITHOUT_JUDGE, SCHEMA) and body["sha256"] == checksum(head, schema)
+        intact = schema in KNOWN and body["sha256"] == checksum(head, schema)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(
             f"Expected a classifier in {folder}, found none that can be read ({error}). "
@@ -156,10 +167,11 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
 
 
 def _head(body: dict[str, Any]) -> Head:
-    """The head that a file says; one of the first schema knows nothing of the judge's p."""
+    """The head that a file says; of an older schema, without what that did not know."""
     weights = tuple(float(w) for w in body["weights"])
-    judge = 0.0 if body["schema"] == WITHOUT_JUDGE else float(body["judge_weight"])
-    return Head(weights, float(body["intercept"]), judge)
+    judge = float(body["judge_weight"]) if body["schema"] > WITHOUT_JUDGE else 0.0
+    gain = float(body["text_gain"]) if body["schema"] > WITHOUT_GAIN else 1.0
+    return Head(weights, float(body["intercept"]), judge, gain)
 
 
 def version_folder(home: Path, version: str) -> Path:

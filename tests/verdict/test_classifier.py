@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -103,14 +104,31 @@ def test_the_judges_own_probability_moves_the_verdict() -> None:
     assert p(1.0) == pytest.approx(0.999, abs=1e-3)
 
 
+def test_the_gain_says_what_the_text_counts_beside_the_judge() -> None:
+    vectors = np.ones((2, 1), dtype=np.float32)
+    both = Head((2.0,), 1.0, 1.0, 0.5).probability(vectors, [0.5, None])
+    assert both == pytest.approx([1 / (1 + math.exp(-1.5)), 1 / (1 + math.exp(-3.0))])
+    (alone,) = Head((2.0,), 1.0, 1.0, 0.0).probability(vectors[:1], [0.7])
+    assert alone == pytest.approx(0.7)
+
+
+def test_a_version_from_before_texts_had_a_gain_counts_them_whole(tmp_path: Path) -> None:
+    old = {"schema": 2, "weights": [0.1], "intercept": -0.25, "judge_weight": 0.75}
+    digest = hashlib.sha256(json.dumps([2, [0.1], -0.25, 0.75]).encode()).hexdigest()
+    (tmp_path / "head.json").write_text(json.dumps({**old, "sha256": digest}))
+    (tmp_path / "card.json").write_text("{}")
+    assert load_head(tmp_path)[0] == Head((0.1,), -0.25, 0.75, 1.0)
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"intercept": 9.0},
         {"weights": [9.0, 9.0]},
         {"schema": 1},
-        {"schema": 3},
+        {"schema": 4},
         {"judge_weight": 0.5},
+        {"text_gain": 0.5},
         {"sha256": "0" * 64},
     ],
 )
