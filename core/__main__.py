@@ -141,7 +141,7 @@ def _evaluate(given: argparse.Namespace, home: Path) -> int:
     from core.checking import Request, planned
     from core.evaluation.engine_runs import engine_of
     from core.evaluation.evaluate import Order, evaluate
-    from core.evaluation.figures_shown import plainly, write_result
+    from core.evaluation.figures_shown import plainly, result_folder, write_result
 
     request = Request(
         response="",
@@ -164,6 +164,7 @@ def _evaluate(given: argparse.Namespace, home: Path) -> int:
         given.seed,
         given.trivial_limit,
     )
+    keep = None if given.keep is None else result_folder(Path(given.keep))
     try:
         result = evaluate(order, engine_of(home, plan, keys), _complain)
     except ModelError as error:
@@ -172,8 +173,8 @@ def _evaluate(given: argparse.Namespace, home: Path) -> int:
     except KeyboardInterrupt:
         _complain("Stopped. What is done is kept; the same command goes on from there.")
         return 1
-    if given.keep is not None:
-        write_result(Path(given.keep), result)
+    if keep is not None:
+        write_result(keep, result)
     _print(json.dumps(result, ensure_ascii=False) + "\n" if given.json else plainly(result))
     return 0
 

@@ -514,3 +514,24 @@ def test_as_a_program_a_check_imports_no_torch(cats: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert json.loads(done.stdout)["status"] == "finished"
+
+
+def test_documents_that_hold_nothing_on_it_are_not_called_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = tmp_path / "bridge.txt"
+    document.write_text("The bridge is 512 m long.")
+    code = main(
+        [
+            "check",
+            "--claim",
+            "😀😀😀",
+            "--document",
+            str(document),
+            "--home",
+            str(tmp_path),
+            "--json",
+        ]
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert (code, found["label"], found["cause"]) == (0, "unclear", "not_addressed")

@@ -33,6 +33,7 @@ from core.roles import JudgeView
 
 WRONG_FROM = 0.5
 OPEN_FROM = 0.6  # best mean recall of the three labels on calibration rows, sets left out
+NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
 RULE = """Looks at each statement with the whole evidence before it, through three readers:
 entailment, rules and overlap.
 1. No evidence at all, an unreadable image, or sources that contradict each other: unclear, with
@@ -102,11 +103,12 @@ class BuiltInJudge:
         if view.view.unreadable_images:
             return self._unreadable(view)
         if not view.view.evidence.passages:
+            if view.view.case.documents and not view.view.statements:
+                return self._unclear(view, "not_addressed", NO_STATEMENT)
             return self._unclear(view, "no_evidence", "there is no evidence to check it against")
         findings = self._findings(view, stop)
         if not findings:
-            words = "the text makes no statement that evidence could support or contradict"
-            return self._unclear(view, "not_addressed", words)
+            return self._unclear(view, "not_addressed", NO_STATEMENT)
         label = overall([f.label for f in findings])
         if label == "unclear":
             cause, words = _cause(findings, view.context.conflicts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,20 @@ def result_name(result: Mapping[str, Any]) -> str:
     return NAME.sub("_", "-".join(str(part) for part in parts if part)) + ".json"
 
 
+def result_folder(folder: Path) -> Path:
+    """The folder, made where it is not there; asked for before anything is measured.
+
+    Raises:
+        ConfigError: there can be no such folder, or nothing can be written in it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
 def write_result(folder: Path, result: Mapping[str, Any]) -> Path:
     """Write the result to its file in the folder, over an earlier one, and say where.
 
@@ -55,8 +70,12 @@ def write_result(folder: Path, result: Mapping[str, Any]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise ConfigError(
-            f"Expected a folder that can be written at {folder}, found: {error.strerror}. "
-            "Choose another with --keep."
-        ) from error
+        raise _unwritable(folder, error) from error
     return path
+
+
+def _unwritable(folder: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"Expected a folder that can be written at {folder}, found: {error.strerror}. "
+        "Choose another with --keep."
+    )

@@ -43,7 +43,8 @@ def data_files(folder: Path, patterns: Sequence[str], split: str | None = None) 
             f"Expected a data folder at {folder}, found none; give the folder that holds the "
             "data sets' folders."
         )
-    here = sorted(path for path in folder.rglob("*") if path.is_file())
+    # Hidden files are a file system's notes, such as those that an archive of another system holds.
+    here = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
     # A file that lies there both plain and gzipped is read once.
     once = {_inside(path, folder).removesuffix(".gz"): path for path in reversed(here)}
     fitting = [path for name, path in sorted(once.items()) if _matches(name, patterns)]

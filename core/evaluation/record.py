@@ -43,12 +43,13 @@ class Record:
 
     def plain(self, *names: str) -> str:
         """A text, perhaps empty."""
-        return self._of_kind(str, "a text", names)
+        return self._whole(self._of_kind(str, "a text", names))
 
     def spare(self, *names: str) -> str:
         """The first text that is there and not blank; "" where none is or all are null."""
         values = [self.fields.get(name) for name in names]
-        return next((one.strip() for one in values if isinstance(one, str) and one.strip()), "")
+        said = (one.strip() for one in values if isinstance(one, str) and one.strip())
+        return self._whole(next(said, ""))
 
     def number(self, *names: str) -> float:
         """A number, or a text that is one."""
@@ -73,7 +74,7 @@ class Record:
         found = self.items(*names)
         if not all(isinstance(item, str) for item in found):
             raise self.broken(f"a list of texts called {' or '.join(names)}")
-        return tuple(cast("list[str]", found))
+        return tuple(self._whole(item) for item in cast("list[str]", found))
 
     def records(self, *names: str) -> list[Record]:
         """A list of objects, each a record at the same place."""
@@ -93,6 +94,14 @@ class Record:
             expected = f"{' or '.join(names)} to be one of {', '.join(meanings)}"
             raise self.broken(expected, word)
         return meanings[word.strip().lower()]
+
+    def _whole(self, text: str) -> str:
+        """The text, if it is one: JSON can escape half a character."""
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise self.broken("whole characters", ascii(text[error.start])) from None
+        return text
 
     def _first(self, names: Sequence[str]) -> object:
         return next((self.fields[name] for name in names if name in self.fields), None)

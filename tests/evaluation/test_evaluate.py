@@ -291,6 +291,7 @@ BAD = [
     (["--dataset", "", "--path", "{data}"], "--dataset"),
     (["--dataset", "\udcff", "--path", "{data}"], "--dataset"),
     (["--dataset", "fever_symmetric", "--path", "{data}", "--keep", ""], "--keep"),
+    (["--dataset", "fever_symmetric", "--path", "{data}", "--keep", "/dev/null"], "--keep"),
     (["--path", "{data}"], "--dataset"),
     (["--dataset", "fever_symmetric"], "--path"),
     (["--dataset", "mushroom", "--path", "{data}", "--split", "train"], "without any"),

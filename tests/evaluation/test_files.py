@@ -137,6 +137,12 @@ def test_files_are_found_by_what_they_look_like(tmp_path: Path) -> None:
     assert data_files(tmp_path, ("*/*.jsonl",)) == [tmp_path / "b" / "dev.jsonl"]
 
 
+def test_hidden_files_are_no_data(tmp_path: Path) -> None:
+    write(tmp_path / "test.jsonl", "{}")
+    write(tmp_path / "._test.jsonl", "litter")
+    assert [path.name for path in data_files(tmp_path, ["*test.jsonl"])] == ["test.jsonl"]
+
+
 def test_a_folder_without_fitting_files_says_what_lies_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\*\.jsonl \(plain or \.gz\), found: nothing"):
         data_files(tmp_path, ("*.jsonl",))

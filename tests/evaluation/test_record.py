@@ -70,3 +70,13 @@ def test_a_long_value_is_cut_in_the_message() -> None:
     with pytest.raises(InputError) as raised:
         Record({"a": "x" * 5000}, "f", 1).number("a")
     assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize("name", ["half", "halves"])
+def test_half_a_character_is_no_text(name: str) -> None:
+    record = Record({"half": "so \ud83d", "halves": ["a", "\udc00"]}, "x.jsonl", 3)
+    with pytest.raises(InputError, match=r"x\.jsonl, line 3: expected whole characters"):
+        record.texts(name) if name == "halves" else record.text(name)
+    if name == "half":
+        with pytest.raises(InputError, match="whole characters"):
+            record.spare(name)
