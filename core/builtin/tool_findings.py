@@ -23,8 +23,10 @@ RULE = """The question asks for a length: the answer is counted. Within 7.5 % of
 of "about") it is kept; bounds allow nothing.
 The question is one for a calendar and states its dates: the answer is worked out. A right figure
 is only enough for an answer that says nothing else.
-The answer holds Python with checks (assertions, or examples in the question): it is run, walled
-off from everything else here, and must pass them all. Code made to deceive its checks can."""
+The answer holds Python with checks (assertions that try what it defines, or examples in the
+question): it is run, walled off from everything else here, and must pass them all. Passing is
+enough only where nothing is said beside the code but words that lead to it, without names or
+figures and within 200 characters. Code made to deceive its checks can."""
 # No error on 100 and 50 shared answers: with 95 % confidence fewer than three in n go wrong.
 LENGTH_DOUBT, DATE_DOUBT = 0.03, 0.06
 # None on 34 either; code that is merely slow is not wrong as surely.
@@ -122,7 +124,7 @@ def _snippet(case: Case) -> Snippet | None:
 def _code(case: Case, stop: Stop) -> ToolFinding | None:
     snippet = _snippet(case)
     found = check_code(snippet, stop) if snippet and not why_off() else None
-    if found is None:
+    if snippet is None or found is None or (found.holds and not snippet.is_alone):
         return None
     doubt = SLOW_DOUBT if found.is_out_of_time else CODE_DOUBT
     label: Literal["supported", "hallucinated"] = "supported" if found.holds else "hallucinated"

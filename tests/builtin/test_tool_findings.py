@@ -122,13 +122,35 @@ def test_code_is_not_run_where_there_is_no_sandbox(monkeypatch: pytest.MonkeyPat
     assert what_is_off(Case("c", "p", "Two and one make three.")) == ""
 
 
+@pytest.mark.parametrize(
+    ("beside", "label"),
+    [
+        ("Here is the function, with its test:", "supported"),
+        ("Sure! Here's a Python function `add(a, b)`:", "supported"),
+        ("## Solution", "supported"),
+        ("下面是代码：", "supported"),
+        ("The capital of France is Rome.", ""),
+        ("Here it is. Napoleon died in 1950:", ""),
+        ("This is the fastest way there is.", ""),
+        ("Here it is:\n" * 30, ""),
+    ],
+)
+def test_a_run_confirms_code_and_not_what_is_said_beside_it(beside: str, label: str) -> None:
+    need(not why_off(), why_off())
+    right, wrong = (
+        found("", f"{beside}\n```python\n{ADD.format(sign=sign)}```\n") for sign in "+-"
+    )
+    assert (right.label if right else "") == label
+    assert wrong is not None
+    assert wrong.label == "hallucinated"
+
+
 def test_haluagents_code_answers_are_all_told_apart() -> None:
     need(DATA.is_dir(), f"There are no shared data at {DATA}.")
     need(not why_off(), why_off())
     (path,) = DATA.glob("*humaneval*.json")
     rows = json.loads(path.read_text(encoding="utf-8"))
     told = [found(row["question"], row["answer"], "zh") for row in rows]
-    said = [finding.label if finding else "" for finding in told]
-    gold = ["hallucinated" if row["judge"] else "supported" for row in rows]
-    right = sum(one == other for one, other in zip(said, gold, strict=True))
-    assert right >= 0.934 * len(rows)  # what the paper reports
+    assert [finding.label if finding else "" for finding in told] == [
+        "hallucinated" if row["judge"] else "supported" for row in rows
+    ]

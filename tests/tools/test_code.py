@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +23,9 @@ def run(question: str, response: str) -> CodeCheck | None:
     snippet = snippet_of(question, response)
     assert snippet is not None
     return check_code(snippet, Stop())
+
+
+TRUE = "def true():\n    return True\nassert true()\n"  # code with a check that holds
 
 
 @pytest.mark.parametrize(
@@ -84,7 +89,7 @@ def test_examples_of_something_else_are_no_checks() -> None:
     ["import os; os._exit(0)", "import sys; sys.exit(0)", "exit()", "import os; os.kill(0, 9)"],
 )
 def test_leaving_early_is_neither_passing_nor_failing(leaving: str) -> None:
-    assert run("", f"{leaving}\nassert 1 == 2\n") is None
+    assert run("", f"{leaving}\n{TRUE}assert not true()\n") is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,7 @@ def test_a_check_that_is_called_is_a_check(name: str) -> None:
 
 
 def test_printing_does_not_disturb() -> None:
-    check = run("", "print('so')\nassert 1 == 1\n")
+    check = run("", f"print('so')\n{TRUE}")
     assert check is not None
     assert check.holds
 
@@ -130,17 +135,17 @@ def test_printing_does_not_disturb() -> None:
     ],
 )
 def test_what_the_sandbox_withholds_says_nothing_about_the_code(wanting: str) -> None:
-    assert run("", f"{wanting}\nassert 1 == 1\n") is None
+    assert run("", f"{wanting}\n{TRUE}") is None
 
 
 def test_waiting_says_nothing_but_computing_on_and_on_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sandbox, "WALL_SECONDS", 0.5)
-    assert run("", "import time\ntime.sleep(60)\nassert 1 == 1\n") is None
+    assert run("", f"import time\ntime.sleep(60)\n{TRUE}") is None
     monkeypatch.undo()
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
-    check = run("", "while True: pass\nassert 1 == 1\n")
+    check = run("", f"while True: pass\n{TRUE}")
     assert check is not None
     assert check.is_out_of_time
 
@@ -153,6 +158,153 @@ def test_names_of_the_answer_do_not_disturb_the_examples() -> None:
 
 def test_imports_from_the_future_may_stand_first() -> None:
     check = run(ASKED, "from __future__ import annotations\n" + DOUBLE.format(body="2 * x"))
+    assert check is not None
+    assert check.holds
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        'def double(x):\n    """Doubles.\n    >>> double(4)\n    8\n    """\n',
+        "It doubles:\n```\n>>> double(4)\n8\n```\nWrite it.",
+        "It doubles:\n>>> double(4)\n8\nNumbers may be negative.",
+        "It doubles.\r\n>>> double(4)\r\n8\r\nWrite it.",
+        ">>> double('ab')\n\"abab\"\n",
+        ">>> double(0.1)\n0.20\n",
+        ">>> x = 4\n>>> y = double(x)\n>>> y\n8\n",
+        ">>> print(double(4))\n8\n",
+    ],
+)
+def test_what_stands_behind_an_example_is_none_of_its_result(question: str) -> None:
+    right, wrong = (run(question, DOUBLE.format(body=body)) for body in ("2 * x", "3 * x"))
+    assert right is not None
+    assert right.holds
+    assert wrong is not None
+    assert not wrong.holds
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ">>> double(4)\nEight\n",
+        ">>> double(4)  # doctest: +SKIP\n9\n",
+        ">>> double([1])\n[1,\n 1]\n",
+        ">>> double(range(9))\n[0, ...]\n",
+        ">>> double(4)\n8\n9\n",
+        ">>> double(size)\n8\n",
+        ">>> double(4) == 8\n>>> double(0) == 0\n",
+        ">>> 1 + 1\n2\n",
+    ],
+)
+def test_examples_that_cannot_be_read_for_sure_are_none(question: str) -> None:
+    assert snippet_of(question, DOUBLE.format(body="2 * x")) is None
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "assert 1 + 1 == 2",
+        "assert True, double(3)",
+        "assert double",
+        "assert (double(3), 'six')",
+        "assert double(3) == 7 or True",
+        "expected = 6\nassert expected == 6",
+    ],
+)
+def test_assertions_about_nothing_of_the_answers_own_are_no_checks(check: str) -> None:
+    assert snippet_of("", DOUBLE.format(body="2 * x") + check + "\n") is None
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "if False:\n    assert double(3) == 6",
+        "for _ in []:\n    assert double(3) == 6",
+        "def check(f):\n    if f is None:\n        assert f(3) == 6\ncheck(double)",
+    ],
+)
+def test_assertions_that_are_never_reached_check_nothing(check: str) -> None:
+    assert run("", DOUBLE.format(body="2 * x") + check + "\n") is None
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "assert double(3) == 6",
+        "six = double(3)\nassert six == 6",
+        "if __name__ == '__main__':\n    assert double(3) == 6",
+        "for x in (1, 2):\n    assert double(x) == x + x",
+        "def check(f):\n    got = f(3)\n    assert got == 6\ncheck(double)",
+        "twice = double\nassert twice(3) == 6",
+    ],
+)
+def test_what_the_code_defines_is_followed_to_its_checks(check: str) -> None:
+    for body, holds in (("2 * x", True), ("x ** 2", False), ("x + nothing", False)):
+        found = run("", DOUBLE.format(body=body) + check + "\n")
+        assert found is not None
+        assert found.holds is holds
+
+
+def test_an_error_that_the_answer_shows_is_no_failed_check() -> None:
+    assert run("", TRUE + "int('ten')  # raises ValueError\n") is None
+
+
+def test_what_the_sandbox_withholds_in_an_example_says_nothing() -> None:
+    assert run(ASKED, "def double(x):\n    open('/nowhere/at.all')\n") is None
+
+
+def test_words_of_a_failed_assertion_do_not_rename_it() -> None:
+    code = DOUBLE.format(body="x") + "assert double(3) == 6, 'three\\nOSError'\n"
+    check = run("", code)
+    assert check is not None
+    assert not check.holds
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')",
+        "import io, sys\nsys.stderr = io.StringIO()",
+        "import sys\nsys.stdout = sys.stderr = None",
+        "import sys\nsys.stdout.close()\nsys.stderr.close()",
+        "import atexit\natexit.register(print, 'bye')",
+        "# -*- coding: gbk -*-\nprint('汉字')",
+        "import sys\nsys.exit = sys.excepthook = exit = None",
+    ],
+)
+def test_what_becomes_of_the_output_does_not_matter(around: str) -> None:
+    check = run("", f"{around}\n{TRUE}")
+    assert check is not None
+    assert check.holds
+    check = run("", f"{around}\n{TRUE}assert not true()\n")
+    assert check is not None
+    assert not check.holds
+
+
+def test_of_two_programs_neither_is_run() -> None:
+    one, other = (DOUBLE.format(body=body) + "assert double(3) == 6\n" for body in ("x", "x + x"))
+    assert snippet_of("", f"Wrong:\n```python\n{one}```\nRight:\n```python\n{other}```\n") is None
+    late = f"```python\n{TRUE}```\n```python\nfrom __future__ import annotations\n```\n"
+    assert run("", late) is None
+
+
+def test_other_languages_and_the_words_between_fences_are_no_code() -> None:
+    response = f"```js\nlet x\n```\nThen:\n```python\n{TRUE}```\n"
+    snippet = snippet_of("", response)
+    assert snippet is not None
+    assert snippet.code == TRUE
+
+
+def test_what_runs_in_the_sandbox_is_never_loaded_here() -> None:
+    check = run("", TRUE)
+    assert check is not None
+    assert "core.tools.inside" not in sys.modules
+
+
+def test_code_may_ask_for_its_own_source() -> None:
+    check = run(
+        "", f"import inspect\n{TRUE}assert 'return' in inspect.getsource(true) and true()\n"
+    )
     assert check is not None
     assert check.holds
 
