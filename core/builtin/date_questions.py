@@ -7,23 +7,21 @@ are taken away: "how many rainy days between …" asks for more than a calendar 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import date
 
+from core.builtin.date_answers import DAYS, DateFinding, date_said, figure_said, weekday_said
 from core.builtin.values.dates import DateValue, find_dates
 from core.builtin.values.han_numbers import value_of
 from core.builtin.values.quantities import find_quantities
-from core.tools.calendar import TimeUnit, age_on, between, moved, weekday_name
+from core.tools.calendar import TimeUnit, age_on, between, moved
 
 LONGEST = 300
+FIRST_YEAR = 1583  # before it, which calendar is meant is open
 UNITS: dict[str, TimeUnit] = {
     "day": "day", "week": "week", "month": "month", "year": "year",
     "天": "day", "日": "day", "周": "week", "星期": "week", "礼拜": "week", "月": "month",
     "年": "year",
-}  # fmt: skip
-SECONDS: dict[TimeUnit, float] = {
-    "day": 86_400.0, "week": 604_800.0, "month": 2_629_800.0, "year": 31_557_600.0
 }  # fmt: skip
 HAN_UNIT = r"(?:个?(?P<han>星期|礼拜|月)|(?P<short>天|日|周|年))"
 HOW_LONG = re.compile(
@@ -41,6 +39,15 @@ WHICH_DATE = re.compile(
 )
 HOW_OLD = re.compile(r"\bhow old\b|多大|多少岁|几岁|年龄", re.IGNORECASE)
 BORN = re.compile(r"\bborn\b|出生|生于|诞生", re.IGNORECASE)
+BORN_BEFORE = re.compile(r"(?:\bborn(?:\s+(?:on|in))?|生于|出生于|诞生于)\s*$", re.IGNORECASE)
+BORN_BEHIND = re.compile(r"\s*(?:出生|诞生)(?!于)")
+# Another's age, or one that is not meant.
+OF_ANOTHER = re.compile(
+    r"['’]s\b|\b(?:his|her|their|its|not|never|before)\b|的(?!时候|年龄)|[不没]", re.IGNORECASE
+)
+# Whether both ends count is open, but for this wording, whose shared answers count one.
+SETTLED = re.compile(r"从\s*到\s*共有多少天")
+MOST_STEPS = 3
 STEP = re.compile(
     r"(?P<figure>\d{1,6}|[a-z]+(?:[- ][a-z]+)?)\s+(?P<english>day|week|month|year)s?\b"
     r"|(?P<number>\d{1,6}|[一二三四五六七八九十百千两零〇]{1,9})\s*" + HAN_UNIT,
@@ -49,7 +56,9 @@ STEP = re.compile(
 AFTER = re.compile(r"\b(?:after|later|from|following|past)\b|后", re.IGNORECASE)
 BEFORE = re.compile(r"\b(?:before|earlier|prior|preceding|ago)\b|前", re.IGNORECASE)
 INCLUSIVE = re.compile(
-    r"\binclusive(?:ly)?\b|\b(?:including|counting) (?:both|the (?:start|first))[a-z ]*|\bthrough\b"
+    r"\binclusive(?:ly)?\b"
+    r"|\bboth (?:end )?(?:days|dates|ends)(?: are)? (?:included|counted)\b"
+    r"|\b(?:including|counting) (?:both|the (?:start|first))[a-z ]*|\bthrough\b"
     r"|[包含]{1,2}(?:首尾|头尾|两端|起止)|(?:首尾|头尾|两端)(?:都|均)?(?:算|计|包含|包括)(?:入|在内)?",
     re.IGNORECASE,
 )
@@ -62,29 +71,7 @@ FILLER = re.compile(
     r"|[\W_]",
     re.IGNORECASE,
 )
-NUMBER_OF_UNIT = re.compile(r"month|year|月|年", re.IGNORECASE)
 SIGNS_OF_HAN = re.compile("[\u4e00-\u9fff]")
-
-
-@dataclass(frozen=True)
-class DateFinding:
-    """The calendar's answer beside the one given, `[start, end)` in the response."""
-
-    holds: bool
-    worked_out: str
-    given: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class _Given:
-    """One answer that a response may be giving: what it says and where."""
-
-    value: float | date | int
-    is_right: bool
-    start: int
-    end: int
 
 
 def check_dates(question: str, response: str, language: str = "en") -> DateFinding | None:
@@ -98,8 +85,12 @@ def check_dates(question: str, response: str, language: str = "en") -> DateFindi
     if not 1 <= len(known) <= 2:
         return None
     rest = _without(question, [(d.start, d.end) for d in dates])
-    for way in (_age, _difference, _step):
-        found = way(rest, known, response, _tongue(response, tongue))
+    said_in = _tongue(response, tongue)
+    if HOW_OLD.search(rest) and BORN.search(rest):
+        is_all = len(find_dates(question, tongue)) == len(dates)
+        return _age(question, dates, response, said_in) if is_all else None
+    for way in (_difference, _step):
+        found = way(rest, known, response, said_in)
         if found is not None:
             return found
     return None
@@ -115,6 +106,8 @@ def _full(found: DateValue) -> date | None:
     """A date of which day, month and year are sure."""
     is_point = found.kind == "point" and found.era == "ce" and not found.ambiguous
     if not is_point or found.year is None or found.month is None or found.day is None:
+        return None
+    if found.year < FIRST_YEAR:
         return None
     try:
         return date(found.year, found.month, found.day)
@@ -134,13 +127,23 @@ def _is_only(rest: str, *asked: re.Pattern[str]) -> bool:
     return not FILLER.sub("", rest)
 
 
-def _age(rest: str, known: Sequence[date], response: str, language: str) -> DateFinding | None:
-    if len(known) != 2 or not HOW_OLD.search(rest) or not BORN.search(rest):
+def _age(
+    question: str, dates: Sequence[DateValue], response: str, language: str
+) -> DateFinding | None:
+    """Full years from the one birth that is told of to the other date."""
+    births = [
+        found
+        for found in dates
+        if BORN_BEFORE.search(question[: found.start]) or BORN_BEHIND.match(question, found.end)
+    ]
+    others = [_full(found) for found in dates if found not in births]
+    if len(births) != 1 or len(others) != 1 or len(BORN.findall(question)) != 1:
         return None
-    age = age_on(min(known), max(known))
+    born, day = _full(births[0]), others[0]
+    age = age_on(born, day) if born and day and not OF_ANOTHER.search(question) else None
     if age is None:
         return None
-    return _figure(response, language, "year", str(age), lambda said: said == age)
+    return figure_said(response, language, "year", str(age), lambda said: said == age)
 
 
 def _difference(
@@ -150,11 +153,13 @@ def _difference(
     if asked is None or len(known) != 2 or not _is_only(rest, INCLUSIVE, HOW_LONG):
         return None
     unit = _unit(asked)
-    found = between(known[0], known[1], unit, is_inclusive=INCLUSIVE.search(rest) is not None)
+    is_inclusive = INCLUSIVE.search(rest) is not None
+    found = between(known[0], known[1], unit, is_inclusive=is_inclusive)
     over = f" and {_counted(found.days_over, 'day')}" if found.days_over else ""
-    return _figure(
-        response, language, unit, f"{_counted(found.whole, unit)}{over}", found.is_said_by
-    )
+    right = f"{_counted(found.whole, unit)}{over}"
+    is_open = unit in DAYS and not is_inclusive and not SETTLED.search(rest)
+    days = abs((known[1] - known[0]).days) if is_open else 0
+    return figure_said(response, language, unit, right, found.is_said_by, days=days)
 
 
 def _step(rest: str, known: Sequence[date], response: str, language: str) -> DateFinding | None:
@@ -162,23 +167,36 @@ def _step(rest: str, known: Sequence[date], response: str, language: str) -> Dat
     by_weekday = WHICH_WEEKDAY.search(rest) is not None
     if len(known) != 1 or not (by_weekday or WHICH_DATE.search(rest)):
         return None
-    step = STEP.search(WHICH_WEEKDAY.sub(" ", rest))
+    steps = list(STEP.finditer(WHICH_DATE.sub(" ", WHICH_WEEKDAY.sub(" ", rest))))
     after, before = AFTER.search(rest), BEFORE.search(rest)
-    if (step is None) != (after is None and before is None) or (after and before):
+    if bool(steps) != bool(after or before) or (after and before):
         return None
     if not _is_only(rest, WHICH_WEEKDAY, WHICH_DATE, STEP, AFTER, BEFORE):
         return None
-    target: date | None = known[0]
-    if step is not None:
-        count = _count_of(step)
-        if count is None:
-            return None
-        target = moved(known[0], -count if before else count, _unit(step))
-    elif not by_weekday:
+    if not steps and not by_weekday:
         return None
-    if target is None:
+    target = _moved(known[0], steps, -1 if before else 1)
+    if target is None or target.year < FIRST_YEAR:
         return None
-    return _weekday(response, language, target) if by_weekday else _date(response, language, target)
+    return (
+        weekday_said(response, language, target)
+        if by_weekday
+        else date_said(response, language, target)
+    )
+
+
+def _moved(day: date, steps: Sequence[re.Match[str]], sign: int) -> date | None:
+    """The date all steps away; None where another order of them leads elsewhere."""
+    read = [(_count_of(step), _unit(step)) for step in steps]
+    if len(read) > MOST_STEPS or len({unit for _, unit in read}) < len(read):
+        return None
+    reached = set()
+    for order in (read, read[::-1]):
+        at: date | None = day
+        for count, unit in order:
+            at = moved(at, sign * count, unit) if at and count is not None else None
+        reached.add(at)
+    return reached.pop() if len(reached) == 1 else None
 
 
 def _unit(match: re.Match[str]) -> TimeUnit:
@@ -197,67 +215,3 @@ def _count_of(step: re.Match[str]) -> int | None:
 
 def _counted(count: int, unit: str) -> str:
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
-
-
-def _figure(
-    response: str, language: str, unit: TimeUnit, right: str, is_right: Callable[[float], bool]
-) -> DateFinding | None:
-    """The response's own figure; durations count before bare numbers."""
-    dates = [(d.start, d.end) for d in find_dates(response, language)]
-    free = [
-        q
-        for q in find_quantities(response, language)
-        if not q.ordinal and not any(q.start < end and start < q.end for start, end in dates)
-    ]
-    lasting = [q for q in free if q.unit == "second"]
-    if unit in ("day", "week") and any(NUMBER_OF_UNIT.search(q.text) for q in lasting):
-        return None  # months have no fixed number of days
-    given = [
-        _Given(figure, is_right(figure), q.start, q.end)
-        for q in lasting or [q for q in free if not q.unit and not q.noun]
-        for figure in (round(q.low / SECONDS[unit], 6) if q.unit else q.low,)
-    ]
-    return _chosen(response, given, right)
-
-
-def _weekday(response: str, language: str, target: date) -> DateFinding | None:
-    given = [
-        _Given(d.weekday, d.weekday == target.weekday(), d.start, d.end)
-        for d in find_dates(response, language)
-        if d.weekday is not None
-    ]
-    if not given:  # a weekday alone is written small at times: "friday"
-        given = [
-            _Given(d.weekday, d.weekday == target.weekday(), d.start, d.end)
-            for d in find_dates(response.title(), language)
-            if d.weekday is not None and len(response.title()) == len(response)
-        ]
-    return _chosen(response, given, weekday_name(target))
-
-
-def _date(response: str, language: str, target: date) -> DateFinding | None:
-    given = []
-    for found in find_dates(response, language):
-        if found.month is None or found.day is None or found.ambiguous or found.kind != "point":
-            continue
-        is_right = (found.year or target.year, found.month, found.day) == (
-            target.year,
-            target.month,
-            target.day,
-        )
-        given.append(_Given(found.month * 100 + found.day, is_right, found.start, found.end))
-    return _chosen(response, given, target.isoformat())
-
-
-def _chosen(response: str, given: Sequence[_Given], right: str) -> DateFinding | None:
-    """The answer among what the response says: its first or its last figure.
-
-    A right figure in the middle of others may be a step of the working: that decides nothing.
-    """
-    if not given:
-        return None
-    holds = given[0].is_right or given[-1].is_right
-    if not holds and any(item.is_right for item in given):
-        return None
-    item = given[0] if given[0].is_right else given[-1]
-    return DateFinding(holds, right, response[item.start : item.end], item.start, item.end)

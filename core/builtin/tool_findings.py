@@ -6,12 +6,14 @@ meant. Source: HaluAgent 2.2, 2.3 (one tool per kind of statement).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from core.builtin.asked_length import asked_lengths
-from core.builtin.date_questions import DateFinding, check_dates
+from core.builtin.date_answers import DateFinding
+from core.builtin.date_questions import check_dates
 from core.concurrency import Stop
 from core.evidence.segment import sentences
 from core.records import Case, Category
@@ -21,8 +23,9 @@ from core.tools.sandbox import why_off
 
 RULE = """The question asks for a length: the answer is counted. Within 7.5 % of a bare figure (20 %
 of "about") it is kept; bounds allow nothing.
-The question is one for a calendar and states its dates: the answer is worked out. A right figure
-is only enough for an answer that says nothing else.
+The question is one for a calendar and states its dates, from 1583 on: the answer is worked out. A
+right figure is only enough for one sentence that says nothing else. A figure that stands beside a
+"not" or an "or" is left open, and so are days that miss by one where both ends may count.
 The answer holds Python with checks (assertions that try what it defines, or examples in the
 question): it is run, walled off from everything else here, and must pass them all. Passing is
 enough only where nothing is said beside the code but words that lead to it, without names or
@@ -34,7 +37,16 @@ CODE_DOUBT, SLOW_DOUBT = 0.09, 0.2
 # Shared answers called right strain up to two thirds of what is allowed, wrong ones from four.
 SURE_BELOW, SURE_FROM = 2 / 3, 4 / 3
 SHORT = 200
-FEW_SENTENCES = 2
+# Words of an answer that only gives a figure; a Chinese character is a word here.
+WORD = re.compile(r"[\u4e00-\u9fff]|[^\W_\u4e00-\u9fff]+")
+BESIDE_A_FIGURE = frozenset(
+    (
+        "a an the it that this there they he she is are was were be will would falls fell on in of"
+        " and to between from until exactly total altogether so therefore answer result date day"
+        " days week weeks month months year years old aged age both two dates one three four five"
+        " six 1 2 3 4 5 6 passed been has have"
+    ).split()
+) | frozenset("一共有总计是为的了在那这天日周月年岁号星期礼拜个零又共间隔相之和到从他她它答案结果")
 LENGTH_TOOL, DATE_TOOL, CODE_TOOL = "Length", "Calendar", "Code"
 
 
@@ -96,7 +108,7 @@ def _length_p(check: LengthCheck) -> float:
 
 def _date(case: Case) -> ToolFinding | None:
     found = check_dates(case.question, case.response, case.language)
-    if found is None or (found.holds and not _says_only_that(case)):
+    if found is None or (found.holds and not _says_only_that(case, found)):
         return None
     label: Literal["supported", "hallucinated"] = "supported" if found.holds else "hallucinated"
     p = DATE_DOUBT if found.holds else 1.0 - DATE_DOUBT
@@ -132,9 +144,13 @@ def _code(case: Case, stop: Stop) -> ToolFinding | None:
     return ToolFinding(label, p, found.words, CODE_TOOL, is_answer=True, category="reasoning")
 
 
-def _says_only_that(case: Case) -> bool:
-    short = len(case.response) <= SHORT
-    return short and len(sentences(case.response, case.language)) <= FEW_SENTENCES
+def _says_only_that(case: Case, found: DateFinding) -> bool:
+    """Whether the answer is one short sentence of words that say nothing beside its figure."""
+    if len(case.response) > SHORT or len(sentences(case.response, case.language)) > 1:
+        return False
+    rest = f"{case.response[: found.start]} {case.response[found.end :]}".lower()
+    asked = set(WORD.findall(case.question.lower()))
+    return all(word in asked or word in BESIDE_A_FIGURE for word in WORD.findall(rest))
 
 
 def _date_sentence(found: DateFinding) -> str:

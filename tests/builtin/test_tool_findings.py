@@ -63,9 +63,18 @@ def test_a_right_figure_does_not_carry_a_long_answer() -> None:
     assert (short.label, short.is_answer) == ("supported", True)
     told = "62 days. The king died on the first. The queen went to Rome. Nobody saw her again."
     assert found(question, told) is None
-    wrong = found(question, told.replace("62", "63"))
+    wrong = found(question, told.replace("62", "64"))
     assert wrong is not None
     assert wrong.label == "hallucinated"
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["62 days. Napoleon died in 1950.", "62 days, and Napoleon died.", "62天，拿破仑死了。"],
+)
+def test_a_right_figure_carries_nothing_that_is_said_beside_it(told: str) -> None:
+    question = "How many days are there between 30 December 2023 and March 1, 2024?"
+    assert found(question, told) is None
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_case_for_no_tool_keeps_its_judgement() -> None:
     ("question", "response", "label"),
     [
         (DAYS, "62 days.", "supported"),
-        (DAYS, "There are 63 days.", "hallucinated"),
+        (DAYS, "There are 64 days.", "hallucinated"),
         (TEN_WORDS, KEPT, "supported"),
         (TEN_WORDS, TOO_SHORT, "hallucinated"),
     ],
@@ -62,9 +62,9 @@ def test_without_evidence_a_tool_decides(question: str, response: str, label: La
 
 
 def test_wrong_words_are_pointed_at_with_what_they_should_say() -> None:
-    response = "I counted. There are 63 days."
+    response = "I counted. There are 64 days."
     (point,) = with_tools(NO_EVIDENCE, seen(DAYS, response), Stop()).points
-    assert response[point.start : point.end] == point.text == "63 days"
+    assert response[point.start : point.end] == point.text == "64 days"
     assert (point.evidence, point.category) == ("62 days", "number_or_date")
 
 
@@ -98,12 +98,12 @@ def test_the_calendar_answers_where_the_evidence_is_silent_but_yields_to_a_refut
 def test_an_image_that_cannot_be_read_still_holds_up_a_right_answer() -> None:
     judgement = said("unclear", "image_not_readable")
     assert with_tools(judgement, seen(DAYS, "62 days."), Stop()) is judgement
-    assert with_tools(judgement, seen(DAYS, "63 days."), Stop()).label == "hallucinated"
+    assert with_tools(judgement, seen(DAYS, "64 days."), Stop()).label == "hallucinated"
 
 
 def test_the_judge_asks_the_tools() -> None:
     judge = BuiltInJudge(load_encoder(ENCODER_DIR), ToldReader({}))
-    view = JudgeView(seen(DAYS, "63 days."), Context((), (), ""), (), reached_consensus=False)
+    view = JudgeView(seen(DAYS, "64 days."), Context((), (), ""), (), reached_consensus=False)
     found = judge.decide(view, Stop())
     assert found.label == "hallucinated"
     assert "62 days" in found.prose
