@@ -108,6 +108,11 @@ def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) 
             "What this probability is worth is not known: the seed classifier was measured on the "
             "built-in judge's verdicts, not on this model's. Corrections on Retrain teach it."
         )
+    if progress.judgement is not None and progress.judgement.by_tool:
+        return (
+            f"A tool decided this ({progress.judgement.by_tool.lower()}): how often verdicts by the "
+            "readers were right says nothing about it."
+        )
     confidence = verdict.confidence or 0.0
     bins = (card or {}).get("reliability") or []
     for entry in bins:

@@ -248,7 +248,7 @@ class Judgement:
     `prose` is what people read where that is another text. `points` are what the judge saw itself,
     in the whole evidence. `p` is the judge's own calibrated probability that the response is not
     supported, also where it then abstained; None from a judge that gives none. `readers` are what
-    it weighed.
+    it weighed. `by_tool` names the tool that decided, where one did.
     """
 
     agent: str
@@ -263,6 +263,7 @@ class Judgement:
     prose: str = ""
     p: float | None = None
     readers: tuple[ReaderView, ...] = ()
+    by_tool: str = ""
 
 
 @dataclass(frozen=True)

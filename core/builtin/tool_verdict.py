@@ -56,6 +56,7 @@ def _refuted(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judg
         judgement,
         prose=f"{finding.sentence} {judgement.prose or judgement.text}",
         p=max(finding.p, judgement.p or 0.0),
+        by_tool=finding.tool,
         statement_labels=_labels(judgement, finding, view),
         points=(*judgement.points, *_points(finding, view)),
     )
@@ -74,6 +75,7 @@ def _decided(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judg
         cause=None,
         cause_words="",
         p=finding.p,
+        by_tool=finding.tool,
         statement_labels=_labels(judgement, finding, view),
         points=_points(finding, view),
     )

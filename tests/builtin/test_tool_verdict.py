@@ -56,6 +56,7 @@ def test_without_evidence_a_tool_decides(question: str, response: str, label: La
     assert (found.label, found.cause, found.cause_words) == (label, None, "")
     assert found.p is not None
     assert (found.p > 0.5) is (label == "hallucinated")
+    assert found.by_tool == ("Calendar" if question == DAYS else "Length")
     classifier = load_classifier(Path("no home: the seed ships"), SEED_VERSION)
     assert classifier.verdict(found).label == label
     assert classifier.verdict(found).rationale == found.prose

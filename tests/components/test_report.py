@@ -146,6 +146,8 @@ def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
         "Of 212 held-out verdicts with a confidence like this, 87 % were right."
     )
     assert worth_of(VERDICT, None, Progress()).startswith("Too few verdicts")
+    by_tool = Progress(judgement=Judgement("Judge", VERDICT.label, "So.", by_tool="Length"))
+    assert worth_of(VERDICT, CARD, by_tool).startswith("A tool decided this (length)")
     few = {"reliability": [{"low": 0.8, "high": 0.9, "n": 3, "right": 3}]}
     assert worth_of(VERDICT, few, Progress()).startswith("Too few verdicts")
 
