@@ -110,8 +110,8 @@ def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) 
         )
     if progress.judgement is not None and progress.judgement.by_tool:
         return (
-            f"A tool decided this ({progress.judgement.by_tool.lower()}): how often verdicts by the "
-            "readers were right says nothing about it."
+            f"A tool decided this ({progress.judgement.by_tool.lower()}): how often the readers' "
+            "verdicts were right says nothing about it."
         )
     confidence = verdict.confidence or 0.0
     bins = (card or {}).get("reliability") or []

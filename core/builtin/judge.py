@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.builtin.alignment import may_be_name
 from core.builtin.judge_words import Spoken, reason_for, verdict_text
 from core.builtin.looks import Look, looks_at
 from core.builtin.overlap import points_of as overlap_points
@@ -32,7 +33,8 @@ from core.records import Cause, Judgement, Label, Point, ReaderView, Turn
 from core.roles import JudgeView
 
 WRONG_FROM = 0.5
-OPEN_FROM = 0.6  # best mean recall of the three labels on calibration rows, sets left out
+# Chosen by the mean recall of the three labels on calibration rows, sets left out.
+OPEN_FROM = 0.65
 NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
 RULE = """Looks at each statement with the whole evidence before it, through three readers:
 entailment, rules and overlap.
@@ -41,10 +43,11 @@ entailment, rules and overlap.
 2. What the readers find, and how well the evidence fits, is weighed into one probability that the
    statement is not supported; the weights were learned from public data and are calibrated. A
    response of two or three short sentences is also read as one.
-3. At one half or more it is hallucinated, unless the evidence most likely does not speak about it
-   (the second model says so at 0.6 or more; or no passage is like it, with a similarity of 0.35,
-   none holds two fifths of it, no reader carries it and the rules name no contrast): then it is
-   unclear. Below one half it is supported.
+3. At one half or more it is hallucinated, unless the evidence most likely does not speak about it:
+   the second model says so at 0.65 or more; or no reader calls it wrong; or no passage is like it,
+   with a similarity of 0.35, none holds two fifths of it, no reader carries it and the rules name
+   no contrast. Then it is unclear. Below one half it is supported, unless it opens with a name that
+   no passage has: then it is unclear too.
 4. A response is wrong when one statement is. Each of several statements counts as wrong less
    readily than one alone: before anything is read, one response in two is, however long. It is
    supported when all that say something are; else unclear.
@@ -182,10 +185,24 @@ def _finding(look: Look, p: float, is_wrong: bool, left_open: float) -> Finding:
     if look.item.conflict:
         return Finding(look, "unclear", p, "sources_disagree")
     if not is_wrong:
-        return Finding(look, "supported", p)
-    if look.is_beside_the_point or left_open >= OPEN_FROM:
+        return _carried(look, p)
+    if look.is_beside_the_point or left_open >= OPEN_FROM or _nobody_objects(look):
         return Finding(look, "unclear", p, "not_addressed")
     return Finding(look, "hallucinated", p)
+
+
+def _carried(look: Look, p: float) -> Finding:
+    """Supported, unless no passage even names what a statement of a name is about."""
+    opening = next(iter(look.claim.reading.units), None)
+    is_named = opening is not None and may_be_name(opening) and not look.claim.own_start
+    if is_named and opening in look.overlap.missing:
+        return Finding(look, "unclear", p, "not_addressed")
+    return Finding(look, "supported", p)
+
+
+def _nobody_objects(look: Look) -> bool:
+    """Lacking support alone is no contradiction."""
+    return all(view.stance != "hallucinated" for view in look.stances)
 
 
 def _p_of(findings: Sequence[Finding]) -> float:

@@ -111,7 +111,8 @@ def _read_together(
         return None
     ranked = itertools.chain.from_iterable(itertools.zip_longest(*(k.passages for k in looks)))
     passages = {passage.id: passage for passage in ranked if passage is not None}
-    return read_text(text, list(passages.values()), view.view.sources, reader, stop)
+    told_in = (text, view.view.case.language)
+    return read_text(told_in, list(passages.values()), view.view.sources, reader, stop)
 
 
 def look_at(

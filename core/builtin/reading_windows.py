@@ -12,16 +12,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from core.builtin.claims import Claim
+from core.builtin.reading import Unit
+from core.builtin.reading import read as read_words
 from core.builtin.statement_text import statement_text
 from core.concurrency import Stop
 from core.models.encoder import Matrix
 from core.models.reader import EntailmentReader
 from core.records import Passage
 
+Numbers = npt.NDArray[np.float64]
 MOST_WINDOWS = 12
+# What a window that holds nothing of the statement's words still counts for, before it is squared:
+# a paraphrase may share no word.
+LEAST_BEARING = 0.1
 MOST_JOINED = 3
+VALUES = ("quantity", "date")
 WIDEST = 900  # characters, some 200 tokens
 
 
@@ -31,6 +39,7 @@ class Window:
 
     `[start, end)` lies in the source's text; both are None where the window joins several places
     or the source's text is not at hand. `passages` are those it covers; `passage` is the first.
+    `bearing` in (0, 1] is how much of the statement's words it holds beside the window with most.
     """
 
     text: str
@@ -40,6 +49,7 @@ class Window:
     supported: float = 0.0
     contradicted: float = 0.0
     not_enough: float = 1.0
+    bearing: float = 1.0
 
     @property
     def passage(self) -> Passage:
@@ -51,8 +61,8 @@ class Window:
 class StatementReading:
     """What the reader says of one statement; the three probabilities sum to 1.
 
-    `carrying` is the window that supports it most, `contrary` the one that contradicts it most;
-    None where nothing was read. `muted` where the reader does not know the words.
+    `carrying` is the window that supports it most, `contrary` the one that contradicts it most, by
+    their bearing; None where nothing was read. `muted` where the reader does not know the words.
     """
 
     text: str
@@ -73,17 +83,18 @@ def read_statement(
     stop: Stop | None = None,
 ) -> StatementReading:
     """Read the claim against its passages, best first; `sources` maps ids to whole texts."""
-    return read_text(told(claim), passages, sources, reader, stop)
+    return read_text((told(claim), claim.language), passages, sources, reader, stop)
 
 
 def read_text(
-    text: str,
+    told_in: tuple[str, str],
     passages: Sequence[Passage],
     sources: Mapping[str, str],
     reader: EntailmentReader,
     stop: Stop | None = None,
 ) -> StatementReading:
-    """Read any text against passages, best first; `sources` maps ids to whole texts."""
+    """Read any text (with its language) against passages, best first, as `read_statement` does."""
+    text, language = told_in
     if bool(reader.muted([text])[0]):
         return StatementReading(text, muted=True)
     windows = list(windows_of(passages, sources))[: MOST_WINDOWS - 1]
@@ -96,16 +107,19 @@ def read_text(
     read = _read(windows, text, reader, stop)
     if joined := _joined(read):
         read += _read([joined], text, reader, stop)
+    shares = bearings([window.text for window in read], text, language)
+    read = [replace(w, bearing=float(b)) for w, b in zip(read, shares, strict=True)]
     supported, contradicted, not_enough = aggregated(
-        np.array([(w.supported, w.contradicted, w.not_enough) for w in read], dtype=np.float32)
+        np.array([(w.supported, w.contradicted, w.not_enough) for w in read], dtype=np.float32),
+        shares,
     )
     return StatementReading(
         text,
         supported,
         contradicted,
         not_enough,
-        carrying=max(read, key=lambda window: window.supported),
-        contrary=max(read, key=lambda window: window.contradicted),
+        carrying=max(read, key=lambda window: window.supported * window.bearing),
+        contrary=max(read, key=lambda window: window.contradicted * window.bearing),
         windows=tuple(read),
     )
 
@@ -120,17 +134,35 @@ def told(claim: Claim) -> str:
     return " ".join((own.rewrite if own.rewrite and claim.text == own.text else claim.text).split())
 
 
-def aggregated(rows: Matrix) -> tuple[float, float, float]:
-    """What (n, 3) readings of windows say together; sums to 1.
+def bearings(windows: Sequence[str], text: str, language: str) -> Numbers:
+    """(n,) in (0, 1]: how much of the text's words each window holds beside the one with most.
+
+    Values are left out: who contradicts one says another.
+    """
+    weights = {_key(u): u.weight for u in read_words(text, language).units if u.kind not in VALUES}
+    held = [{_key(unit) for unit in read_words(w, language).units} for w in windows]
+    shares = np.array([sum(weights[k] for k in keys & weights.keys()) for keys in held])
+    shares = shares / max(1e-9, sum(weights.values())) + LEAST_BEARING
+    found: Numbers = (shares / shares.max()) ** 2
+    return found
+
+
+def _key(unit: Unit) -> tuple[str, ...]:
+    return unit.words or (unit.text.casefold(),)
+
+
+def aggregated(rows: Matrix, shares: Numbers) -> tuple[float, float, float]:
+    """What (n, 3) readings of windows say together, each as far as it bears on it; sums to 1.
 
     The window that decides most decides: its not-enough is the least of all. Between support and
     contradiction all windows vote with the square of how far they decide at all, so that one that
-    contradicts counts and twenty beside the point do not.
+    contradicts counts and twenty beside the point do not: the reader calls much a contradiction
+    that is only about something else.
     """
     decided = 1.0 - rows[:, 2].astype(np.float64)
-    weights = decided**2 + 1e-9
+    weights = decided**2 * shares + 1e-9
     for_it, against = (float(weights @ rows[:, column]) for column in (0, 1))
-    most = float(decided.max())
+    most = float((decided * shares).max())
     share = for_it / max(for_it + against, 1e-12)
     return most * share, most * (1.0 - share), 1.0 - most
 

@@ -16,6 +16,7 @@ from core.builtin.reading_windows import (
     WIDEST,
     StatementReading,
     aggregated,
+    bearings,
     read_statement,
 )
 from core.concurrency import Stop
@@ -231,13 +232,35 @@ ROWS = st.lists(
 
 @given(ROWS)
 def test_together_they_sum_to_one_whatever_the_order(rows: list[list[float]]) -> None:
-    found = aggregated(np.array(rows, dtype=np.float32))
+    shares = np.linspace(0.1, 1.0, len(rows))
+    found = aggregated(np.array(rows, dtype=np.float32), shares)
     assert sum(found) == pytest.approx(1.0)
     assert all(0.0 <= p <= 1.0 for p in found)
-    assert found == pytest.approx(aggregated(np.array(rows[::-1], dtype=np.float32)), abs=1e-6)
+    turned = aggregated(np.array(rows[::-1], dtype=np.float32), shares[::-1])
+    assert found == pytest.approx(turned, abs=1e-6)
 
 
 def test_one_window_speaks_for_itself() -> None:
-    assert aggregated(np.array([[0.2, 0.5, 0.3]], dtype=np.float32)) == pytest.approx(
-        (0.2, 0.5, 0.3), abs=1e-6
+    alone = aggregated(np.array([[0.2, 0.5, 0.3]], dtype=np.float32), np.ones(1))
+    assert alone == pytest.approx((0.2, 0.5, 0.3), abs=1e-6)
+
+
+def test_what_is_about_something_else_does_not_outvote_what_says_it() -> None:
+    """A reader calls much a contradiction that is only beside the point."""
+    texts = [f"The {thing} was painted by Ola Lund." for thing in ("barn", "boat", "gate", "mill")]
+    passages, sources = passages_of(["The tower was opened in 1932.", *texts])
+    found = reading_of(
+        MarkedReader({("1932",): SUPPORTED, ("Ola",): CONTRADICTED}), passages, sources
     )
+    assert found.supported > 2 * found.contradicted
+    assert found.carrying is not None
+    assert "1932" in found.carrying.text
+
+
+def test_a_window_bears_on_a_text_by_its_words_but_not_by_its_values() -> None:
+    shares = bearings(
+        ["It was opened in 1950.", "The mayor likes tea.", "It was opened in 1932."],
+        "It was opened in 1932.", "en",
+    )  # fmt: skip
+    assert shares[0] == shares[2] == 1.0
+    assert shares[1] < 0.05

@@ -68,9 +68,11 @@ def test_a_large_set_does_not_outvote_a_small_one() -> None:
 
     model = fit(
         {"large": made(4000, False), "small": made(100, True)},
-        ("missing_values",), "supported", invert=True,
+        ("missing_values",), "supported", invert=True, limits={},
     )  # fmt: skip
-    alone = fit({"large": made(4000, False)}, ("missing_values",), "supported", invert=True)
+    alone = fit(
+        {"large": made(4000, False)}, ("missing_values",), "supported", invert=True, limits={}
+    )
     assert model.weights["missing_values"] > 0.8 > alone.weights.get("missing_values", 0.0)
 
 
