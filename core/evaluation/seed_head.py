@@ -46,10 +46,10 @@ SETS = {
     "entailment_fm2": 200,
     "entailment_healthver": 200,
     "entailment_climate_fever": 200,
-    "entailment_covidfact": 300,
+    "entailment_covidfact": 400,
     "entailment_q2": 100,
-    "entailment_cad_nli": 300,
-    "entailment_sanli": 200,
+    "entailment_cad_nli": 400,
+    "entailment_sanli": 300,
 }
 SPLIT: str | None = "calibration10"
 FOLDS = 5

@@ -33,8 +33,12 @@ WRONG_LIMITS: Mapping[str, Limit] = {
     "missing_values": (0.75, None),
     "read_open": (None, None),
 }
-# Without the entailment reader, words that nothing carries must count.
-MUTED_LIMITS: Mapping[str, Limit] = {**WRONG_LIMITS, "overlap_misses": (1.0, None)}
+# Without the entailment reader, what the others find must count for more.
+MUTED_LIMITS: Mapping[str, Limit] = {
+    **WRONG_LIMITS,
+    "overlap_misses": (1.0, None),
+    "contrast": (2.0, None),
+}
 # What is contested is not left open.
 OPEN_LIMITS: Mapping[str, Limit] = {"contrast": (None, 0.0), "soft_contrast": (None, 0.0)}
 FEWEST = 60  # rows from which a set has its full weight
