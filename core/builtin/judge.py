@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from core.builtin.alignment import may_be_name
 from core.builtin.judge_words import Spoken, reason_for, verdict_text
-from core.builtin.looks import Look, looks_at
+from core.builtin.looks import CARRIED_FROM, Look, looks_at
 from core.builtin.overlap import points_of as overlap_points
 from core.builtin.rules import overall, points_of
 from core.builtin.rules import stance_of as rule_stance
@@ -34,7 +34,8 @@ from core.roles import JudgeView
 
 WRONG_FROM = 0.5
 # Chosen by the mean recall of the three labels on calibration rows, sets left out.
-OPEN_FROM = 0.65
+OPEN_FROM = 0.6
+MOSTLY_ABSENT = 0.3  # carried share up to which it is left open where no reader objects
 NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
 RULE = """Looks at each statement with the whole evidence before it, through three readers:
 entailment, rules and overlap.
@@ -44,10 +45,11 @@ entailment, rules and overlap.
    statement is not supported; the weights were learned from public data and are calibrated. A
    response of two or three short sentences is also read as one.
 3. At one half or more it is hallucinated, unless the evidence most likely does not speak about it:
-   the second model says so at 0.65 or more; or no reader calls it wrong; or no passage is like it,
-   with a similarity of 0.35, none holds two fifths of it, no reader carries it and the rules name
-   no contrast. Then it is unclear. Below one half it is supported, unless it opens with a name that
-   no passage has: then it is unclear too.
+   the second model says so at 0.6 or more; or three tenths of it at most are carried and no reader
+   calls it wrong; or no passage is like it, with a similarity of 0.35, none holds two fifths of it,
+   no reader carries it and the rules name no contrast. Then it is unclear. Below one half it is
+   supported, unless it opens with a name that no passage has and the entailment reader does not
+   carry it: then it is unclear too.
 4. A response is wrong when one statement is. Each of several statements counts as wrong less
    readily than one alone: before anything is read, one response in two is, however long. It is
    supported when all that say something are; else unclear.
@@ -192,17 +194,19 @@ def _finding(look: Look, p: float, is_wrong: bool, left_open: float) -> Finding:
 
 
 def _carried(look: Look, p: float) -> Finding:
-    """Supported, unless no passage even names what a statement of a name is about."""
+    """Supported, unless no passage names what it is about and the entailment reader is not sure."""
     opening = next(iter(look.claim.reading.units), None)
     is_named = opening is not None and may_be_name(opening) and not look.claim.own_start
-    if is_named and opening in look.overlap.missing:
+    is_sure = look.reading.supported >= CARRIED_FROM
+    if is_named and opening in look.overlap.missing and not is_sure:
         return Finding(look, "unclear", p, "not_addressed")
     return Finding(look, "supported", p)
 
 
 def _nobody_objects(look: Look) -> bool:
-    """Lacking support alone is no contradiction."""
-    return all(view.stance != "hallucinated" for view in look.stances)
+    """Of what is hardly carried no reader calls it wrong: lacking support is no contradiction."""
+    is_absent = look.overlap.carried <= MOSTLY_ABSENT and not look.claim.denied
+    return is_absent and all(view.stance != "hallucinated" for view in look.stances)
 
 
 def _p_of(findings: Sequence[Finding]) -> float:
