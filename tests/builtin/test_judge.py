@@ -102,3 +102,18 @@ def test_an_image_that_cannot_be_read_is_its_own_cause() -> None:
 def test_a_text_that_says_nothing_to_check_has_no_probability() -> None:
     found = judged("I don't know.", {"lorries": CARRIES}, BRIDGE)
     assert (found.label, found.cause, found.p) == ("unclear", "not_addressed", None)
+
+
+def test_what_is_hardly_carried_and_contested_by_nobody_is_left_open() -> None:
+    never_open = Weights({**WEIGHTS.models, "open": Logistic({}, -9.0)}, {})
+    view = make_view(make_case("Famous painters admired its quiet bridge."), (BRIDGE,))
+    context = Context((), (BRIDGE.id,), "")
+    asked = JudgeView(view, context, (), reached_consensus=False)
+    judge = BuiltInJudge(ENCODER, ToldReader({"lorries": OPEN}), never_open)
+    found = judge.decide(asked, Stop())
+    assert found.p is not None
+    assert found.p > 0.5
+    assert [view.stance for view in found.readers] == ["unclear"] * 3
+    assert (found.label, found.cause) == ("unclear", "not_addressed")
+    contested = BuiltInJudge(ENCODER, ToldReader({"lorries": CONTRADICTS}), never_open)
+    assert contested.decide(asked, Stop()).label == "hallucinated"
