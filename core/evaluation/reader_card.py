@@ -73,9 +73,17 @@ def _line(
     return {
         "set": name,
         "task": rule.task,
+        **origin_of(folder, name, task),
+        "pairs": {part: found[name, task or ""] for part, found in counts.items()},
+    }
+
+
+def origin_of(folder: Path, name: str, task: str | None = None) -> dict[str, Any]:
+    """What a set permits, and which files of it were read."""
+    rule = rule_of(name, task)
+    return {
         "licence": rule.licence,
         "permits": rule.permits,
-        "pairs": {part: found[name, task or ""] for part, found in counts.items()},
         "files": files_of(folder, name),
     }
 

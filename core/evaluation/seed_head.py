@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import math
 import random
 import sys
 import time
@@ -25,11 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from core.agents.llm_judge import verdict_text
+from core.builtin.weighing import probability
 from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
-from core.evaluation.datasets import load, rule_of
+from core.evaluation.datasets import load
 from core.evaluation.gold import GoldRow
-from core.evaluation.reader_card import files_of
+from core.evaluation.reader_card import origin_of
 from core.evaluation.splits import normalised
 from core.learning.fine_tune import Recipe
 from core.learning.scores import reliability, scores
@@ -150,7 +150,7 @@ def _combined_out_of_fold(spoken: Sequence[JudgedClaim], told: Sequence[float]) 
         gain, weight = _shares([spoken[i] for i in others], [told[i] for i in others])
         for place in (i for i, own in enumerate(folds) if own == fold):
             score = gain * told[place] + weight * logit_of(spoken[place].judgement.p)
-            out[place] = 1.0 / (1.0 + math.exp(-score))
+            out[place] = probability(score)
     return out
 
 
@@ -169,7 +169,8 @@ def _card(
         "name": "seed",
         "author": "Counterpoint",
         "trained_on": {
-            name: _source(folder, name) | {"rows": len(sample)} for name, sample in samples.items()
+            name: origin_of(folder, name) | {"rows": len(sample)}
+            for name, sample in samples.items()
         },
         "rows": rows,
         "unclear": rows - len(spoken),
@@ -179,16 +180,6 @@ def _card(
         ),
         "reliability": reliability(labels, probabilities),
         "folds": FOLDS,
-    }
-
-
-def _source(folder: Path, name: str) -> dict[str, Any]:
-    """What a set permits, and which files of it were read."""
-    rule = rule_of(name)
-    return {
-        "licence": rule.licence,
-        "permits": rule.permits,
-        "files": files_of(folder, name),
     }
 
 

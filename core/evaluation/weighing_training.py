@@ -31,10 +31,10 @@ from core.builtin.weighing import (
 )
 from core.config import ENCODER_DIR
 from core.errors import ReviewError
-from core.evaluation.datasets import load, rule_of
+from core.evaluation.datasets import load
 from core.evaluation.gold import GoldRow
 from core.evaluation.metrics import bins_of
-from core.evaluation.reader_card import files_of
+from core.evaluation.reader_card import origin_of
 from core.evaluation.sample import sampled
 from core.evaluation.weighing_fit import MUTED_LIMITS, OPEN_LIMITS, fit
 from core.evaluation.weighing_rows import FeatureRow, feature_rows
@@ -230,20 +230,12 @@ def _card(
         "reader": load_reader().id,
         "encoder": load_encoder(ENCODER_DIR).id.rsplit("-", 1)[0],
         "split": SPLIT,
-        "trained_on": {s.title: _told(folder, s, len(rows[s.title])) for s in SOURCES}
+        "trained_on": {
+            s.title: origin_of(folder, s.name, s.task) | {"rows": len(rows[s.title])}
+            for s in SOURCES
+        }
         | {OWN: {"licence": "our own", "rows": len(rows[OWN])}},
         "left_out": left_out,
-    }
-
-
-def _told(folder: Path, source: Source, count: int) -> dict[str, Any]:
-    """A set's licence, how many of its rows were learned from, and the files they lie in."""
-    rule = rule_of(source.name, source.task)
-    return {
-        "licence": rule.licence,
-        "permits": rule.permits,
-        "rows": count,
-        "files": files_of(folder, source.name),
     }
 
 
