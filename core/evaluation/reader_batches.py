@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.errors import InputError
+from core.evaluation.reader_near import Near
 from core.evaluation.reader_negatives import Maker
 from core.evaluation.reader_pairs import Pair
 from core.models.reader import cut_to_fit
@@ -50,10 +51,11 @@ class Batch:
     allowed: tuple[tuple[int, int, int], ...]
 
 
-def views_of(pairs: Sequence[Pair], recipe: Recipe) -> list[Pair]:
+def views_of(pairs: Sequence[Pair], recipe: Recipe, near: Near | None = None) -> list[Pair]:
     """What is seen in training, in order: short evidence first, then everything.
 
-    Rows come as often as their set says, mixed with made cases.
+    Rows come as often as their set says, mixed with made cases, among them, with `near`, statements
+    over evidence that is only on their topic.
 
     Raises:
         InputError: there is no pair, or none with short evidence though some are to come first.
@@ -62,11 +64,15 @@ def views_of(pairs: Sequence[Pair], recipe: Recipe) -> list[Pair]:
     short = [pair for pair in pairs if len(pair.evidence) <= SHORT_EVIDENCE]
     early = round(recipe.views * recipe.short_share)
     seen = _mixed(short, early, recipe.made_share / 2, chance)
-    return seen + _mixed(pairs, recipe.views - early, recipe.made_share, chance)
+    return seen + _mixed(pairs, recipe.views - early, recipe.made_share, chance, near)
 
 
 def _mixed(
-    pairs: Sequence[Pair], views: int, made_share: float, chance: random.Random
+    pairs: Sequence[Pair],
+    views: int,
+    made_share: float,
+    chance: random.Random,
+    near: Near | None = None,
 ) -> list[Pair]:
     if not views:
         return []
@@ -82,7 +88,8 @@ def _mixed(
         once = [pair for pair in pairs for _ in range(_times(pair.times, chance))]
         chance.shuffle(once)
         pool += once
-    seen = pool[:wanted] + list(Maker(pairs, chance.randrange(2**32)).made(views - wanted))
+    maker = Maker(pairs, chance.randrange(2**32), near)
+    seen = pool[:wanted] + list(maker.made(views - wanted))
     chance.shuffle(seen)
     return seen
 

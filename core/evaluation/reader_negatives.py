@@ -13,9 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-import regex
-
 from core.builtin.statement_text import statement_text
+from core.evaluation.reader_near import Near
 from core.evaluation.reader_pairs import (
     CONTRADICTED,
     NOT_ENOUGH,
@@ -24,20 +23,21 @@ from core.evaluation.reader_pairs import (
     Pair,
     joined,
 )
-from core.evaluation.reader_words import BOUND, BOUND_OF, OPPOSITES, ROW_OF, ROW_WORD, sentences
+from core.evaluation.reader_words import (
+    BE,
+    BOUND,
+    BOUND_OF,
+    NAME,
+    NUMBER,
+    OPENING,
+    OPPOSITES,
+    PRONOUN,
+    ROW_OF,
+    ROW_WORD,
+    WORD,
+    sentences,
+)
 
-NUMBER = regex.compile(
-    r"(?<![\p{L}\p{N}.,-])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\p{L}\p{N}.,-])\d+(?:\.\d+)?(?![\p{L}\p{N}])"
-)
-NAME = regex.compile(
-    r"(?<![.!?:]\s)(?<!^)\b\p{Lu}[\p{L}'’-]+(?:\s+(?:of|de|the|van|von)?\s*\p{Lu}[\p{L}'’-]+){0,3}"
-)
-BE = re.compile(
-    r"\b(is|are|was|were|has|have|had|can|could|will|would|does|did|should)\b(?! not\b)"
-)
-OPENING = regex.compile(r"(?P<name>\p{Lu}[\p{L}'’.-]+(?:\s+\p{Lu}[\p{L}'’.-]+){1,3})")
-PRONOUN = re.compile(r"(?:He|She|His|Her) ")
-WORD = re.compile(r"[A-Za-z]+")
 TRIES = 200
 SHORTEST = 4  # characters of a statement
 READ = 900  # characters of the evidence that stay within the reader's 256 tokens
@@ -47,9 +47,10 @@ LONGEST_EVIDENCE = 650  # characters; with a claim it stays within the reader's 
 class Maker:
     """Makes hard cases; deterministic for one seed and one list of pairs."""
 
-    def __init__(self, pairs: Sequence[Pair], seed: int) -> None:
+    def __init__(self, pairs: Sequence[Pair], seed: int, near: Near | None = None) -> None:
         self._random = random.Random(seed)
         self._pairs = pairs
+        self._near = near
         self._shares = list(itertools.accumulate(pair.times for pair in pairs))
         self._names = [n for p in pairs for n in NAME.findall(p.evidence)][:200_000]
         self._sentences = [s for p in pairs for s in sentences(p.evidence)]
@@ -63,7 +64,8 @@ class Maker:
             (1.5, self.opposite),
             (1.5, self.denied),
             (1.0, self.swapped),
-            (1.5, self.beside_the_point),
+            (1.0, self.beside_the_point),
+            (4.0 if near else 0.0, self.retrieved),
             (1.5, self.half_true),
             (1.5, self.among_others),
             (4.0, self.copied),
@@ -169,8 +171,6 @@ class Maker:
         match = BE.search(base.statement) if base else None
         if base is None or match is None:
             return None
-        if match.group() in ("does", "did", "has", "have", "had") and self._random.random() < 0.3:
-            return None
         return self._with(base, match.start(), match.end(), f"{match.group()} not")
 
     def swapped(self, pair: Pair) -> Pair | None:
@@ -184,11 +184,8 @@ class Maker:
         one, other = found[0], found[1]
         if one.group() == other.group():
             return None
-        text = base.statement
-        text = (
-            text[: one.start()] + other.group() + text[one.end() : other.start()]
-            + one.group() + text[other.end() :]
-        )  # fmt: skip
+        before, between = base.statement[: one.start()], base.statement[one.end() : other.start()]
+        text = before + other.group() + between + one.group() + base.statement[other.end() :]
         return replace(base, statement=text, allowed=NOT_SUPPORTED)
 
     def beside_the_point(self, pair: Pair) -> Pair | None:
@@ -202,6 +199,11 @@ class Maker:
             if shared >= 1 or self._random.random() < 0.15:
                 return replace(pair, evidence=other.evidence, allowed=NOT_ENOUGH)
         return None
+
+    def retrieved(self, pair: Pair) -> Pair | None:
+        """A statement, right or wrong, over what a search finds among other rows' evidence."""
+        evidence = self._near.evidence(pair) if self._near else None
+        return replace(pair, evidence=evidence, allowed=NOT_ENOUGH) if evidence else None
 
     def half_true(self, pair: Pair) -> Pair | None:
         """Two statements over one evidence, joined; one bad half makes the whole bad."""
@@ -244,7 +246,7 @@ class Maker:
         base = replace(pair, statement=text, allowed=SUPPORTED)
         if self._random.random() < 0.4:
             return self._random.choice(self._changes)(base)
-        if self._random.random() < 0.2:  # all the same without that very sentence: nothing says it
+        if self._random.random() < 0.35:  # all the same without that very sentence: nothing says it
             rest = " ".join(c for c in choices if text not in c)
             return replace(base, evidence=rest, allowed=NOT_ENOUGH)
         return base

@@ -21,12 +21,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from core.config import READER_DIR
+from core.config import ENCODER_DIR, READER_DIR
 from core.errors import ReviewError
 from core.evaluation.reader_batches import Batch, Recipe, batches, tokenizer_of, views_of
 from core.evaluation.reader_card import card_of, note_as_shipped
 from core.evaluation.reader_figures import figures, forward, logits_of, temperature_of
+from core.evaluation.reader_near import Near
 from core.evaluation.reader_pairs import Pair, labelled_pairs
+from core.models.encoder import load_encoder
 from core.models.export import wheel_folder
 from core.models.reader_export import export_reader
 
@@ -175,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     recipe = replace(Recipe(), **{name: getattr(given, name) for name in named})
     try:
         parts = {part: list(labelled_pairs(given.path, [part])) for part in PARTS}
-        seen = [] if given.mean_of else views_of(parts["train"], recipe)
+        seen = [] if given.mean_of else views_of(parts["train"], recipe, _near(parts, recipe))
         tokenizer = tokenizer_of(wheel_folder())
     except ReviewError as error:
         sys.stderr.write(f"{error}\n")
@@ -193,6 +195,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = asdict(recipe) | {"history": given.history}
     _write(model, tokenizer, parts, told, given)
     return 0
+
+
+def _near(parts: Mapping[str, Sequence[Pair]], recipe: Recipe) -> Near:
+    return Near(parts["train"], load_encoder(ENCODER_DIR), recipe.order)
 
 
 def _given(arguments: Sequence[str] | None) -> argparse.Namespace:

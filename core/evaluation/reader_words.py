@@ -1,9 +1,23 @@
-"""Words that turn a statement wrong when one takes the place of the other, and a rough cutter."""
+"""Words that turn a statement wrong when one takes the place of the other; how words are found."""
 
 from __future__ import annotations
 
 import re
 
+import regex
+
+NUMBER = regex.compile(
+    r"(?<![\p{L}\p{N}.,-])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\p{L}\p{N}.,-])\d+(?:\.\d+)?(?![\p{L}\p{N}])"
+)
+NAME = regex.compile(
+    r"(?<![.!?:]\s)(?<!^)\b\p{Lu}[\p{L}'’-]+(?:\s+(?:of|de|the|van|von)?\s*\p{Lu}[\p{L}'’-]+){0,3}"
+)
+BE = re.compile(
+    r"\b(is|are|was|were|has|have|had|can|could|will|would|does|did|should)\b(?! not\b)"
+)
+OPENING = regex.compile(r"(?P<name>\p{Lu}[\p{L}'’.-]+(?:\s+\p{Lu}[\p{L}'’.-]+){1,3})")
+PRONOUN = re.compile(r"(?:He|She|His|Her) ")
+WORD = re.compile(r"[A-Za-z]+")
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"“])")
 MONTHS = (
     "January February March April May June July August September October November December"

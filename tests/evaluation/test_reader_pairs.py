@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from core.config import ENCODER_DIR
 from core.evaluation.gold import GoldRow
+from core.evaluation.reader_near import Near
 from core.evaluation.reader_negatives import Maker
 from core.evaluation.reader_pairs import (
     CONTRADICTED,
@@ -17,6 +21,7 @@ from core.evaluation.reader_pairs import (
     joined,
     pair_of,
 )
+from core.models.encoder import load_encoder
 from core.records import Label
 
 EVIDENCE = (
@@ -108,6 +113,33 @@ def test_evidence_of_another_row_decides_nothing() -> None:
     made = [found for _ in range(30) if (found := maker.beside_the_point(PAIRS[0]))]
     assert made
     assert all(m.allowed == NOT_ENOUGH and m.evidence == OTHER for m in made)
+
+
+def near_of(pairs: list[Pair]) -> Near:
+    return Near(pairs, load_encoder(ENCODER_DIR), 2)
+
+
+def test_what_a_search_finds_in_other_rows_decides_nothing() -> None:
+    boats = "The Lira ferry carries forty cars over the Sava. It is painted green."
+    cut = pair("The Lira bridge is 90 m wide.", NOT_ENOUGH, EVIDENCE.split(". ")[0] + ".")
+    pairs = [*PAIRS, cut, pair("The ferry is painted green.", SUPPORTED, boats)]
+    near = near_of(pairs)
+    maker = Maker(pairs, 1, near)
+    made = [found for _ in range(20) if (found := maker.retrieved(PAIRS[3]))]
+    assert made
+    # neither its own evidence nor a part of it, though that is most like it
+    assert {m.evidence for m in made} <= {boats, OTHER, f"{boats} {OTHER}", f"{OTHER} {boats}"}
+    assert any(boats in m.evidence for m in made)
+    assert {m.allowed for m in made} == {NOT_ENOUGH}
+    assert {m.statement for m in made} == {PAIRS[3].statement}
+
+
+def test_sets_of_one_subject_lend_each_other_nothing() -> None:
+    covid = replace(PAIRS[3], name="entailment_healthver")
+    near = near_of([*PAIRS, replace(covid, evidence="Trams cross the Lira bridge.")])
+    assert near.evidence(covid) is None
+    found = [near.evidence(PAIRS[3]) or "" for _ in range(20)]
+    assert not any("Trams" in text for text in found)
 
 
 def test_one_bad_half_makes_the_whole_bad() -> None:
