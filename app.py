@@ -14,6 +14,7 @@ page = st.navigation(
             st.Page("pages/check/new.py", title="New check", icon=":material/add:", default=True),
             st.Page("pages/check/history.py", title="History", icon=":material/history:"),
             st.Page("pages/check/many.py", title="Check many", icon=":material/table_rows:"),
+            st.Page("pages/check/table.py", title="Checked table", visibility="hidden"),
             st.Page("pages/check/run.py", title="Run", visibility="hidden"),
             st.Page("pages/check/replay.py", title="Replay", visibility="hidden"),
             st.Page("pages/check/compare.py", title="Compare", visibility="hidden"),

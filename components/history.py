@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from components import state
-from components.show import rows_chosen
+from components.show import open_run, rows_chosen
 from components.words import (
     LABEL_SIGNS,
     LABEL_WORDS,
@@ -28,39 +30,47 @@ from core.store.traces import MOST_BYTES, import_trace
 
 PAGE_SIZE = 25
 CORRECTED = {"": None, "corrected": True, "not corrected": False}
+SEARCH = "search"
+PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
+CHOICES: Mapping[str, list[str]] = {
+    "label": ["", *LABEL_WORDS],
+    "status": ["", *STATUS_WORDS],
+    "people": list(CORRECTED),
+}
 
 
 def draw_filters() -> RunFilter:
-    """The filters, kept in the address so that a view can be shared."""
+    """The filters, kept in the address so that a view can be shared and Back leads to it.
+
+    Not by `bind="query-params"`: `open_run` must hand the address on, and Streamlit refuses to set
+    parameters that are bound.
+    """
+    _take_from_address()
     words, label, status, corrected = st.columns([4, 2, 2, 2])
     with words:
-        search = st.text_input(
-            "Search", key="history.search", placeholder="Words of the claim", bind="query-params"
-        )
+        search = st.text_input("Search", key="history.search", placeholder="Words of the claim")
     with label:
         chosen_label = st.selectbox(
             "Label",
-            ["", *LABEL_WORDS],
+            CHOICES["label"],
             format_func=lambda v: LABEL_WORDS[v] if v else "any",
             key="history.label",
-            bind="query-params",
         )
     with status:
         chosen_status = st.selectbox(
             "Status",
-            ["", *STATUS_WORDS],
+            CHOICES["status"],
             format_func=lambda v: STATUS_WORDS[v] if v else "any",
             key="history.status",
-            bind="query-params",
         )
     with corrected:
         chosen_corrected = st.selectbox(
             "People",
-            list(CORRECTED),
+            CHOICES["people"],
             format_func=lambda v: v or "any",
-            key="history.corrected",
-            bind="query-params",
+            key="history.people",
         )
+    _keep_in_address()
     wanted = query_terms(search, language_of(search)) if search else []
     if search.strip() and not wanted:
         st.caption("The search holds no word that can be looked for; all runs are shown.")
@@ -70,6 +80,27 @@ def draw_filters() -> RunFilter:
         status=chosen_status or "",
         corrected=CORRECTED[chosen_corrected or ""],
     )
+
+
+def _take_from_address() -> None:
+    """What the address says, for a page that is opened; what is no choice is left out."""
+    for name in (*CHOICES, SEARCH):
+        value = st.query_params.get(name, "")
+        if f"history.{name}" not in st.session_state and value in CHOICES.get(name, [value]):
+            st.session_state[f"history.{name}"] = value
+    page = st.query_params.get("page", "")
+    if "history.page" not in st.session_state and PAGE_NUMBER.fullmatch(page):
+        st.session_state["history.page"] = int(page)
+
+
+def _keep_in_address() -> None:
+    for name in (*CHOICES, SEARCH, "page"):
+        value = str(st.session_state.get(f"history.{name}") or "")
+        value = "" if (name, value) == ("page", "1") else value
+        if value and st.query_params.get(name) != value:
+            st.query_params[name] = value
+        elif not value and name in st.query_params:
+            del st.query_params[name]
 
 
 def draw_page(wanted: RunFilter) -> None:
@@ -111,7 +142,7 @@ def draw_page(wanted: RunFilter) -> None:
         st.pagination(pages, key="history.page")
     selected = rows_chosen(picked)
     if selected and selected[0] < len(rows):
-        st.switch_page("pages/check/run.py", query_params={"run": rows[selected[0]].run.id})
+        open_run(rows[selected[0]].run.id)
 
 
 def _cells(row: RunRow) -> dict[str, Any]:

@@ -144,4 +144,4 @@ def _start(name: str, rows: list[ClaimRow], common: list[str], plan: Plan) -> No
         )
     st.session_state.pop("many.pasted", None)
     drafts.follow(PAGE, {})
-    st.switch_page("pages/check/many.py", query_params={"batch": batch})
+    st.switch_page("pages/check/table.py", query_params={"batch": batch})

@@ -9,7 +9,7 @@ import streamlit as st
 
 from components import state
 from components.key_fields import draw_plan_keys
-from components.show import rows_chosen
+from components.show import open_run, rows_chosen
 from components.words import (
     LABEL_SIGNS,
     LABEL_WORDS,
@@ -27,6 +27,7 @@ from core.store.batches import Batch, BatchRow
 
 POLL_SECONDS = 1.0
 MOST_PROBLEMS = 3
+MOST_OTHERS = 6  # further columns of the table that are shown; the CSV has all
 ALIVE = ("queued", "running")
 
 
@@ -39,7 +40,7 @@ def draw_batches() -> None:
     st.subheader("Tables so far", anchor=False)
     for batch in batches:
         st.page_link(
-            "pages/check/many.py",
+            "pages/check/table.py",
             label=escaped(f"{when(batch.created_at)} · {clipped(batch.name, 60)} · {batch.author}"),
             icon=":material/table_rows:",
             query_params={"batch": batch.id},
@@ -63,6 +64,33 @@ def draw_batch(batch_id: str) -> None:
     else:
         _draw_results(batch_id, rows, finished=True)
         _offer_resume(batch, rows)
+
+
+def draw_neighbours(batch_id: str, run_id: str) -> None:
+    """On a run's page: back to the table it was opened from, and to the rows around it."""
+    with state.open_store() as store:
+        rows = store.batches.rows(batch_id)
+    checked = [row for row in rows if row.run_id]
+    place = next((i for i, row in enumerate(checked) if row.run_id == run_id), None)
+    if place is None:
+        return
+    with st.container(horizontal=True):
+        st.page_link(
+            "pages/check/table.py",
+            label="The table",
+            icon=":material/table_rows:",
+            query_params={"batch": batch_id},
+        )
+        # Buttons, for a link to the page that is open would leave its address as it is.
+        before = checked[place - 1] if place else None
+        after = checked[place + 1] if place + 1 < len(checked) else None
+        for row, icon, keys in ((before, "arrow_back", "Alt+P"), (after, "arrow_forward", "Alt+N")):
+            if row is not None and _button(f"Row {row.row}", icon, keys):
+                _open(row, row.run_id)
+
+
+def _button(label: str, icon: str, keys: str) -> bool:
+    return st.button(label, key=f"run.{icon}", icon=f":material/{icon}:", shortcut=keys)
 
 
 @st.fragment(run_every=POLL_SECONDS)
@@ -120,7 +148,8 @@ def _draw_results(
         )
     chosen = rows_chosen(picked)
     if chosen and chosen[0] < len(rows):
-        _open(*rows[chosen[0]])
+        row, run = rows[chosen[0]]
+        _open(row, run.id if run else None)
 
 
 def _offer_resume(batch: Batch, rows: list[tuple[BatchRow, Run | None]]) -> None:
@@ -141,10 +170,10 @@ def _offer_resume(batch: Batch, rows: list[tuple[BatchRow, Run | None]]) -> None
         st.error(escaped(problem))
 
 
-def _open(row: BatchRow, run: Run | None) -> None:
+def _open(row: BatchRow, run_id: str | None) -> None:
     """A row's run; why there is none where there is none."""
-    if run is not None:
-        st.switch_page("pages/check/run.py", query_params={"run": run.id})
+    if run_id is not None:
+        open_run(run_id)
     else:
         st.info(escaped(row.problem) or "This row was not checked.")
 
@@ -184,4 +213,5 @@ def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:
         "p": f"{run.p_hallucinated:.2f}" if run and run.p_hallucinated is not None else "",
         "Status": row.problem or (status_words(run) if run else "not checked"),
         "Sources": "; ".join(row.sources),
+        **{f"{title} (table)": clipped(cell, 200) for title, cell in row.others[:MOST_OTHERS]},
     }

@@ -31,6 +31,15 @@ def paged(items: Sequence[Item], key: str) -> Sequence[Item]:
     return items[(chosen - 1) * A_PAGE : chosen * A_PAGE]
 
 
+def open_run(run_id: str) -> None:
+    """Go to a run's page; the browser's Back leads to this page as it stands.
+
+    Streamlit puts the new parameters into this page's address first, and that is where Back leads:
+    what this page needs must be among them.
+    """
+    st.switch_page("pages/check/run.py", query_params={**st.query_params, "run": run_id})
+
+
 def rows_chosen(picked: Mapping[str, Any]) -> list[int]:
     """Rows of a table that were chosen by their box or by a click on any of their cells."""
     selection = picked["selection"]

@@ -41,12 +41,16 @@ RESULT_COLUMNS = (
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One row of the table as it was given; `number` counts data rows from 1."""
+    """One row of the table as it was given; `number` counts data rows from 1.
+
+    `others` are further columns, as (header, cell): whoever made the table knows rows by them.
+    """
 
     number: int
     claim: str
     question: str
     sources: tuple[str, ...]
+    others: tuple[tuple[str, str], ...] = ()
 
 
 def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
@@ -74,7 +78,8 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
 def _rows(name: str, reader: Reader, most: int) -> list[ClaimRow]:
     """The rows of at most `most` claims and one more."""
     whole = _whole(name, reader)
-    fields = [field.strip().casefold() for field in next(whole, [])]
+    header = [field.strip() for field in next(whole, [])]
+    fields = [field.casefold() for field in header]
     found = [known for known in CLAIM_NAMES if known in fields]
     if not found or fields.count(found[0]) > 1:
         shown = ", ".join(fields)[:LONGEST_HEADER] or "none"
@@ -83,6 +88,7 @@ def _rows(name: str, reader: Reader, most: int) -> list[ClaimRow]:
             "name the column of claims “claim”."
         )
     question = next((known for known in QUESTION_NAMES if known in fields), "")
+    read = {found[0], question, *SOURCE_NAMES}
     rows: list[ClaimRow] = []
     for number, cells in enumerate(itertools.islice(whole, most + 1), start=1):
         if len(cells) > len(fields):
@@ -92,7 +98,10 @@ def _rows(name: str, reader: Reader, most: int) -> list[ClaimRow]:
             )
         row = dict(zip(fields, cells, strict=False))
         sources = [row.get(known, "") for known in SOURCE_NAMES]
-        rows.append(ClaimRow(number, row.get(found[0], ""), row.get(question, ""), _names(sources)))
+        named = zip(header, fields, cells, strict=False)
+        others = tuple((title, cell) for title, field, cell in named if field not in read)
+        claim, asked = row.get(found[0], ""), row.get(question, "")
+        rows.append(ClaimRow(number, claim, asked, _names(sources), others))
     return rows
 
 
@@ -175,7 +184,9 @@ def _prepared(
             case_id = store_case(store, project, draft, batch.author, batch.created_at).id
         except ReviewError as error:
             problem = str(error)
-    return BatchRow(batch.id, row.number, row.claim, names, case_id, None, problem, row.question)
+    return BatchRow(
+        batch.id, row.number, row.claim, names, case_id, None, problem, row.question, row.others
+    )
 
 
 def _with_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:
@@ -223,17 +234,23 @@ def results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run | None]]:
 
 
 def results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
-    """The results as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised."""
+    """The results as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised.
+
+    The table's further columns follow under their own names; one that bears a name of ours is
+    called “NAME (table)”.
+    """
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(RESULT_COLUMNS)
+    titles = [title for title, _ in max((row.others for row, _ in rows), key=len, default=())]
+    named = [f"{title} (table)" if title in RESULT_COLUMNS else title for title in titles]
+    writer.writerow([*RESULT_COLUMNS, *(safe_cell(title) for title in named)])
     for row, run in rows:
         values: list[object] = [row.row, row.claim, row.question, "; ".join(row.sources)]
         if run is not None:
             values += [run.label, run.p_hallucinated, run.confidence, run.cause, run.status]
         else:
             values += ["", "", "", "", "not checked"]
-        values += [row.problem, row.run_id]
+        values += [row.problem, row.run_id, *(cell for _, cell in row.others)]
         writer.writerow([safe_cell(value) for value in values])
     return b"\xef\xbb\xbf" + out.getvalue().encode()
 

@@ -52,6 +52,23 @@ def test_sources_are_named_in_several_ways() -> None:
     assert read_claims("t.csv", data, 10)[0].sources == ("a.pdf", "b.txt", "c.png")
 
 
+def test_further_columns_come_back_with_the_results(home: Path) -> None:
+    data = b"Ticket,claim,label,Ticket\nT-1,One.,old,=SUM(A1)\nT-2,Two."
+    rows = read_claims("t.csv", data, 10)
+    assert rows[0].others == (("Ticket", "T-1"), ("label", "old"), ("Ticket", "=SUM(A1)"))
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        batch = start_batch(
+            store, Jobs(home), project, rows, author="Mira", name="t.csv", plan=Plan()
+        )
+        text = results_csv(results(store, batch)).decode("utf-8-sig")
+    header, one, two = csv.reader(io.StringIO(text))
+    assert header[-3:] == ["Ticket", "label (table)", "Ticket"]
+    assert one[-3:] == ["T-1", "old", "'=SUM(A1)"]
+    assert two[-1] == "T-2"
+    assert header.count("label") == 1
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

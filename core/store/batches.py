@@ -25,7 +25,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchRow:
-    """One claim of a table: its case and run once they exist, or why they cannot."""
+    """One claim of a table: its case and run once they exist, or why they cannot.
+
+    `others` are the table's further columns, as (header, cell).
+    """
 
     batch_id: str
     row: int
@@ -35,6 +38,7 @@ class BatchRow:
     run_id: str | None = None
     problem: str = ""
     question: str = ""
+    others: tuple[tuple[str, str], ...] = ()
 
 
 class Batches:
@@ -60,7 +64,7 @@ class Batches:
         for row in rows:
             self._db.execute(
                 "INSERT INTO batch_rows (batch_id, row, case_id, run_id, problem, claim, sources, "
-                "question) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "question, others) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     batch.id,
                     row.row,
@@ -70,6 +74,7 @@ class Batches:
                     row.claim,
                     to_json(row.sources),
                     row.question,
+                    to_json(row.others),
                 ],
             )
 
@@ -107,6 +112,7 @@ class Batches:
                 row["run_id"],
                 row["problem"],
                 row["question"],
+                from_json(tuple[tuple[str, str], ...], row["others"]),
             )
             for row in rows
         ]

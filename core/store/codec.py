@@ -27,6 +27,7 @@ KINDS: tuple[Any, ...] = (
     tuple[BoxedText, ...],
     tuple[Page, ...],
     tuple[str, ...],
+    tuple[tuple[str, str], ...],
 )
 DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in KINDS

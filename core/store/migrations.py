@@ -202,3 +202,9 @@ def m006_models(db: Database) -> None:
         CREATE INDEX prompt_edits_prompt ON prompt_edits (project_id, name, language, number);
         """,
     )
+
+
+@migrations()
+def m007_batch_columns(db: Database) -> None:
+    """A table's further columns are kept, so that its results can be told apart by them."""
+    _each(db, "ALTER TABLE batch_rows ADD COLUMN others TEXT NOT NULL DEFAULT '[]';")

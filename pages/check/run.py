@@ -5,6 +5,7 @@ import streamlit as st
 from components.again import draw_again
 from components.frame import page_title
 from components.live import follow, notice
+from components.many_results import draw_neighbours
 from components.report_buttons import draw_downloads
 from components.run_view import draw_header, draw_run, load_run
 
@@ -21,6 +22,8 @@ if loaded is None:
 
 run, case, progress, corrections = loaded
 page_title("Run")
+if batch_id := st.query_params.get("batch", ""):
+    draw_neighbours(batch_id, run_id)
 draw_header(run, progress)
 if run.status in ("queued", "running"):
     follow(run.id)

@@ -27,7 +27,7 @@ def _fresh_caches() -> Iterator[None]:
 def app() -> Callable[..., AppTest]:
     """Opens the app, on a page if one is named, with query parameters."""
 
-    def open_app(page: str = "", **query: str) -> AppTest:
+    def open_app(page: str = "", /, **query: str) -> AppTest:
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT).run()
         assert not at.exception
         if page:

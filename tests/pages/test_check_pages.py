@@ -523,6 +523,26 @@ def test_a_replay_is_marked_and_steps(app: OpenApp, run_id: str) -> None:
     assert not at.exception
 
 
+def test_historys_address_holds_its_filters(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/history.py", search="pawed", label="hallucinated", status="nonsense")
+    assert not at.exception
+    assert at.text_input(key="history.search").value == "pawed"
+    assert at.selectbox(key="history.label").value == "hallucinated"
+    assert at.selectbox(key="history.status").value == ""
+    at.selectbox(key="history.label").set_value("").run()
+    assert "label" not in at.query_params
+    assert query(at, "search") == "pawed"
+
+
+@pytest.mark.parametrize("page", ["3", "0", "-1", "9" * 40, "x"])
+def test_a_page_of_history_that_is_not_there_is_the_first(
+    app: OpenApp, run_id: str, page: str
+) -> None:
+    at = app("pages/check/history.py", page=page)
+    assert not at.exception
+    assert len(at.dataframe[0].value) == 1
+
+
 def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/many.py")
     table = f"claim,document\n{WRONG},cats.txt\nFemale cats tend to be right pawed.,cats.txt\n"
@@ -534,7 +554,7 @@ def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> 
     with open_store(state.home()) as store:
         runs = [row.run_id for row in store.batches.rows(batch)]
     assert all(run and state.jobs().wait(run, 60) for run in runs)
-    at.run()
+    at = app("pages/check/table.py", batch=batch)
     shown = at.dataframe[0].value
     assert list(shown["Verdict"]) == ["✗ Hallucinated", "✓ Supported"]
     at.session_state["many.results.True"] = {"selection": {"rows": [1], "columns": [], "cells": []}}
@@ -585,7 +605,7 @@ def run_without_a_key(home: Path, ending: RunStopped | RunFailed | None = None) 
 
 def test_a_tables_rows_ask_for_the_key_that_resuming_them_needs(app: OpenApp, home: Path) -> None:
     run_without_a_key(home)
-    at = app("pages/check/many.py", batch="b" * 32)
+    at = app("pages/check/table.py", batch="b" * 32)
     assert "Mine" in at.markdown[0].value
     at.button(key="many.resume").click().run()
     assert "Expected a key for Mine" in at.error[0].value.replace("\\", "")
@@ -622,7 +642,7 @@ def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, ru
     with open_store(state.home()) as store:
         rows = store.batches.rows(query(at, "batch"))
     assert all(state.jobs().wait(row.run_id, 60) for row in rows if row.run_id)
-    at.run()
+    at = app("pages/check/table.py", batch=query(at, "batch"))
     assert any("2 without a verdict" in item.value for item in at.caption)
     (warning,) = at.warning
     assert warning.value.startswith("2 rows were not checked")
