@@ -113,8 +113,9 @@ def verdict_text(
     decisive = sorted((f for f in findings if f.label == label), key=lambda f: -abs(f.p - 0.5))
     subject = "the statement" if len(findings) == 1 else "the response"
     parts = [_debate_words(turns, subject, reached=reached)]
-    if reached and turns[-1].stance != label:
-        parts.append("All the evidence, of which each saw a part, says otherwise.")
+    stances = _last_stances(turns)
+    if len(set(stances)) == 1 and stances[0] != label:
+        parts.append("All the evidence, weighed together, says otherwise.")
     if len(findings) > 1:
         share = f"{len(decisive)} of {counted(len(findings), 'statement')}"
         parts.append(f"{share} {'is' if len(decisive) == 1 else 'are'} {WORDS_OF_STANCE[label]}.")
@@ -133,13 +134,17 @@ def _concluded(label: Label, p: float, subject: str) -> str:
 def _debate_words(turns: Sequence[Turn], subject: str, *, reached: bool) -> str:
     if not turns:
         return "There was no debate."
-    last: dict[str, Turn] = {turn.debater: turn for turn in turns}
+    last = {turn.debater: turn for turn in turns}
     if len(last) == 1:
         only = turns[-1]
         return f"The single reading calls {subject} {WORDS_OF_STANCE[only.stance]}."
-    stances: list[Stance] = [turn.stance for turn in last.values()]
-    if reached or len(set(stances)) == 1:
+    if reached or len(set(_last_stances(turns))) == 1:
         who = "Both debaters agree" if len(last) == 2 else "All debaters agree"
         return f"{who} that {subject} is {WORDS_OF_STANCE[turns[-1].stance]}."
     views = [f"{turn.agent} calls it {WORDS_OF_STANCE[turn.stance]}" for turn in last.values()]
     return "The debaters disagree: " + ", ".join(views) + "."
+
+
+def _last_stances(turns: Sequence[Turn]) -> list[Stance]:
+    """What each debater said last; where they reached consensus, these are the same."""
+    return [turn.stance for turn in {turn.debater: turn for turn in turns}.values()]

@@ -27,6 +27,8 @@ from core.tools.sandbox import CPU_SECONDS, Ran, run_python
 FENCE = re.compile(r"^[ \t]*```[ \t]*([^`\n]*)\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"(?:python[0-9.]*|py)?\s*", re.IGNORECASE)
 LONGEST = 50_000  # characters of code
+LONGEST_SHOWN = 120  # characters of a check that failed
+EXAMPLE = 0  # as `inside` says it
 # Errors that are the code's own. Any other may come of what the sandbox withholds (files, network,
 # packages, input, threads, room) or of another Python version, and says nothing about the answer.
 OWN_ERRORS = {
@@ -108,11 +110,20 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     if not failed:
         count = "its check" if held == 1 else f"its {held} checks"
         return CodeCheck(True, f"The code was run and passes {count}.") if held else None
-    name, words, is_check = failed
-    if not is_check or name not in OWN_ERRORS:
+    name, words, line = failed
+    if line is None or name not in OWN_ERRORS:
         return None
-    said = f"{name}: {words}" if words and " gives " not in words else words or name
-    return CodeCheck(False, f"The code was run and fails a check ({said}).")
+    if line == EXAMPLE:
+        return CodeCheck(False, f"The code was run and fails an example of the question: {words}.")
+    source = _shortened(snippet.code.splitlines()[line - 1])
+    said = words if name == "AssertionError" else f"{name}: {words}".rstrip(": ")
+    why = f" ({said})" if said and said not in source else ""
+    return CodeCheck(False, f"The code was run and fails its check “{source}”{why}.")
+
+
+def _shortened(line: str) -> str:
+    line = " ".join(line.split())
+    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}…"
 
 
 @lru_cache(maxsize=1)

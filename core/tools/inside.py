@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 FILE = "/box/answer.py"
+EXAMPLE = 0  # in place of a line: what failed is an example of the question
 
 
 def run(code: str, asserted: list[int], watched: list[list[int]], examples: str, word: str) -> None:
@@ -44,7 +45,7 @@ def run(code: str, asserted: list[int], watched: list[list[int]], examples: str,
     except SystemExit:
         return  # it left early, which neither passes nor fails
     except BaseException as error:  # noqa: BLE001 - somebody's code may raise anything
-        count, failed = 0, [_named(error), _words(error), _is_within(error, watched)]
+        count, failed = 0, [_named(error), _words(error), _check_at(error, watched)]
     if os.getpid() != whose:
         return
     report = json.dumps({"held": len(held) + count, "failed": failed})
@@ -110,7 +111,7 @@ class _Runner(doctest.DocTestRunner):
     def report_failure(self, out: Any, test: Any, example: doctest.Example, got: str) -> None:
         """Noted with what it gives."""
         said = f"{example.source.strip()} gives {got.strip()}"
-        self.first = self.first or ["AssertionError", said, True]
+        self.first = self.first or ["AssertionError", said, EXAMPLE]
 
     def report_unexpected_exception(
         self, out: Any, test: Any, example: doctest.Example, exc_info: Any
@@ -118,7 +119,7 @@ class _Runner(doctest.DocTestRunner):
         """Noted with the error; one in preparing is none of a check."""
         error = exc_info[1]
         said = f"{example.source.strip()} gives {_named(error)}: {_words(error)}"
-        self.first = self.first or [_named(error), said, bool(example.want)]
+        self.first = self.first or [_named(error), said, EXAMPLE if example.want else None]
 
 
 def _try_examples(examples: str, names: dict[str, Any]) -> tuple[int, list[object]]:
@@ -136,14 +137,15 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _is_within(error: BaseException, watched: list[list[int]]) -> bool:
-    """Whether the error comes up through these lines of the code."""
-    trace, lines = error.__traceback__, []
+def _check_at(error: BaseException, watched: list[list[int]]) -> int | None:
+    """The line of the check that the error comes up through; None where it is of no check."""
+    trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == FILE:
-            lines.append(trace.tb_lineno)
+        line, is_own = trace.tb_lineno, trace.tb_frame.f_code.co_filename == FILE
+        if is_own and any(first <= line <= last for first, last in watched):
+            return line
         trace = trace.tb_next
-    return any(first <= line <= last for first, last in watched for line in lines)
+    return None
 
 
 def _named(error: BaseException) -> str:

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from core.builtin.judge import OPEN_FROM, BuiltInJudge
+from core.builtin.judge_words import Spoken, verdict_text
 from core.builtin.weighing import Logistic, Weights
 from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.models.encoder import load_encoder
-from core.records import Context, Judgement, Passage, ReaderView, Statement
+from core.records import Context, Judgement, Passage, ReaderView, Statement, Turn
 from core.roles import CaseView, Evidence, JudgeView
 from tests.builtin.told_reader import CARRIES, CONTRADICTS, OPEN, Odds, ToldReader
 from tests.fakes import make_case, make_passage, make_view
@@ -53,6 +54,19 @@ def test_what_is_carried_is_supported_with_its_probability() -> None:
     assert found.label == "supported"
     assert found.p == pytest.approx(0.06, abs=0.01)
     assert "CORRECT" in found.text
+
+
+def test_a_verdict_against_all_debaters_says_so() -> None:
+    turns = [
+        Turn(name, name, n, 1, "agree", "hallucinated", "WRONG.") for n, name in enumerate("AB", 1)
+    ]
+    spoken = [Spoken("supported", 0.2, "One reader finds all of it carried.")]
+    against = verdict_text("supported", 0.2, spoken, turns, reached=False)
+    assert "Both debaters agree that the statement is wrong. All the evidence" in against
+    assert "weighed together, says otherwise" in against
+    with_them = verdict_text("hallucinated", 0.9, [replace(spoken[0], label="hallucinated")],
+                             turns, reached=True)  # fmt: skip
+    assert "otherwise" not in with_them
 
 
 def test_evidence_about_something_else_leaves_it_open_and_p_is_kept() -> None:

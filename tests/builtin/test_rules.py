@@ -39,6 +39,7 @@ CONTRADICTED = [
     (BRIDGE, "Tolls on the bridge were abolished in 1981.", "1981", "1971"),
     # names
     (TOWN, "Maria Lund has been mayor of Sandvik since 2015.", "Maria Lund", "Anna Berg"),
+    (TOWN, "Anna Berg has been mayor of Sandvik since 2012.", "2012", "2015"),
     (TOWN, "The keeper Maria Lund lived on the island until 1956.", "Maria Lund", "Olga Strand"),
     (TOWN, "Maria Lund lived on the island until 1956.", "Maria Lund", "Olga Strand"),
     # opposites

@@ -43,11 +43,25 @@ def test_what_fails_is_told() -> None:
     assert "double(4) gives 16" in check.words
 
 
-def test_assertions_in_the_answer_are_checks() -> None:
-    response = DOUBLE.format(body="x") + "\nassert double(3) == 6, 'three'"
-    check = run("", response)
-    assert check is not None
-    assert check.words == "The code was run and fails a check (AssertionError: three)."
+@pytest.mark.parametrize(
+    ("body", "check", "said"),
+    [
+        ("x", "double(3) == 6", "“assert double(3) == 6”."),
+        ("x", "double(3) == 6, 'three'", "“assert double(3) == 6, 'three'”."),
+        (
+            "7 * x",
+            "double(3) == 6, str(double(3))",
+            "“assert double(3) == 6, str(double(3))” (21).",
+        ),
+        ("1 / (x - 3)", "double(3) == 6", "“assert double(3) == 6” (ZeroDivisionError: .*)."),
+    ],
+)
+def test_the_assertion_that_fails_is_told(body: str, check: str, said: str) -> None:
+    found = run("", DOUBLE.format(body=body) + f"\nassert double(2)\nassert {check}")
+    assert found is not None
+    before, *after = f"The code was run and fails its check {said}".split(".*")
+    assert found.words.startswith(before)
+    assert found.words.endswith("".join(after))
 
 
 def test_fenced_blocks_are_one_program_and_prose_is_none() -> None:

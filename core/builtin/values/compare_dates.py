@@ -90,7 +90,8 @@ def _compare_spans(one: DateValue, other: DateValue, *, with_year: bool) -> Matc
         return "different"
     if first == second and one.bound == other.bound:
         return "equal" if one.season == other.season else "compatible"
-    if one.bound == other.bound == "exact":
+    # What began in 2015 did not begin in 2012, though both reach to this day.
+    if one.bound == other.bound and one.bound in ("exact", "since"):
         return _compare_exact(one, other, first, second)
     first, second = _bounded(first, one, with_year), _bounded(second, other, with_year)
     shared = min(first[1], second[1]) - max(first[0], second[0])
