@@ -30,7 +30,7 @@ from core.store.codec import from_plain
 # largest pictures 2.3 GB, text alone less than 1 GB.
 MEMORY = 4096 * MEGABYTE
 # These readers are plain Python and linear, so small files need no child of their own.
-HERE: frozenset[SourceKind] = frozenset({"text", "markdown", "table"})
+HERE: frozenset[SourceKind] = frozenset({"text", "table"})
 LARGEST_HERE = MEGABYTE
 AT_ONCE = 2
 NEEDED_BY_LOADERS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "TEMP")

@@ -10,11 +10,11 @@ from core.intake.request import ReadRequest
 from core.records import Source, SourceKind
 
 # Counts up when a reader gives another text or other places: readings are then made anew.
-READER_VERSION = "1"
+READER_VERSION = "2"
 
 READERS: dict[SourceKind, tuple[str, str]] = {
     "text": ("text", "read_text"),
-    "markdown": ("text", "read_text"),
+    "markdown": ("markdown", "read_markdown"),
     "pdf": ("pdf", "read_pdf"),
     "docx": ("docx", "read_docx"),
     "html": ("webpage", "read_html"),
@@ -23,7 +23,7 @@ READERS: dict[SourceKind, tuple[str, str]] = {
 }
 CALLED: dict[SourceKind, str] = {
     "text": "text",
-    "markdown": "text",
+    "markdown": "Markdown",
     "pdf": "a PDF",
     "docx": "a Word document",
     "html": "an HTML page",

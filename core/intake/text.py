@@ -1,4 +1,4 @@
-"""Plain text and Markdown, kept exactly as they are (line ends and all) but for a leading BOM."""
+"""Plain text, kept exactly as it is (line ends and all) but for a leading BOM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDE = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
 def read_text(request: ReadRequest) -> Source:
-    """Text and Markdown files.
+    """Text files.
 
     Raises:
         InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.

@@ -69,14 +69,24 @@ def read_html(request: ReadRequest) -> Source:
     if remark:
         draft.note(remark)
     root = LexborHTMLParser(flattened(text)).root
-    blocks = _blocks(root, menus=False) if root else []
-    if root and not blocks:
-        blocks = _blocks(root, menus=True)
+    blocks = _seen(root)
     title = _title(root, blocks) if root else ""
     draft.add_blocks([title, *blocks] if title else blocks, BETWEEN)
     if not blocks:
         draft.note("There is no text to be seen in this page; it may be filled in by scripts.")
     return draft.finish()
+
+
+def blocks_of(page: str) -> list[str]:
+    """What a reader of the HTML sees, block by block."""
+    return _seen(LexborHTMLParser(flattened(page)).root)
+
+
+def _seen(root: LexborNode | None) -> list[str]:
+    """The blocks; those of menus too where there is nothing else."""
+    if root is None:
+        return []
+    return _blocks(root, menus=False) or _blocks(root, menus=True)
 
 
 def _title(root: LexborNode, blocks: list[str]) -> str:

@@ -26,8 +26,8 @@ def test_text_is_stored_exactly(text: str) -> None:
 
 def test_line_ends_and_compositions_are_not_touched() -> None:
     text = "one\r\ntwo\rthree\u2028cafe\u0301 \u212b"
-    source = read_text(request("a.md", text.encode(), "markdown"))
-    assert (source.text, source.kind, source.pages) == (text, "markdown", ())
+    source = read_text(request("a.txt", text.encode(), "text"))
+    assert (source.text, source.kind, source.pages) == (text, "text", ())
 
 
 @pytest.mark.parametrize(
