@@ -9,7 +9,7 @@ from core.builtin.alignment import Alignment, align, best_clause
 from core.builtin.arithmetic import ROW, Sum, check_sums
 from core.builtin.claims import Claim, parts_of
 from core.builtin.contrast import Contrast, Pair
-from core.builtin.contrasts import find_contrasts, is_turned
+from core.builtin.contrasts import find_contrasts
 from core.builtin.reading import Reading, Unit, read, scaled
 from core.records import Passage
 
@@ -108,12 +108,6 @@ class Assessment:
             return self.total.passage
         best = max(self.parts, key=lambda part: part.coverage, default=None)
         return best.best.passage if best and best.best else None
-
-    @property
-    def is_turned(self) -> bool:
-        """True when a clause denies what its closest passage does not, or the other way round."""
-        best = [part.best for part in self.parts if part.best and not part.best.affirmed]
-        return any(is_turned(compared.pair) for compared in best)
 
     @property
     def supporting(self) -> tuple[Passage, ...]:

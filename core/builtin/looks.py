@@ -17,7 +17,7 @@ from core.builtin.entailment_reader import stance_of as entailment_stance
 from core.builtin.overlap import Overlap, measure
 from core.builtin.overlap import stance_of as overlap_stance
 from core.builtin.overlap_reader import OverlapReader
-from core.builtin.reading_windows import StatementReading, read_statement, read_text
+from core.builtin.reading_windows import Said, StatementReading, read_statement, read_text
 from core.builtin.rules import RuleChecker
 from core.builtin.rules import stance_of as rule_stance
 from core.concurrency import Stop
@@ -111,8 +111,8 @@ def _read_together(
         return None
     ranked = itertools.chain.from_iterable(itertools.zip_longest(*(k.passages for k in looks)))
     passages = {passage.id: passage for passage in ranked if passage is not None}
-    told_in = (text, view.view.case.language)
-    return read_text(told_in, list(passages.values()), view.view.sources, reader, stop)
+    said = Said(text, view.view.case.language)
+    return read_text(said, list(passages.values()), view.view.sources, reader, stop)
 
 
 def look_at(

@@ -75,6 +75,14 @@ class StatementReading:
     windows: tuple[Window, ...] = ()
 
 
+@dataclass(frozen=True)
+class Said:
+    """A text that is read against evidence, and its language."""
+
+    text: str
+    language: str
+
+
 def read_statement(
     claim: Claim,
     passages: Sequence[Passage],
@@ -83,18 +91,19 @@ def read_statement(
     stop: Stop | None = None,
 ) -> StatementReading:
     """Read the claim against its passages, best first; `sources` maps ids to whole texts."""
-    return read_text((told(claim), claim.language), passages, sources, reader, stop)
+    said = Said(_told(claim), claim.language)
+    return read_text(said, passages, sources, reader, stop)
 
 
 def read_text(
-    told_in: tuple[str, str],
+    said: Said,
     passages: Sequence[Passage],
     sources: Mapping[str, str],
     reader: EntailmentReader,
     stop: Stop | None = None,
 ) -> StatementReading:
-    """Read any text (with its language) against passages, best first, as `read_statement` does."""
-    text, language = told_in
+    """Read any text against passages, best first, as `read_statement` does."""
+    text, language = said.text, said.language
     if bool(reader.muted([text])[0]):
         return StatementReading(text, muted=True)
     windows = list(windows_of(passages, sources))[: MOST_WINDOWS - 1]
@@ -124,7 +133,7 @@ def read_text(
     )
 
 
-def told(claim: Claim) -> str:
+def _told(claim: Claim) -> str:
     """The claim as one statement: with its question where it cannot stand alone."""
     if claim.answer is not None:
         return statement_text(claim.text, claim.answer_words)

@@ -37,7 +37,6 @@ READ = (
     "read_contrary",
     "read_open",
     "none_carries",
-    "one_contradicts",
     "together_against",
 )
 Features = Mapping[str, float]
@@ -90,7 +89,7 @@ def features_of(look: Look) -> dict[str, float]:
 
 
 def _by_entailment(look: Look) -> dict[str, float]:
-    """What all windows come to, and the single ones that decide most; nothing where it is mute."""
+    """What all windows come to, and the one that carries most; nothing where it is mute."""
     reading = look.reading
     if reading.muted or not reading.windows:
         return dict.fromkeys(READ, 0.0) | {"muted": float(reading.muted)}
@@ -99,7 +98,6 @@ def _by_entailment(look: Look) -> dict[str, float]:
         reading.contradicted,
         reading.not_enough,
         1.0 - max(window.supported for window in reading.windows),
-        max(window.contradicted for window in reading.windows),
         1.0 - look.widest_reading.supported,
     )
     return dict(zip(READ, map(_log_odds, values), strict=True)) | {"muted": 0.0}
@@ -130,7 +128,6 @@ def _by_rules(look: Look) -> dict[str, float]:
         "rules_carry_all": float(
             stance == "supported" and (look.claim.denied or look.item.coverage >= WHOLE_FROM)
         ),
-        "turned": float(look.item.is_turned),
         "adds_up": float(look.item.adds_up),
     }
 
@@ -147,20 +144,13 @@ def _by_overlap(look: Look) -> dict[str, float]:
         "uncovered": look.item.coverage if denied else 1.0 - look.item.coverage,
         "missing_values": min(3, sum(is_vital(unit) for unit in missing)) / 3.0,
         "missing_words": min(4, sum(not is_vital(unit) for unit in missing)) / 4.0,
-        "apart": float(bool(overlap.apart)),
     }
 
 
 def _by_retrieval(look: Look) -> dict[str, float]:
     """Whether the evidence is about it at all."""
     similarity = look.overlap.similarity
-    return {
-        "unlike": 0.0 if similarity is None else 1.0 - similarity,
-        "passages": math.log1p(len(look.passages)),
-        "completes_question": float(look.claim.completes_question),
-        "answers_yes_or_no": float(look.claim.answer is not None),
-        "words": math.log1p(len(look.claim.reading.tokens)),
-    }
+    return {"unlike": 0.0 if similarity is None else 1.0 - similarity}
 
 
 def checksum(body: Mapping[str, Any]) -> str:

@@ -117,6 +117,12 @@ def bins_of(p: Numbers) -> Places:
     return np.minimum((p * BINS).astype(np.int64), BINS - 1)
 
 
+def calibration_error(p: Numbers, wrong: Flags) -> float:
+    """ECE of rows that all count alike."""
+    everywhere = np.ones(len(p), dtype=bool)
+    return float(_calibration_error(p, wrong, everywhere)(np.ones((1, len(p))))[0])
+
+
 def _calibration_error(p: Numbers, wrong: Flags, answered: Flags) -> Measure:
     inside = (bins_of(p)[:, None] == np.arange(BINS)) & answered[:, None]
     gaps = inside * (p - wrong)[:, None]

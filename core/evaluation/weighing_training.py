@@ -33,7 +33,7 @@ from core.config import ENCODER_DIR
 from core.errors import ReviewError
 from core.evaluation.datasets import load
 from core.evaluation.gold import GoldRow
-from core.evaluation.metrics import bins_of
+from core.evaluation.metrics import calibration_error
 from core.evaluation.reader_card import origin_of
 from core.evaluation.sample import sampled
 from core.evaluation.weighing_fit import MUTED_LIMITS, OPEN_LIMITS, fit
@@ -201,7 +201,7 @@ def figures(rows: Sequence[FeatureRow], weights: Weights) -> dict[str, float]:
 
     truth = np.asarray([row.label != "supported" for row in rows])
     p = np.asarray([p_of(row, weights) for row in rows])
-    told: dict[str, float] = {"n": len(rows), "ece": round(calibration_error(truth, p), 3)}
+    told: dict[str, float] = {"n": len(rows), "ece": round(calibration_error(p, truth), 3)}
     if 0 < truth.sum() < len(truth):
         told["balanced_accuracy"] = round(float(balanced_accuracy_score(truth, p >= 0.5)), 3)
         told["auroc"] = round(float(roc_auc_score(truth, p)), 3)
@@ -212,13 +212,6 @@ def p_of(row: FeatureRow, weights: Weights) -> float:
     """The row's p as the judge gives it."""
     count = len(row.statements)
     return any_of([probability(shifted(weights.wrong(s), count)) for s in row.statements])
-
-
-def calibration_error(truth: npt.NDArray[np.bool_], p: Array) -> float:
-    """ECE as `evaluate` counts it (core/evaluation/metrics.py)."""
-    bins = bins_of(p)
-    gaps = [abs(float((p - truth)[bins == b].sum())) for b in np.unique(bins)]
-    return sum(gaps) / len(p)
 
 
 def _card(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,31 +10,11 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from core.intake.draft import Draft
 from core.intake.nesting import flattened
+from core.intake.page_encoding import decoded_page
 from core.intake.request import ReadRequest
 from core.intake.rows import table_lines
 from core.records import Source
 
-DECLARED = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""", re.I)
-DECLARATION_WITHIN = 4096
-# What the HTML standard says these labels mean.
-MEANT = {
-    "iso-8859-1": "cp1252",
-    "latin1": "cp1252",
-    "latin-1": "cp1252",
-    "us-ascii": "cp1252",
-    "ascii": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "x-sjis": "cp932",
-    "euc-kr": "cp949",
-    "ks_c_5601-1987": "cp949",
-    "iso-8859-9": "cp1254",
-    "big5": "big5hkscs",
-    "utf-16": "utf-8",
-    "utf-16le": "utf-8",
-    "utf-16be": "utf-8",
-}
 UNSEEN = frozenset(
     "script style template noscript head svg math-annotation object iframe canvas audio video "
     "select option datalist textarea input button dialog".split()
@@ -94,40 +73,6 @@ def _title(root: LexborNode, blocks: list[str]) -> str:
     node = root.css_first("head title")
     title = BLANKS.sub(" ", (node.text() or "") if node else "").strip()
     return "" if any(title in block for block in blocks[:5]) else title
-
-
-def decoded_page(data: bytes) -> tuple[str, str]:
-    """The page's characters, and a remark when some bytes had to be replaced.
-
-    A BOM counts first, then the declared charset, then UTF-8, then Windows-1252.
-    """
-    for mark, encoding in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
-        if data.startswith(mark):
-            return _replaced(data[len(mark) :], encoding)
-    declared = DECLARED.search(data[:DECLARATION_WITHIN])
-    label = declared[1].decode("ascii").lower() if declared else "utf-8"
-    fallback = "cp1252"
-    for encoding in (MEANT.get(label, label), "utf-8"):
-        try:
-            return data.decode(encoding), ""
-        except UnicodeDecodeError:
-            fallback = encoding if declared else fallback
-        except LookupError:
-            continue
-    return _replaced(data, fallback)
-
-
-def _replaced(data: bytes, encoding: str) -> tuple[str, str]:
-    """The text, with U+FFFD and a remark where bytes do not fit."""
-    try:
-        return data.decode(encoding), ""
-    except UnicodeDecodeError:
-        remark = f"Some bytes do not fit the page's encoding ({encoding}) and show as \ufffd."
-        return data.decode(encoding, "replace"), remark
 
 
 @dataclass

@@ -9,12 +9,12 @@ import pytest
 from core.builtin.weighing import Weights, probability
 from core.errors import InputError
 from core.evaluation.datasets import rule_of
+from core.evaluation.metrics import calibration_error
 from core.evaluation.weighing_fit import fit
 from core.evaluation.weighing_rows import FeatureRow
 from core.evaluation.weighing_training import (
     NEVER,
     SOURCES,
-    calibration_error,
     figures,
     p_of,
 )
@@ -99,4 +99,4 @@ def test_the_calibration_error_is_the_textbooks() -> None:
     truth = np.asarray([True, True, False, False])
     # confidences 0.95 (right), 0.85 (right), 0.75 (wrong), 0.85 (right)
     p = np.asarray([0.95, 0.85, 0.75, 0.15])
-    assert calibration_error(truth, p) == pytest.approx((0.05 + 2 * 0.15 + 0.75) / 4)
+    assert calibration_error(p, truth) == pytest.approx((0.05 + 2 * 0.15 + 0.75) / 4)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.intake.nesting import DEEPEST, MOST_FORMATS, flattened
-from core.intake.webpage import MOST_REPEATS, decoded_page, read_html
+from core.intake.page_encoding import decoded_page
+from core.intake.webpage import MOST_REPEATS, read_html
 from core.records import Source
 from tests.intake.builders import request
 
