@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def serve(port: int) -> None:
+def serve(port: int, app: Path = APP) -> None:
     """Run Streamlit in this process."""
     with without("plotly"):  # Streamlit would load it for its theme: a third of a second
         from streamlit import config
@@ -53,7 +53,7 @@ def serve(port: int) -> None:
     }
     bootstrap.load_config_options(flag_options=options)
     config.set_option("server.port", port)
-    bootstrap.run(str(APP), False, [], options)
+    bootstrap.run(str(app), False, [], options)
 
 
 def _is_free(port: int) -> bool:

@@ -1,0 +1,783 @@
+// The span editor in the browser: marks in a text, by mouse or keyboard; offsets are code points.
+// Python holds the truth: the whole list of marks goes there with a revision after every change.
+
+const MOUNTED = new WeakMap();
+const RIGHT_TO_LEFT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC]/;
+const SHOWN_AT_ONCE = 12;
+const MOST_UNDONE = 500;
+
+/** Both ways between UTF-16 places, as the page counts, and code points, as Python does. */
+function placesOf(text) {
+  let isPlain = true;
+  for (let i = 0; i < text.length && isPlain; i++) {
+    const unit = text.charCodeAt(i);
+    isPlain = unit < 0xd800 || unit > 0xdfff;
+  }
+  if (isPlain) return { toPoint: (i) => i, toUnit: (i) => i };
+  const points = new Uint32Array(text.length + 1);
+  const units = [];
+  for (let i = 0; i < text.length; ) {
+    const width = text.codePointAt(i) > 0xffff ? 2 : 1;
+    for (let k = 0; k < width; k++) points[i + k] = units.length;
+    units.push(i);
+    i += width;
+  }
+  points[text.length] = units.length;
+  units.push(text.length);
+  return { toPoint: (i) => points[i], toUnit: (i) => units[Math.min(i, units.length - 1)] };
+}
+
+/** Where words stand, as [start, end) pairs; in scripts without blanks too. */
+function wordsOf(text, language) {
+  let segmenter;
+  try {
+    segmenter = new Intl.Segmenter(language || undefined, { granularity: "word" });
+  } catch {
+    segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
+  }
+  const found = [];
+  for (const part of segmenter.segment(text)) {
+    if (part.isWordLike) found.push([part.index, part.index + part.segment.length]);
+    else if (part.segment.trim()) found.push([part.index, part.index + part.segment.length]);
+  }
+  return found;
+}
+
+class Editor {
+  constructor(root) {
+    this.root = root;
+    this.box = root.querySelector(".cp-se-text");
+    this.bar = root.querySelector(".cp-se-bar");
+    this.said = root.querySelector(".cp-se-said");
+    this.list = root.querySelector(".cp-se-list");
+    this.keys = root.querySelector(".cp-se-keys");
+    this.text = null;
+    this.revision = -1;
+    this.graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+    this.listen();
+  }
+
+  /** Takes what Python says; what was done here since then stays. */
+  take(data, send) {
+    this.send = send;
+    this.data = data;
+    if (this.text !== data.text) {
+      this.text = data.text;
+      this.places = placesOf(data.text);
+      this.words = null;
+      this.revision = -1;
+      this.undone = [];
+      this.done = [];
+      this.selected = null;
+      this.active = null;
+      this.isCaret = false;
+    }
+    if (data.revision >= this.revision) {
+      this.revision = data.revision;
+      this.state = { marks: data.marks.map((mark) => this.fromPython(mark)), none: data.none };
+    }
+    this.box.tabIndex = 0;
+    this.draw();
+  }
+
+  fromPython(mark) {
+    const { toUnit } = this.places;
+    return { ...mark, start: toUnit(mark.start), end: toUnit(mark.end) };
+  }
+
+  forPython(mark) {
+    const { toPoint } = this.places;
+    return { ...mark, start: toPoint(mark.start), end: toPoint(mark.end) };
+  }
+
+  // -- changes ---------------------------------------------------------------------------------
+
+  /** Puts the new state in place of the old, which undo brings back, and tells Python. */
+  change(state, did) {
+    if (this.data.locked) return;
+    this.done.push(this.state);
+    if (this.done.length > MOST_UNDONE) this.done.shift();
+    this.undone = [];
+    this.put(state, did);
+  }
+
+  put(state, did) {
+    this.state = state;
+    if (this.active && !state.marks.some((mark) => mark.id === this.active)) this.active = null;
+    this.revision += 1;
+    this.draw();
+    this.send({
+      revision: this.revision,
+      marks: state.marks.map((mark) => this.forPython(mark)),
+      none: state.none,
+      did,
+    });
+  }
+
+  undo() {
+    if (!this.done.length || this.data.locked) return;
+    this.undone.push(this.state);
+    this.put(this.done.pop(), "undo");
+    this.say("Undone.");
+  }
+
+  redo() {
+    if (!this.undone.length || this.data.locked) return;
+    this.done.push(this.state);
+    this.put(this.undone.pop(), "redo");
+    this.say("Done again.");
+  }
+
+  replaced(id, change) {
+    const marks = this.state.marks.map((mark) => (mark.id === id ? { ...mark, ...change } : mark));
+    return { ...this.state, marks };
+  }
+
+  /** Gives the selected words, or else the chosen mark, this category. */
+  label(number) {
+    const category = this.data.categories[number];
+    if (!category) return;
+    if (this.selected) {
+      const [start, end] = this.selected;
+      const same = this.state.marks.find(
+        (m) => m.start === start && m.end === end && m.status === "marked",
+      );
+      if (same) {
+        this.active = same.id;
+        this.change(this.replaced(same.id, { category: category.id }), "category");
+      } else {
+        const id = crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}`;
+        const mark = { id, start, end, category: category.id, by: "", score: null };
+        this.active = id;
+        const marks = [...this.state.marks, { ...mark, status: "marked" }];
+        this.change({ marks, none: false }, "mark");
+      }
+      this.selected = null;
+      document.getSelection().removeAllRanges();
+      this.draw();
+      this.say(`Marked as ${category.words}.`);
+    } else if (this.active) {
+      const change = { category: category.id };
+      if (this.mark().status === "suggested") change.status = "marked";
+      this.change({ ...this.replaced(this.active, change), none: false }, "category");
+      this.say(`Now ${category.words}.`);
+    } else {
+      this.say("Select words first, or choose a mark.");
+    }
+  }
+
+  mark() {
+    return this.state.marks.find((mark) => mark.id === this.active);
+  }
+
+  remove() {
+    const mark = this.mark();
+    if (!mark) return;
+    if (mark.by) {
+      this.change(this.replaced(mark.id, { status: "rejected" }), "reject");
+    } else {
+      const marks = this.state.marks.filter((other) => other !== mark);
+      this.change({ ...this.state, marks }, "remove");
+    }
+    this.say("Taken away.");
+  }
+
+  /** Accepts or rejects the chosen suggestion, else the first that is open, and goes to the next. */
+  settle(status) {
+    const open = this.ordered().filter((mark) => mark.status === "suggested");
+    const mark = open.find((other) => other.id === this.active) || open[0];
+    if (!mark) {
+      this.say("No suggestion is open.");
+      return;
+    }
+    const next = open[open.indexOf(mark) + 1] || open.find((other) => other !== mark);
+    const state = this.replaced(mark.id, { status });
+    if (status === "marked") state.none = false;
+    this.active = next ? next.id : mark.id;
+    this.change(state, status === "marked" ? "accept" : "reject");
+    this.say(`${status === "marked" ? "Accepted" : "Rejected"}: ${this.quote(mark)}.`);
+    this.show();
+  }
+
+  acceptAll() {
+    const open = this.state.marks.filter((mark) => mark.status === "suggested");
+    if (!open.length) return;
+    const marks = this.state.marks.map((mark) =>
+      mark.status === "suggested" ? { ...mark, status: "marked" } : mark,
+    );
+    this.change({ marks, none: false }, "accept_all");
+    this.say(`Accepted all ${open.length}.`);
+  }
+
+  nothing() {
+    if (!this.data.noneWords) return;
+    const none = !this.state.none;
+    if (none && this.state.marks.some((mark) => mark.status === "marked")) {
+      this.say("Take the marks away first: nothing and something cannot both be wrong.");
+      this.draw();
+      return;
+    }
+    this.change({ ...this.state, none }, none ? "none" : "not_none");
+    this.say(none ? this.data.noneWords : "Taken back.");
+  }
+
+  // -- selecting -------------------------------------------------------------------------------
+
+  ordered() {
+    return this.state.marks
+      .filter((mark) => mark.status !== "rejected")
+      .sort((a, b) => a.start - b.start || b.end - a.end);
+  }
+
+  quote(mark) {
+    const words = this.text.slice(mark.start, mark.end).replace(/\s+/g, " ");
+    return `“${words.length > 60 ? words.slice(0, 57) + "…" : words}”`;
+  }
+
+  select(start, end, isBackward = false) {
+    this.selected = end > start ? [start, end] : null;
+    this.isBackward = isBackward;
+    this.active = null;
+    this.paintSelection();
+    if (this.selected) this.say(`Selected: ${this.quote({ start, end })}.`);
+    this.drawBar();
+  }
+
+  paintSelection() {
+    const chosen = document.getSelection();
+    if (!this.selected) return;
+    const [start, end] = this.selected;
+    const [a, b] = this.isBackward ? [end, start] : [start, end];
+    const from = this.pointAt(a);
+    const to = this.pointAt(b);
+    chosen.setBaseAndExtent(from[0], from[1], to[0], to[1]);
+    to[0].parentElement?.scrollIntoView?.({ block: "nearest" });
+  }
+
+  /** The text node and the place in it where this UTF-16 place of the text lies. */
+  pointAt(place) {
+    let low = 0;
+    let high = this.pieces.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.pieces[middle].start <= place) low = middle;
+      else high = middle - 1;
+    }
+    const piece = this.pieces[low];
+    return piece ? [piece.node, Math.min(place - piece.start, piece.node.length)] : [this.box, 0];
+  }
+
+  /** The UTF-16 place of the text where this point of the page lies; null outside of it. */
+  placeOf(node, offset) {
+    if (!this.box.contains(node)) return null;
+    if (node.nodeType === Node.TEXT_NODE) {
+      const piece = this.pieceOf.get(node);
+      return piece === undefined ? null : piece.start + offset;
+    }
+    const range = document.createRange();
+    range.setStart(this.box, 0);
+    range.setEnd(node, offset);
+    return range.toString().length;
+  }
+
+  fromMouse(isExact) {
+    const chosen = document.getSelection();
+    if (!chosen.rangeCount) return;
+    const range = chosen.getRangeAt(0);
+    if (!range.intersectsNode(this.box)) return;
+    // what was dragged beyond the text ends with it
+    let start = this.placeOf(range.startContainer, range.startOffset) ?? 0;
+    let end = this.placeOf(range.endContainer, range.endOffset) ?? this.text.length;
+    if (chosen.isCollapsed) {
+      this.choose(start);
+      return;
+    }
+    if (!isExact && !this.isCaret) [start, end] = this.toWords(start, end);
+    else [start, end] = this.trimmed(start, end);
+    if (end > start) this.select(start, end);
+  }
+
+  trimmed(start, end) {
+    while (start < end && /\s/.test(this.text[start])) start++;
+    while (end > start && /\s/.test(this.text[end - 1])) end--;
+    return [start, end];
+  }
+
+  toWords(start, end) {
+    [start, end] = this.trimmed(start, end);
+    if (start >= end) return [start, end];
+    const first = this.wordAt(start);
+    const last = this.wordAt(end - 1);
+    return [first ? Math.min(first[0], start) : start, last ? Math.max(last[1], end) : end];
+  }
+
+  wordIndex(place) {
+    this.words ??= wordsOf(this.text, this.data.language);
+    let low = 0;
+    let high = this.words.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.words[middle][1] <= place) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  wordAt(place) {
+    const at = this.wordIndex(place);
+    const word = this.words[at];
+    return word && word[0] <= place ? word : null;
+  }
+
+  /** Chooses the mark at this place; where several lie, one after the other, the shortest first. */
+  choose(place) {
+    const here = this.ordered()
+      .filter((mark) => mark.start <= place && place < Math.max(mark.end, mark.start + 1))
+      .sort((a, b) => a.end - a.start - (b.end - b.start));
+    const at = here.findIndex((mark) => mark.id === this.active);
+    this.selected = null;
+    this.active = here.length ? here[(at + 1) % here.length].id : null;
+    this.draw();
+    if (this.active) this.say(this.describe(this.mark()));
+  }
+
+  cycle(step) {
+    const marks = this.ordered();
+    if (!marks.length) return;
+    const at = marks.findIndex((mark) => mark.id === this.active);
+    const next = at < 0 ? (step > 0 ? 0 : marks.length - 1) : (at + step + marks.length) % marks.length;
+    this.selected = null;
+    this.active = marks[next].id;
+    this.draw();
+    this.show();
+    this.say(this.describe(this.mark()));
+  }
+
+  show() {
+    this.box.querySelector(".cp-se-active")?.scrollIntoView({ block: "nearest" });
+  }
+
+  describe(mark) {
+    const category = this.data.categories.find((other) => other.id === mark.category);
+    const by = mark.by ? `, ${mark.status === "suggested" ? "suggested" : "accepted"} from ${mark.by}` : "";
+    const score = mark.by && mark.score !== null ? ` (${Math.round(mark.score * 100)} %)` : "";
+    return `${this.quote(mark)}: ${category ? category.words : mark.category}${by}${score}.`;
+  }
+
+  // -- the keyboard ----------------------------------------------------------------------------
+
+  isRightToLeft(place) {
+    const word = this.wordAt(place) || [place, place + 1];
+    if (RIGHT_TO_LEFT.test(this.text.slice(word[0], word[1]))) return true;
+    return false;
+  }
+
+  moveWord(step) {
+    this.words ??= wordsOf(this.text, this.data.language);
+    if (!this.words.length) return;
+    const mark = this.mark();
+    const [start, end] = this.selected || (mark ? [mark.start, mark.end] : [-1, -1]);
+    let at;
+    if (start < 0) at = step > 0 ? 0 : this.words.length - 1;
+    else if (step > 0) at = this.wordIndex(end);
+    else at = this.wordIndex(start) - 1;
+    const [a, b] = this.words[Math.max(0, Math.min(this.words.length - 1, at))];
+    this.select(a, b);
+  }
+
+  /** Moves the selection's far end; a selection that shrinks past its start turns round. */
+  extend(step, byWord) {
+    if (!this.selected) {
+      this.moveWord(step);
+      return;
+    }
+    const [start, end] = this.selected;
+    const fixed = this.isBackward ? end : start;
+    const moving = this.isBackward ? start : end;
+    const next = byWord ? this.wordEdge(moving, step) : this.graphemeEdge(moving, step);
+    if (next === fixed) return;
+    this.select(Math.min(fixed, next), Math.max(fixed, next), next < fixed);
+  }
+
+  wordEdge(place, step) {
+    this.words ??= wordsOf(this.text, this.data.language);
+    if (step > 0) {
+      const word = this.words[this.wordIndex(place)];
+      return word ? word[1] : this.text.length;
+    }
+    const word = this.words[this.wordIndex(Math.max(0, place - 1))];
+    if (word && word[0] < place) return word[0];
+    const before = this.words[this.wordIndex(Math.max(0, place - 1)) - 1];
+    return before ? before[0] : 0;
+  }
+
+  /** The next border between characters as people see them: no emoji is cut in two. */
+  graphemeEdge(place, step) {
+    const from = Math.max(0, place - 64);
+    const near = this.text.slice(from, place + 64);
+    let before = 0;
+    for (const part of this.graphemes.segment(near)) {
+      const start = from + part.index;
+      const end = start + part.segment.length;
+      if (step > 0 && end > place) return end;
+      if (step < 0 && end >= place) return start;
+      before = start;
+    }
+    return step > 0 ? this.text.length : before;
+  }
+
+  /** Moves an end of the chosen mark. */
+  resize(which, step, byWord) {
+    const mark = this.mark();
+    if (!mark) return;
+    const place = mark[which];
+    const next = byWord ? this.wordEdge(place, step) : this.graphemeEdge(place, step);
+    this.resizeTo(mark, which, next);
+  }
+
+  resizeTo(mark, which, place) {
+    const start = which === "start" ? place : mark.start;
+    const end = which === "end" ? place : mark.end;
+    if (start >= end || (start === mark.start && end === mark.end)) return;
+    this.change(this.replaced(mark.id, { start, end }), "resize");
+    this.say(`Now ${this.quote({ start, end })}.`);
+  }
+
+  caret(event, step) {
+    const chosen = document.getSelection();
+    const isLine = event.key === "ArrowUp" || event.key === "ArrowDown";
+    const unit = isLine ? "line" : event.ctrlKey ? "word" : "character";
+    const alter = event.shiftKey ? "extend" : "move";
+    const side = isLine ? (step > 0 ? "forward" : "backward") : step > 0 ? "right" : "left";
+    if (!chosen.rangeCount || !this.box.contains(chosen.anchorNode)) chosen.collapse(...this.pointAt(0));
+    chosen.modify(alter, side, unit);
+    const range = chosen.getRangeAt(0);
+    const start = this.placeOf(range.startContainer, range.startOffset);
+    const end = this.placeOf(range.endContainer, range.endOffset);
+    if (start === null || end === null) return;
+    this.active = null;
+    this.selected = end > start ? [start, end] : null;
+    this.isBackward = chosen.anchorNode === range.endContainer && chosen.anchorOffset === range.endOffset;
+    this.drawBar();
+  }
+
+  onKey(event) {
+    if (event.isComposing) return;
+    const handled = this.command(event);
+    if (handled) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }
+
+  /** Does what the key says; false where it says nothing here. */
+  command(event) {
+    const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
+    const isCommand = ctrlKey || metaKey;
+    if (isCommand && !altKey && key.toLowerCase() === "z") return shiftKey ? this.did(this.redo()) : this.did(this.undo());
+    if (isCommand && !altKey && key.toLowerCase() === "y") return this.did(this.redo());
+    if (altKey && !isCommand && (key === "." || key === ">")) return this.did(this.cycle(1));
+    if (altKey && !isCommand && (key === "," || key === "<")) return this.did(this.cycle(-1));
+    if (key.startsWith("Arrow")) return this.arrow(event);
+    if (isCommand || altKey) return false;
+    if (/^[1-9]$/.test(key)) return this.did(this.label(Number(key) - 1));
+    if (key === "0") return this.did(this.nothing());
+    if (key === "A") return this.did(this.acceptAll());
+    if (key === "a") return this.did(this.settle("marked"));
+    if (key === "x") return this.did(this.settle("rejected"));
+    if (key === "c") return this.did(this.toggleCaret());
+    if (key === "?") return this.did(this.toggleKeys());
+    if (key === "Backspace" || key === "Delete") return this.active ? this.did(this.remove()) : false;
+    if (key === "Escape" && (this.selected || this.active)) return this.did(this.clear());
+    if (key === "Home" || key === "End") return this.did(this.toEnd(key === "Home"));
+    return false;
+  }
+
+  did() {
+    return true;
+  }
+
+  arrow(event) {
+    const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
+    const isLine = key === "ArrowUp" || key === "ArrowDown";
+    let step = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
+    if (this.isCaret && !altKey) return this.did(this.caret(event, step));
+    if (isLine) return altKey || shiftKey || ctrlKey ? false : this.did(this.byLine(step));
+    const mark = this.mark();
+    const near = this.selected ? this.selected[1] - 1 : mark ? mark.end - 1 : 0;
+    if (this.isRightToLeft(near)) step = -step;
+    const byWord = ctrlKey || metaKey;
+    if (mark && !this.selected && shiftKey) return this.did(this.resize(altKey ? "start" : "end", step, byWord));
+    if (altKey) return false;
+    if (shiftKey) return this.did(this.extend(step, byWord));
+    return byWord ? false : this.did(this.moveWord(step));
+  }
+
+  /** The word that lies a line below or above. */
+  byLine(step) {
+    if (!this.selected) {
+      this.moveWord(step);
+      return;
+    }
+    const chosen = document.getSelection();
+    chosen.collapse(...this.pointAt(this.selected[0]));
+    chosen.modify("move", step > 0 ? "forward" : "backward", "line");
+    const place = this.placeOf(chosen.focusNode, chosen.focusOffset);
+    const word = place === null ? null : this.words[Math.min(this.wordIndex(place), this.words.length - 1)];
+    if (word) this.select(word[0], word[1]);
+  }
+
+  toEnd(isStart) {
+    this.words ??= wordsOf(this.text, this.data.language);
+    const word = this.words[isStart ? 0 : this.words.length - 1];
+    if (word) this.select(word[0], word[1]);
+  }
+
+  toggleCaret() {
+    this.isCaret = !this.isCaret;
+    if (this.isCaret) {
+      const place = this.selected ? this.selected[0] : this.mark()?.start ?? 0;
+      document.getSelection().collapse(...this.pointAt(place));
+      this.selected = null;
+      this.active = null;
+    }
+    this.draw();
+    this.say(this.isCaret ? "Caret: arrows move by characters, Shift selects." : "Arrows move by words.");
+  }
+
+  toggleKeys() {
+    this.keys.hidden = !this.keys.hidden;
+  }
+
+  clear() {
+    this.selected = null;
+    this.active = null;
+    document.getSelection().removeAllRanges();
+    this.draw();
+  }
+
+  // -- drawing ---------------------------------------------------------------------------------
+
+  say(words) {
+    this.said.textContent = words;
+  }
+
+  draw() {
+    this.drawText();
+    this.drawBar();
+    this.drawList();
+    if (this.selected && this.root.contains(document.activeElement)) this.paintSelection();
+  }
+
+  /** The text in pieces, cut wherever a mark begins or ends. */
+  drawText() {
+    const marks = this.ordered();
+    const cuts = new Set([0, this.text.length]);
+    for (const mark of marks) cuts.add(mark.start).add(mark.end);
+    const borders = [...cuts].filter((place) => place <= this.text.length).sort((a, b) => a - b);
+    const content = document.createDocumentFragment();
+    this.pieces = [];
+    this.pieceOf = new Map();
+    let next = 0;
+    let open = [];
+    for (let i = 0; i + 1 < borders.length; i++) {
+      const [start, end] = [borders[i], borders[i + 1]];
+      open = open.filter((mark) => mark.end > start);
+      while (next < marks.length && marks[next].start <= start) {
+        if (marks[next].end > start) open.push(marks[next]);
+        next++;
+      }
+      content.append(this.piece(start, end, open));
+    }
+    this.box.replaceChildren(content);
+    this.box.classList.toggle("cp-se-caret", this.isCaret);
+    this.box.lang = this.data.language || "";
+    this.root.classList.toggle("cp-se-locked", Boolean(this.data.locked));
+  }
+
+  piece(start, end, open) {
+    const node = document.createTextNode(this.text.slice(start, end));
+    const piece = { node, start };
+    this.pieces.push(piece);
+    this.pieceOf.set(node, piece);
+    if (!open.length) return node;
+    const around = document.createElement("span");
+    const top = open.reduce((a, b) => (b.end - b.start <= a.end - a.start ? b : a));
+    const shown = open.find((mark) => mark.id === this.active) || top;
+    around.className = `cp-se-mark cp-se-${shown.status}`;
+    around.style.setProperty("--cp-hue", String(this.hue(shown.category)));
+    if (open.length > 1) around.classList.add("cp-se-several");
+    around.title = open.map((mark) => this.describe(mark)).join("\n");
+    const active = open.find((mark) => mark.id === this.active);
+    if (active) {
+      around.classList.add("cp-se-active");
+      if (active.start === start) around.append(this.handle("start"));
+    }
+    around.append(node);
+    for (const mark of open) if (mark.end === end && mark.by) around.dataset.by = this.badge(mark);
+    if (active && active.end === end) around.append(this.handle("end"));
+    return around;
+  }
+
+  /** What stands behind a suggestion; drawn by the style sheet, so it is in no offset. */
+  badge(mark) {
+    const score = mark.score === null ? "" : ` ${Math.round(mark.score * 100)}`;
+    return `${mark.status === "suggested" ? "?" : "✓"}${score}`;
+  }
+
+  handle(which) {
+    const handle = document.createElement("span");
+    handle.className = `cp-se-handle cp-se-${which}`;
+    handle.dataset.which = which;
+    return handle;
+  }
+
+  hue(category) {
+    const at = this.data.categories.findIndex((other) => other.id === category);
+    return at < 0 ? 0 : Math.round((at * 360) / Math.max(1, this.data.categories.length));
+  }
+
+  drawBar() {
+    const mark = this.mark();
+    const buttons = this.data.categories.map((category, i) =>
+      this.button(`${i + 1} ${category.words}`, () => this.label(i), {
+        pressed: Boolean(mark && mark.category === category.id && !this.selected),
+        hue: this.hue(category.id),
+        off: !this.selected && !mark,
+      }),
+    );
+    const open = this.state.marks.filter((other) => other.status === "suggested").length;
+    if (open) {
+      buttons.push(this.button("Accept (a)", () => this.settle("marked"), {}));
+      buttons.push(this.button("Reject (x)", () => this.settle("rejected"), {}));
+      buttons.push(this.button(`Accept all ${open}`, () => this.acceptAll(), {}));
+    }
+    if (mark) buttons.push(this.button("Take away ⌫", () => this.remove(), {}));
+    if (this.data.noneWords) {
+      const pressed = this.state.none;
+      buttons.push(this.button(`0 ${this.data.noneWords}`, () => this.nothing(), { pressed }));
+    }
+    buttons.push(this.button("↶", () => this.undo(), { off: !this.done.length, name: "Undo" }));
+    buttons.push(this.button("↷", () => this.redo(), { off: !this.undone.length, name: "Redo" }));
+    buttons.push(this.button("?", () => this.toggleKeys(), { name: "Keys" }));
+    const at = [...this.bar.children].indexOf(document.activeElement);
+    this.bar.replaceChildren(...buttons);
+    if (at >= 0) (this.bar.children[at] || this.box).focus({ preventScroll: true });
+  }
+
+  button(words, run, { pressed, hue, off, name }) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = words;
+    made.disabled = Boolean(off) || (Boolean(this.data.locked) && name !== "Keys");
+    if (name) made.setAttribute("aria-label", name);
+    if (pressed !== undefined) made.setAttribute("aria-pressed", String(pressed));
+    if (hue !== undefined) made.style.setProperty("--cp-hue", String(hue));
+    // The selection must outlive the click.
+    made.onmousedown = (event) => event.preventDefault();
+    made.onclick = run;
+    return made;
+  }
+
+  drawList() {
+    const marks = this.ordered();
+    const shown = marks.slice(0, this.isLong ? marks.length : SHOWN_AT_ONCE);
+    const items = shown.map((mark) => {
+      const item = document.createElement("li");
+      const made = this.button(this.describe(mark), () => {
+        this.selected = null;
+        this.active = mark.id;
+        this.draw();
+        this.show();
+      }, { pressed: mark.id === this.active, hue: this.hue(mark.category) });
+      made.disabled = false;
+      item.append(made);
+      return item;
+    });
+    if (marks.length > shown.length) {
+      const item = document.createElement("li");
+      item.append(this.button(`${marks.length - shown.length} more`, () => {
+        this.isLong = true;
+        this.drawList();
+      }, {}));
+      items.push(item);
+    }
+    this.list.replaceChildren(...items);
+  }
+
+  // -- events ----------------------------------------------------------------------------------
+
+  listen() {
+    this.box.onkeydown = (event) => this.onKey(event);
+    this.box.onmousedown = (event) => {
+      if (this.dragged) return;
+      // With Shift the browser would go on with what was selected before.
+      if (event.shiftKey) document.getSelection().removeAllRanges();
+      // wherever the button is let go
+      document.addEventListener("mouseup", (event) => this.fromMouse(event.shiftKey), { once: true });
+    };
+    this.box.onpointerdown = (event) => {
+      const which = event.target.dataset?.which;
+      if (!which || this.data.locked) return;
+      event.preventDefault(); // nor does a selection begin here
+      this.dragged = { which, mark: this.mark() };
+      this.box.setPointerCapture(event.pointerId);
+    };
+    this.box.onpointermove = (event) => {
+      if (!this.dragged) return;
+      const place = this.placeAt(event.clientX, event.clientY);
+      if (place === null) return;
+      this.dragged.place = event.shiftKey ? place : this.snapped(place, this.dragged.which);
+      this.previewDrag();
+    };
+    this.box.onpointerup = () => {
+      const dragged = this.dragged;
+      if (!dragged) return;
+      setTimeout(() => (this.dragged = null));
+      if (dragged.place !== undefined) {
+        this.state = dragged.before ?? this.state;
+        this.resizeTo(dragged.mark, dragged.which, dragged.place);
+      }
+      this.draw();
+    };
+  }
+
+  previewDrag() {
+    const { mark, which, place } = this.dragged;
+    const start = which === "start" ? place : mark.start;
+    const end = which === "end" ? place : mark.end;
+    if (start >= end) return;
+    this.dragged.before ??= this.state;
+    this.state = this.replaced(mark.id, { start, end });
+    this.drawText();
+  }
+
+  snapped(place, which) {
+    const word = this.wordAtOrBefore(place);
+    if (!word) return place;
+    return which === "start" ? word[0] : word[1];
+  }
+
+  wordAtOrBefore(place) {
+    this.words ??= wordsOf(this.text, this.data.language);
+    return this.words[Math.min(this.wordIndex(place), this.words.length - 1)];
+  }
+
+  placeAt(x, y) {
+    if (document.caretPositionFromPoint) {
+      const at = document.caretPositionFromPoint(x, y);
+      return at ? this.placeOf(at.offsetNode, at.offset) : null;
+    }
+    const at = document.caretRangeFromPoint?.(x, y);
+    return at ? this.placeOf(at.startContainer, at.startOffset) : null;
+  }
+}
+
+export default function ({ data, parentElement, setStateValue }) {
+  let editor = MOUNTED.get(parentElement);
+  if (!editor) {
+    editor = new Editor(parentElement.querySelector(".cp-se"));
+    MOUNTED.set(parentElement, editor);
+  }
+  editor.take(data, (edit) => setStateValue("edit", edit));
+}
