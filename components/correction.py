@@ -16,9 +16,16 @@ from components.correction_draft import (
     key_of,
     places_of,
     restore,
-    spans_of,
-    typed_mark,
+    typed_place,
 )
+from components.correction_marks import (
+    accepting_open,
+    marked_of,
+    rejected_of,
+    spans_of,
+    with_words,
+)
+from components.span_editor.marks import Marked
 from components.span_fields import draw_span_fields
 from components.words import LABEL_WORDS, clipped, escaped, when
 from core.errors import ReviewError
@@ -104,7 +111,7 @@ def _draw_form(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
             persist_state="session",
         )
         if chosen == "hallucinated":
-            draw_span_fields(run.id, case, progress)
+            draw_span_fields(run.id, case, progress, agrees=not overturns)
         st.text_input(
             "The right answer, if you know it",
             key=f"{key}.answer",
@@ -131,6 +138,7 @@ def _save(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
     """Append the correction; on a problem nothing typed is lost."""
     key = key_of(run.id)
     spans: list[Span] = []
+    rejected: list[Span] = []
     if chosen == "hallucinated":
         typed = str(st.session_state.get(f"{key}.quote") or "")
         if typed.strip() and not places_of(case.response, typed):
@@ -139,7 +147,9 @@ def _save(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
                 "exactly as they stand, or empty that field."
             )
             return
-        spans = _marked(run, case, progress, typed)
+        marked = _marked(run, case, progress, typed)
+        spans = spans_of(marked, case, progress.spans, str(st.session_state.get("person", "")))
+        rejected = rejected_of(marked, progress.spans)
     now = time.time()
     correction = Correction(
         id=new_id(),
@@ -149,6 +159,7 @@ def _save(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
         at=now,
         label=chosen,
         spans=tuple(dict.fromkeys(spans)),
+        rejected=tuple(rejected),
         reason=str(st.session_state.get(f"{key}.reason") or "").strip(),
         corrected_answer=str(st.session_state.get(f"{key}.answer") or "").strip(),
         seconds=round(now - st.session_state.get(f"{key}.began", now), 1),
@@ -177,12 +188,9 @@ def _use_of(correction: Correction, progress: Progress) -> str:
     return "It will count at the next retraining."
 
 
-def _marked(run: Run, case: Case, progress: Progress, typed: str) -> list[Span]:
-    """The machine's marks that were kept, those added, and words still in the field."""
-    kept = st.session_state.get(f"{key_of(run.id)}.kept")
-    machine = list(progress.spans)
-    spans = [machine[i] for i in kept] if kept is not None else machine
-    marks = [*(st.session_state.get(f"{key_of(run.id)}.added") or [])]
+def _marked(run: Run, case: Case, progress: Progress, typed: str) -> Marked:
+    """What stands in the editor, words still in the field too; who agrees accepts what is open."""
+    marked = marked_of(key_of(run.id), progress)
     if typed.strip():
-        marks.append(typed_mark(run.id, case))
-    return [*spans, *spans_of(marks, case)]
+        marked = with_words(marked, *typed_place(run.id, case))
+    return accepting_open(marked) if _machine_label(progress) == "hallucinated" else marked

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from components import drafts
+from components.correction_marks import from_draft, to_draft
 from components.words import LABEL_WORDS
 from core.progress import Progress
-from core.records import CATEGORY_WORDS, Case, Category, Span
+from core.records import CATEGORY_WORDS, Case
 
 TEXTS = ("reason", "answer", "quote")
-FIELDS = ("label", "kept", "added", "which", "category", *TEXTS)
+FIELDS = ("label", "which", "category", *TEXTS)
 
 
 def key_of(run_id: str) -> str:
@@ -27,7 +27,8 @@ def keep(run_id: str, left: str = "") -> None:
     key = key_of(run_id)
     typed: dict[str, str] = st.session_state.setdefault(f"{key}.typed", {})
     typed.pop(left, None)
-    values = {name: st.session_state.get(f"{key}.{name}") for name in FIELDS}
+    values: dict[str, Any] = {name: st.session_state.get(f"{key}.{name}") for name in FIELDS}
+    values["marked"] = to_draft(st.session_state.get(f"{key}.marked"))
     drafts.keep(key, {name: v for name, v in (values | typed).items() if v is not None})
 
 
@@ -53,25 +54,15 @@ def restore(run_id: str, case: Case, progress: Progress) -> None:
     places = places_of(case.response, found.get("quote", ""))
     if draft.get("which") in range(len(places)):
         found["which"] = draft["which"]
-    if isinstance(draft.get("kept"), list):
-        found["kept"] = [i for i in draft["kept"] if i in range(len(progress.spans))]
-    found["added"] = [mark for mark in draft.get("added") or [] if _fits(mark, case)]
+    found["marked"] = from_draft(draft, case, progress)
     for name, value in found.items():
         st.session_state[f"{key}.{name}"] = value
-
-
-def _fits(mark: Any, case: Case) -> bool:
-    if not isinstance(mark, list) or len(mark) != 3 or mark[2] not in CATEGORY_WORDS:
-        return False
-    start, end = mark[:2]
-    numbers = isinstance(start, int) and isinstance(end, int)
-    return numbers and 0 <= start < end <= len(case.response)
 
 
 def forget(run_id: str) -> None:
     """Empty the form and drop what was kept of it."""
     key = key_of(run_id)
-    for name in (*FIELDS, "began", "typed", "stamp"):
+    for name in (*FIELDS, "marked", "began", "typed", "stamp"):
         st.session_state.pop(f"{key}.{name}", None)
     drafts.keep(key, {})
 
@@ -86,20 +77,10 @@ def places_of(text: str, quote: str) -> list[int]:
     return found
 
 
-def spans_of(marks: Sequence[Sequence[Any]], case: Case) -> list[Span]:
-    """The person's marks, each `[start, end, category]`, as spans."""
-    person = str(st.session_state.get("person", ""))
-    return [
-        Span(start, end, case.response[start:end], 1.0, category, person)
-        for start, end, category in marks
-    ]
-
-
-def typed_mark(run_id: str, case: Case) -> list[Any]:
-    """The words in the field as `[start, end, category]`; they stand in the response."""
+def typed_place(run_id: str, case: Case) -> tuple[int, int, str]:
+    """Where the words in the field stand in the response, and their category."""
     key = key_of(run_id)
     quote = str(st.session_state.get(f"{key}.quote") or "")
     places = places_of(case.response, quote)
     start = places[min(int(st.session_state.get(f"{key}.which") or 0), len(places) - 1)]
-    category: Category = st.session_state.get(f"{key}.category") or "contradicted"
-    return [start, start + len(quote), category]
+    return start, start + len(quote), str(st.session_state.get(f"{key}.category") or "contradicted")

@@ -11,6 +11,8 @@ from core.records import Judgement, ReaderView
 
 MOST_SHOWN = 3
 LONGEST = 90
+# In the debate each saw a share of it, and may have said otherwise.
+SEEN = "With all the evidence before them"
 
 
 def readers_html(progress: Progress) -> Html:
@@ -48,11 +50,11 @@ def _summary(views: dict[int, list[ReaderView]], split: dict[int, list[ReaderVie
     if not split:
         own = next(iter(views.values()))
         if len(views) > 1:
-            return "The readers agree on every statement."
-        return f"The readers agree: {line_of(own)}."
+            return f"{SEEN} the readers agree on every statement."
+        return f"{SEEN} the readers agree: {line_of(own)}."
     if len(views) == 1:
-        return "The readers disagree:"
-    return f"The readers disagree on {len(split)} of {counted(len(views), 'statement')}:"
+        return f"{SEEN} the readers disagree:"
+    return f"{SEEN} the readers disagree on {len(split)} of {counted(len(views), 'statement')}:"
 
 
 def _tags(views: Sequence[ReaderView]) -> list[Html]:

@@ -380,7 +380,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Correction:
-    """A person's appended judgement on a run. Undo is another correction."""
+    """A person's appended judgement on a run. Undo is another correction.
+
+    `rejected` are the machine's spans that the person said are not wrong.
+    """
 
     id: str
     run_id: str
@@ -393,6 +396,7 @@ class Correction:
     corrected_answer: str = ""
     seconds: float = 0.0
     machine_label: Label | None = None
+    rejected: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True)

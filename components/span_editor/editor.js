@@ -5,6 +5,8 @@ const MOUNTED = new WeakMap();
 const RIGHT_TO_LEFT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC]/;
 const SHOWN_AT_ONCE = 12;
 const MOST_UNDONE = 500;
+// No green: what is marked is wrong.
+const HUES = [5, 32, 275, 205, 325, 180, 245, 55, 225];
 
 /** Both ways between UTF-16 places, as the page counts, and code points, as Python does. */
 function placesOf(text) {
@@ -634,7 +636,7 @@ class Editor {
 
   hue(category) {
     const at = this.data.categories.findIndex((other) => other.id === category);
-    return at < 0 ? 0 : Math.round((at * 360) / Math.max(1, this.data.categories.length));
+    return HUES[Math.max(0, at) % HUES.length];
   }
 
   drawBar() {

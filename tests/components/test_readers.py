@@ -30,13 +30,13 @@ def told(*readers: ReaderView) -> str:
 
 def test_readers_that_agree_are_named_in_one_line() -> None:
     assert told(*views(0, "supported", "supported")) == (
-        "The readers agree: Entailment reader: supported · Rule checker: supported."
+        "With all the evidence before them the readers agree: Entailment reader: supported · Rule checker: supported."
     )
 
 
 def test_a_disagreement_is_plain_to_see() -> None:
     words = told(*views(0, "supported", "hallucinated", "unclear"))
-    assert words.startswith("The readers disagree:")
+    assert words.startswith("With all the evidence before them the readers disagree:")
     for part in ("✓ Entailment reader: supported", "✗ Rule checker: hallucinated"):
         assert part in words
 
@@ -44,7 +44,9 @@ def test_a_disagreement_is_plain_to_see() -> None:
 def test_of_several_statements_only_those_in_dispute_are_shown_and_escaped() -> None:
     readers = (*views(0, "supported", "hallucinated"), *views(1, "supported", "supported"))
     words = told(*readers)
-    assert words.startswith("The readers disagree on 1 of 2 statements:")
+    assert words.startswith(
+        "With all the evidence before them the readers disagree on 1 of 2 statements:"
+    )
     assert "The tower is &lt;b&gt;tall" in words
     assert "It is old" not in words
 

@@ -325,10 +325,11 @@ def test_agreeing_keeps_the_machines_spans_and_adds_exact_words(
     assert not at.exception
     with open_store(home) as store:
         saved = store.corrections.of_run(run_id)[0]
-    assert [(s.start, s.end, s.text) for s in saved.spans] == [
-        (23, 27, "left"),
-        (12, 22, "tend to be"),
+    assert [(s.start, s.end, s.text, s.source) for s in saved.spans] == [
+        (12, 22, "tend to be", saved.author),
+        (23, 27, "left", "Rule checker, Built-in judge"),
     ]
+    assert saved.rejected == ()
 
 
 def test_words_that_do_not_stand_there_are_not_marked(app: OpenApp, run_id: str) -> None:
@@ -338,7 +339,7 @@ def test_words_that_do_not_stand_there_are_not_marked(app: OpenApp, run_id: str)
     at.text_input(key=f"{key}.quote").set_value("tended to be").run()
     assert any("do not stand in the response" in item.value for item in at.caption)
     at.button(key=f"{key}.mark").click().run()
-    assert at.session_state[f"{key}.added"] == []
+    assert f"{key}.marked" not in at.session_state
     at.button(key=f"{key}.save").click().run()
     assert any("does not stand in the response" in item.value for item in at.error)
     assert at.text_input(key=f"{key}.quote").value == "tended to be", "what was typed is kept"
@@ -354,7 +355,7 @@ def test_words_that_were_typed_but_not_marked_are_saved_too(
     at.button(key=f"{key}.save").click().run()
     with open_store(home) as store:
         saved = store.corrections.of_run(run_id)[0]
-    assert [span.text for span in saved.spans] == ["left", "tend to be"]
+    assert [span.text for span in saved.spans] == ["tend to be", "left"]
 
 
 def test_a_draft_waits_for_its_author_in_another_session(
@@ -364,13 +365,12 @@ def test_a_draft_waits_for_its_author_in_another_session(
     at = app("pages/check/run.py", run=run_id)
     at.button(key=f"{key}.choose.hallucinated").click().run()
     at.text_area(key=f"{key}.reason").set_value("p. 3").run()
-    at.pills(key=f"{key}.kept").set_value([]).run()
     at.text_input(key=f"{key}.quote").set_value("tend to be").run()
     at.button(key=f"{key}.mark").click().run()
     again = app("pages/check/run.py", run=run_id)
     assert again.text_area(key=f"{key}.reason").value == "p. 3"
-    assert again.pills(key=f"{key}.kept").value == []
-    assert again.session_state[f"{key}.added"] == [[12, 22, "contradicted"]]
+    (mark,) = again.session_state[f"{key}.marked"].chosen
+    assert (mark.start, mark.end, mark.category) == (12, 22, "contradicted")
     with open_store(home) as store:
         store.projects.save_note("person", "Karl")
     other = app("pages/check/run.py", run=run_id)
@@ -382,25 +382,43 @@ def test_a_draft_waits_for_its_author_in_another_session(
     assert not any(str(area.key) == f"{key}.reason" for area in emptied.text_area)
 
 
-def test_a_draft_that_does_not_fit_the_run_is_left_out(
+def test_a_draft_of_before_the_editor_is_understood_where_it_fits(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
     key = f"run.{run_id}.correct"
     draft = {
-        "label": "hallucinated", "kept": [0, 7], "which": 3, "category": "odd", "reason": 5,
+        "label": "hallucinated", "kept": [7], "which": 3, "category": "odd", "reason": 5,
         "added": [[3, 900, "contradicted"], [0, 6, "odd"], "x", [0, 6, "reasoning"]],
     }  # fmt: skip
     with open_store(home) as store:
         store.projects.save_note(f"draft.{key}.Mira", json.dumps(draft))
     at = app("pages/check/run.py", run=run_id)
-    assert at.pills(key=f"{key}.kept").value == [0]
-    assert at.session_state[f"{key}.added"] == [[0, 6, "reasoning"]]
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
     with open_store(home) as store:
         (saved,) = store.corrections.of_run(run_id)
         assert store.projects.note(f"draft.{key}.Mira") == ""
-    assert [span.text for span in saved.spans] == ["left", "Female"]
+    assert [(span.text, span.category) for span in saved.spans] == [("Female", "reasoning")]
+    assert [span.text for span in saved.rejected] == ["left"]
+
+
+@pytest.mark.parametrize(
+    "mark", [{"start": 3, "end": 900}, {"category": "odd"}, {"status": "odd"}, {"start": "x"}]
+)
+def test_a_draft_that_does_not_fit_the_run_is_left_out(
+    app: OpenApp, run_id: str, home: Path, mark: dict[str, object]
+) -> None:
+    key = f"run.{run_id}.correct"
+    own: dict[str, object] = {"id": "a", "start": 0, "end": 6, "category": "reasoning"}
+    draft = {"label": "hallucinated", "marked": {"revision": 1, "marks": [own | mark]}}
+    with open_store(home) as store:
+        store.projects.save_note(f"draft.{key}.Mira", json.dumps(draft))
+    at = app("pages/check/run.py", run=run_id)
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        (saved,) = store.corrections.of_run(run_id)
+    assert [span.text for span in saved.spans] == ["left"]
 
 
 def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: str) -> None:
