@@ -19,7 +19,8 @@ from components.words import (
     when,
 )
 from core.progress import Progress
-from core.records import Case, Correction, Plan, Run
+from core.records import Case, Plan, Run
+from core.reviews import Correction
 
 Loaded = tuple[Run, Case, Progress, list[Correction]]
 

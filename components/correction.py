@@ -31,7 +31,8 @@ from components.words import LABEL_WORDS, clipped, escaped, when
 from core.errors import ReviewError
 from core.jobs import new_id
 from core.progress import Progress
-from core.records import Case, Correction, Label, Run, Span
+from core.records import Case, Label, Run, Span
+from core.reviews import Correction
 
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 

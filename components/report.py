@@ -24,7 +24,8 @@ from components.words import (
 )
 from core.builtin.speech import shortened
 from core.progress import Progress
-from core.records import CATEGORY_WORDS, Case, Correction, Passage, Run, Span
+from core.records import CATEGORY_WORDS, Case, Passage, Run, Span
+from core.reviews import Correction
 
 STYLES = Path(__file__).parent / "assets" / "app.css"
 # A longer span is read in the response; thousands of them would each repeat half of it.

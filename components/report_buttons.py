@@ -11,7 +11,8 @@ from components import state
 from components.report import html_report, markdown_report
 from components.run_view import classifier_card
 from core.progress import Progress
-from core.records import Case, Correction, Run
+from core.records import Case, Run
+from core.reviews import Correction
 from core.store.traces import export_trace
 
 

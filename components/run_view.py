@@ -27,7 +27,8 @@ from components.words import (
 )
 from core.errors import ConfigError, ReviewError
 from core.progress import Progress, can_resume
-from core.records import CATEGORY_WORDS, Case, Correction, Run, Span
+from core.records import CATEGORY_WORDS, Case, Run, Span
+from core.reviews import Correction
 from core.verdict.classifier import load_head, version_folder
 
 

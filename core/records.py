@@ -379,27 +379,6 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Correction:
-    """A person's appended judgement on a run. Undo is another correction.
-
-    `rejected` are the machine's spans that the person said are not wrong.
-    """
-
-    id: str
-    run_id: str
-    case_id: str
-    author: str
-    at: float
-    label: Label
-    spans: tuple[Span, ...] = ()
-    reason: str = ""
-    corrected_answer: str = ""
-    seconds: float = 0.0
-    machine_label: Label | None = None
-    rejected: tuple[Span, ...] = ()
-
-
-@dataclass(frozen=True)
 class Project:
     """People, settings, library and cases that belong together."""
 

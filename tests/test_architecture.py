@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LEAVES = (
     "seats",
     "records",
+    "reviews",
     "events",
     "errors",
     "config",
@@ -53,6 +54,7 @@ ROOMS = (
 LEAF_IMPORTS = {
     "seats": set(),
     "records": {"seats"},
+    "reviews": {"records"},
     "errors": set(),
     "config": {"errors"},
     "events": {"records"},

@@ -12,7 +12,8 @@ import msgspec
 
 from core.errors import InputError
 from core.events import EVENT_TYPES, Event
-from core.records import BoxedText, Case, Correction, Page, Plan, Project, Source
+from core.records import BoxedText, Case, Page, Plan, Project, Source
+from core.reviews import Correction
 from core.seats import RosterSheet
 
 Record = TypeVar("Record")

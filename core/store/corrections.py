@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.errors import InputError
-from core.records import Correction
+from core.reviews import Correction
 from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
 

@@ -30,7 +30,8 @@ def told(*readers: ReaderView) -> str:
 
 def test_readers_that_agree_are_named_in_one_line() -> None:
     assert told(*views(0, "supported", "supported")) == (
-        "With all the evidence before them the readers agree: Entailment reader: supported · Rule checker: supported."
+        "With all the evidence before them the readers agree: Entailment reader: supported · "
+        "Rule checker: supported."
     )
 
 

@@ -26,7 +26,6 @@ from core.events import (
 )
 from core.progress import Progress
 from core.records import (
-    Correction,
     Judgement,
     Passage,
     Plan,
@@ -38,6 +37,7 @@ from core.records import (
     Turn,
     Verdict,
 )
+from core.reviews import Correction
 from tests.fakes import make_case
 
 CLAIM = "The tower is 512 m tall. ``` <script>alert(1)</script> 北京 العربية"

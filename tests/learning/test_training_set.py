@@ -18,7 +18,8 @@ from core.learning.training_set import (
     new_sides,
     training_set,
 )
-from core.records import Correction, Judgement, Label, Plan, Project, Run
+from core.records import Judgement, Label, Plan, Project, Run
+from core.reviews import Correction
 from core.store import Store
 from tests.fakes import make_case
 

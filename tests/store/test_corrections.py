@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.errors import InputError
-from core.records import Correction, Label, Plan, Project, Run, Span
+from core.records import Label, Plan, Project, Run, Span
+from core.reviews import Correction
 from core.store import Store
 from tests.fakes import make_case
 

@@ -18,7 +18,8 @@ from core.events import (
     TurnDelta,
 )
 from core.progress import can_resume, folded
-from core.records import Case, Correction, Plan, Project, Run, Span, Verdict
+from core.records import Case, Plan, Project, Run, Span, Verdict
+from core.reviews import Correction
 from core.store import Store
 from core.store.codec import event_from_json, to_json
 from core.store.runs import RunFilter

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from core.checking import Request, check_once
 from core.jobs import new_id
-from core.records import Correction, Run, Span
+from core.records import Run, Span
+from core.reviews import Correction
 from core.seats import RosterSheet
 from core.store import open_store
 from core.store.database import DATABASE
