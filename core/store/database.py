@@ -24,6 +24,7 @@ from core.store.library import Library
 from core.store.migrations import migrations
 from core.store.projects import Projects
 from core.store.prompt_edits import PromptEdits
+from core.store.queue import Queue
 from core.store.readings import Readings
 from core.store.rosters import Rosters
 from core.store.runs import Runs
@@ -52,6 +53,7 @@ class Store:
         self.ledger = Ledger(db)
         self.rosters = Rosters(db)
         self.prompt_edits = PromptEdits(db)
+        self.queue = Queue(db)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

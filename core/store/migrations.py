@@ -208,3 +208,33 @@ def m006_models(db: Database) -> None:
 def m007_batch_columns(db: Database) -> None:
     """A table's further columns are kept, so that its results can be told apart by them."""
     _each(db, "ALTER TABLE batch_rows ADD COLUMN others TEXT NOT NULL DEFAULT '[]';")
+
+
+@migrations()
+def m008_review_queue(db: Database) -> None:
+    """Cases that people review, who has which of them in hand, and what came of it.
+
+    `lot` is drawn once for each item; `teaches` says how much its answer would teach. `given`
+    counts the people who have submitted: the queue asks for it on every page.
+    """
+    _each(
+        db,
+        """
+        CREATE TABLE items (
+            case_id TEXT PRIMARY KEY REFERENCES cases(id), project_id TEXT NOT NULL,
+            run_id TEXT, added_at REAL NOT NULL, label TEXT NOT NULL, p REAL,
+            disagreement REAL NOT NULL, language TEXT NOT NULL, teaches REAL NOT NULL,
+            lot REAL NOT NULL, given INTEGER NOT NULL DEFAULT 0,
+            state TEXT NOT NULL CHECK (state IN ('open', 'flagged', 'adjudicated'))
+        );
+        CREATE INDEX items_teaching ON items (project_id, state, teaches DESC);
+        CREATE INDEX items_lots ON items (project_id, state, lot);
+        CREATE TABLE assignments (
+            case_id TEXT NOT NULL REFERENCES items(case_id), person TEXT NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('claimed', 'submitted', 'skipped', 'flagged')),
+            why TEXT NOT NULL, claimed_at REAL NOT NULL, until REAL NOT NULL, ended_at REAL,
+            PRIMARY KEY (case_id, person)
+        ) WITHOUT ROWID;
+        CREATE INDEX assignments_person ON assignments (person, state);
+        """,
+    )

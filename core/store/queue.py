@@ -1,0 +1,267 @@
+"""The review queue: which case comes next to whom, never to more people than the project wants.
+
+Who claims, submits or passes does so inside `Store.writing()`: one IMMEDIATE transaction looks
+whether an item is free and takes it, so twenty people at once are never given the same place.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from core.errors import ConflictError
+from core.reviews import Assignment, AssignmentState, Item, ItemState
+from core.store.queue_filter import EVERYTHING, ItemFilter, Rules
+from core.store.sqlite import Database
+
+COLUMNS = (
+    "case_id", "project_id", "run_id", "added_at", "label", "p", "disagreement", "language",
+    "teaches", "given", "state",
+)  # fmt: skip
+AT_RANDOM = "drawn at random, whatever it would teach"
+# Taken by somebody else: given already, or in hands whose time has not run out.
+TAKEN = (
+    "(SELECT count(*) FROM assignments a WHERE a.case_id = items.case_id AND a.person != :person "
+    "AND (a.state = 'submitted' OR (a.state = 'claimed' AND a.until > :now)))"
+)
+# A person gets no item twice, but one that they had in hand and whose time ran out.
+NOT_MINE = (
+    "NOT EXISTS (SELECT 1 FROM assignments a WHERE a.case_id = items.case_id "
+    "AND a.person = :person AND NOT (a.state = 'claimed' AND a.until <= :now))"
+)
+
+
+class Queue:
+    """Items and who has them."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, item: Item, lot: float | None = None) -> None:
+        """Put a case into the queue, or renew what its newest run says; its state stays.
+
+        `lot` in [0, 1) decides when it is drawn at random.
+        """
+        values: dict[str, Any] = {name: getattr(item, name) for name in COLUMNS}
+        values["lot"] = random.random() if lot is None else lot
+        names = ", ".join(values)
+        marks = ", ".join(f":{name}" for name in values)
+        renewed = ("run_id", "label", "p", "disagreement", "teaches")
+        sets = ", ".join(f"{name} = excluded.{name}" for name in renewed)
+        self._db.conn.execute(
+            f"INSERT INTO items ({names}) VALUES ({marks}) "
+            f"ON CONFLICT (case_id) DO UPDATE SET {sets}",
+            values,
+        )
+
+    def get(self, case_id: str) -> Item | None:
+        """The item of a case, or None where it is not in the queue."""
+        row = next(self._db.query("SELECT * FROM items WHERE case_id = ?", [case_id]), None)
+        return _item(row) if row else None
+
+    def claim(
+        self,
+        project_id: str,
+        person: str,
+        rules: Rules,
+        now: float,
+        wanted: ItemFilter = EVERYTHING,
+        *,
+        is_random: bool = False,
+    ) -> Assignment | None:
+        """Give the person the next item; None where none is left. Call inside `writing()`.
+
+        What they have in hand comes first; then what would teach most, or at random.
+        """
+        held = self.in_hand(project_id, person, now)
+        if held is not None:
+            return held
+        clauses, values = wanted.clauses(now)
+        order = "lot" if is_random else "teaches DESC, added_at"
+        row = self._first(
+            f"SELECT * FROM items WHERE project_id = :project AND state = 'open' AND {clauses} "
+            f"AND given < :people AND {NOT_MINE} AND {TAKEN} < :people ORDER BY {order} LIMIT 1",
+            values | {"project": project_id, "person": person, "now": now, "people": rules.people},
+        )
+        if row is None:
+            return None
+        why = AT_RANDOM if is_random else why_of(_item(row))
+        found = Assignment(row["case_id"], person, "claimed", why, now, now + rules.seconds)
+        self._put(found)
+        return found
+
+    def take(
+        self, case_id: str, person: str, rules: Rules, now: float, why: str = "chosen"
+    ) -> Assignment:
+        """Give the person this very item. Call inside `writing()`.
+
+        Raises:
+            ConflictError: it is not in the queue or no longer open, or enough others have it.
+        """
+        mine = self.of(case_id, person)
+        if mine is not None and mine.state != "claimed":
+            return mine
+        row = self._first(
+            f"SELECT items.*, {TAKEN} AS taken FROM items WHERE case_id = :case",
+            {"case": case_id, "person": person, "now": now},
+        )
+        if row is None or row["state"] == "adjudicated":
+            raise ConflictError("This case is not in the queue, or was settled; take the next one.")
+        if row["taken"] >= rules.people:
+            raise ConflictError(
+                "Others are on this case already, as many as the project wants; take the next one."
+            )
+        found = Assignment(case_id, person, "claimed", why, now, now + rules.seconds)
+        self._put(found)
+        return found
+
+    def hold(self, case_id: str, person: str, until: float) -> bool:
+        """Keep an item in hand for longer while work goes on; False where it is not in hand."""
+        cursor = self._db.execute(
+            "UPDATE assignments SET until = ? WHERE case_id = ? AND person = ? "
+            "AND state = 'claimed' AND until < ?",
+            [until, case_id, person, until],
+        )
+        return bool(cursor.rowcount)
+
+    def end(self, case_id: str, person: str, state: AssignmentState, now: float) -> None:
+        """The person has submitted, skipped or flagged it. Call inside `writing()`.
+
+        What is submitted counts even if its time had run out: no work is thrown away.
+        """
+        mine = self.of(case_id, person)
+        began = mine or Assignment(case_id, person, "claimed", "chosen", now, now)
+        before = mine.state if mine else ""
+        self._put(Assignment(case_id, person, state, began.why, began.claimed_at, began.until, now))
+        step = int(state == "submitted") - int(before == "submitted")
+        self._db.execute(
+            "UPDATE items SET given = given + ?, state = CASE WHEN ? = 'flagged' AND "
+            "state = 'open' THEN 'flagged' ELSE state END WHERE case_id = ?",
+            [step, state, case_id],
+        )
+
+    def set_state(self, case_id: str, state: ItemState) -> None:
+        """Settle an item, or open it again."""
+        self._db.execute("UPDATE items SET state = ? WHERE case_id = ?", [state, case_id])
+
+    def of(self, case_id: str, person: str) -> Assignment | None:
+        """What the person has to do with the item."""
+        rows = self._db.query(
+            "SELECT * FROM assignments WHERE case_id = ? AND person = ?", [case_id, person]
+        )
+        return next((_assignment(row) for row in rows), None)
+
+    def people_of(self, case_id: str) -> list[Assignment]:
+        """Everybody who has or had the item, by name."""
+        rows = self._db.query(
+            "SELECT * FROM assignments WHERE case_id = ? ORDER BY person", [case_id]
+        )
+        return [_assignment(row) for row in rows]
+
+    def in_hand(self, project_id: str, person: str, now: float) -> Assignment | None:
+        """The item that the person has claimed last and not ended."""
+        row = self._first(
+            "SELECT a.* FROM assignments a JOIN items USING (case_id) WHERE a.person = :person "
+            "AND a.state = 'claimed' AND a.until > :now AND items.project_id = :project "
+            "AND items.state = 'open' ORDER BY a.claimed_at DESC LIMIT 1",
+            {"person": person, "now": now, "project": project_id},
+        )
+        return _assignment(row) if row else None
+
+    def counts(self, project_id: str, rules: Rules, now: float) -> dict[str, int]:
+        """Items by state: pending, in hand, done (enough people), flagged, adjudicated."""
+        row = self._first(
+            "SELECT sum(state = 'flagged') AS flagged, sum(state = 'adjudicated') AS adjudicated, "
+            "sum(state = 'open' AND given >= :people) AS done, "
+            "sum(state = 'open' AND given < :people) AS pending FROM items "
+            "WHERE project_id = :project",
+            {"project": project_id, "people": rules.people},
+        )
+        held = self._first(
+            "SELECT count(*) AS n FROM assignments a JOIN items USING (case_id) WHERE "
+            "a.state = 'claimed' AND a.until > :now AND items.project_id = :project "
+            "AND items.state = 'open'",
+            {"now": now, "project": project_id},
+        )
+        found = {name: int(value or 0) for name, value in (row or {}).items()}
+        return found | {"in_hand": int(held["n"]) if held else 0}
+
+    def counts_of(self, project_id: str, person: str) -> dict[AssignmentState, int]:
+        """How many items the person has in each state."""
+        rows = self._db.query(
+            "SELECT a.state AS state, count(*) AS n FROM assignments a JOIN items USING (case_id) "
+            "WHERE a.person = ? AND items.project_id = ? GROUP BY a.state",
+            [person, project_id],
+        )
+        found = {row["state"]: int(row["n"]) for row in rows}
+        return {state: found.get(state, 0) for state in get_args(AssignmentState)}
+
+    def page(
+        self, project_id: str, wanted: ItemFilter, states: Sequence[ItemState], *,
+        limit: int, offset: int, now: float,
+    ) -> tuple[list[Item], int]:  # fmt: skip
+        """Items in these states in the order in which they would be given, and how many in all."""
+        clauses, values = wanted.clauses(now)
+        marks = ", ".join(f":state{n}" for n in range(len(states)))
+        values |= {f"state{n}": state for n, state in enumerate(states)} | {"project": project_id}
+        where = f"FROM items WHERE project_id = :project AND state IN ({marks}) AND {clauses}"
+        total = self._first(f"SELECT count(*) AS n {where}", values)
+        rows = self._db.conn.execute(
+            f"SELECT {', '.join(COLUMNS)} {where} ORDER BY teaches DESC, added_at "
+            "LIMIT :limit OFFSET :offset",
+            values | {"limit": limit, "offset": offset},
+        )
+        items = [_item(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+        return items, int(total["n"]) if total else 0
+
+    def _put(self, found: Assignment) -> None:
+        self._db.execute(
+            "INSERT INTO assignments (case_id, person, state, why, claimed_at, until, ended_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (case_id, person) DO UPDATE SET "
+            "state = excluded.state, why = excluded.why, claimed_at = excluded.claimed_at, "
+            "until = excluded.until, ended_at = excluded.ended_at",
+            [
+                found.case_id,
+                found.person,
+                found.state,
+                found.why,
+                found.claimed_at,
+                found.until,
+                found.ended_at,
+            ],
+        )
+
+    def _first(self, query: str, values: dict[str, Any]) -> dict[str, Any] | None:
+        cursor = self._db.conn.execute(query, values)
+        names = [column[0] for column in cursor.description]
+        row = cursor.fetchone()
+        return dict(zip(names, row, strict=True)) if row else None
+
+
+def why_of(item: Item) -> str:
+    """Why an item that would teach most comes up."""
+    if item.p is None:
+        return "the machine has not judged it"
+    words = []
+    if abs(item.p - 0.5) <= 0.2:
+        words.append(f"the machine is unsure ({item.p:.0%} hallucinated)")
+    if item.disagreement > 0.0:
+        words.append("its agents disagree")
+    return " and ".join(words) or "those that would teach more are taken"
+
+
+def _item(row: dict[str, Any]) -> Item:
+    return Item(**{name: row[name] for name in COLUMNS})
+
+
+def _assignment(row: dict[str, Any]) -> Assignment:
+    return Assignment(
+        row["case_id"],
+        row["person"],
+        row["state"],
+        row["why"],
+        row["claimed_at"],
+        row["until"],
+        row["ended_at"],
+    )

@@ -1,0 +1,283 @@
+"""The review queue: everybody gets the right next item, nobody gets one too many, none is lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import ConflictError
+from core.records import Case, Project
+from core.reviews import Item
+from core.store import Store, open_store
+from core.store.queue import AT_RANDOM, why_of
+from core.store.queue_filter import EVERYTHING, ItemFilter, Rules
+from tests.fakes import make_case
+
+PROJECT = "p" * 32
+TWO = Rules(people=2, seconds=60.0)
+
+
+def filled(store: Store, count: int) -> list[str]:
+    """A queue of items; each teaches less than the one before."""
+    with store.writing():
+        store.projects.save(Project(PROJECT, "House", 1.0))
+        for n in range(count):
+            case = replace(
+                make_case(f"Claim {n}."), id=f"case{n:04}", project_id=PROJECT, documents=("s1",)
+            )
+            put(store, case, n, count)
+    return [f"case{n:04}" for n in range(count)]
+
+
+def put(store: Store, case: Case, n: int, count: int) -> None:
+    store.cases.add(case, ())
+    p = 0.5 + 0.5 * n / count
+    item = Item(case.id, PROJECT, None, float(n), "hallucinated", p, 0.0, "en", 1.0 - n / count)
+    store.queue.add(item, lot=((n * 7919) % 1000) / 1000)
+
+
+@pytest.fixture
+def store() -> Store:
+    return open_store(None)
+
+
+def claimed(store: Store, person: str, now: float = 0.0, rules: Rules = TWO) -> str | None:
+    with store.writing():
+        found = store.queue.claim(PROJECT, person, rules, now)
+    return found.case_id if found else None
+
+
+def ended(store: Store, case_id: str, person: str, state: str = "submitted") -> None:
+    with store.writing():
+        store.queue.end(case_id, person, state, 5.0)  # type: ignore[arg-type]
+
+
+def test_what_teaches_most_comes_first_and_stays_in_hand(store: Store) -> None:
+    ids = filled(store, 4)
+    assert [claimed(store, "Mira"), claimed(store, "Mira", 30.0)] == [ids[0], ids[0]]
+    assert claimed(store, "Karl") == ids[0]
+    assert claimed(store, "Ida") == ids[1], "two have the first in hand already"
+    ended(store, ids[0], "Mira")
+    assert claimed(store, "Mira") == ids[1]
+
+
+def test_a_claim_runs_out_and_its_place_is_free_again(store: Store) -> None:
+    ids = filled(store, 2)
+    one = replace(TWO, people=1)
+    assert claimed(store, "Mira", 0.0, one) == ids[0]
+    assert claimed(store, "Karl", 59.0, one) == ids[1]
+    assert claimed(store, "Ida", 59.0, one) is None
+    assert claimed(store, "Ida", 61.0, one) == ids[0]
+    ended(store, ids[0], "Mira")  # late, and still counted
+    item = store.queue.get(ids[0])
+    assert item is not None
+    assert item.given == 1
+    with store.writing():
+        assert store.queue.hold(ids[0], "Ida", 500.0)
+        assert not store.queue.hold(ids[0], "Mira", 500.0)
+    assert claimed(store, "Ida", 400.0, one) == ids[0]
+
+
+def test_what_was_passed_over_does_not_come_back_and_what_is_flagged_waits_for_a_lead(
+    store: Store,
+) -> None:
+    ids = filled(store, 3)
+    claimed(store, "Mira")
+    ended(store, ids[0], "Mira", "skipped")
+    assert claimed(store, "Mira") == ids[1]
+    assert claimed(store, "Karl") == ids[0]
+    ended(store, ids[0], "Karl", "flagged")
+    item = store.queue.get(ids[0])
+    assert item is not None
+    assert (item.state, item.given) == ("flagged", 0)
+    assert claimed(store, "Ida") == ids[1]
+    store.queue.set_state(ids[0], "open")
+    assert claimed(store, "Lea") == ids[0]
+
+
+def test_submitting_twice_counts_once(store: Store) -> None:
+    ids = filled(store, 1)
+    claimed(store, "Mira")
+    ended(store, ids[0], "Mira")
+    ended(store, ids[0], "Mira")
+    item = store.queue.get(ids[0])
+    assert item is not None
+    assert item.given == 1
+    ended(store, ids[0], "Mira", "skipped")  # taken back
+    again = store.queue.get(ids[0])
+    assert again is not None
+    assert again.given == 0
+
+
+def test_a_random_draw_says_so_and_follows_the_lots(store: Store) -> None:
+    filled(store, 20)
+    with store.writing():
+        found = store.queue.claim(PROJECT, "Mira", TWO, 0.0, is_random=True)
+    assert found is not None
+    assert (found.case_id, found.why) == ("case0000", AT_RANDOM)
+    ended(store, "case0000", "Mira")
+    with store.writing():
+        found = store.queue.claim(PROJECT, "Mira", TWO, 0.0, is_random=True)
+    lots = {n: (n * 7919) % 1000 for n in range(1, 20)}
+    assert found is not None
+    assert found.case_id == f"case{min(lots, key=lambda n: lots[n]):04}"
+
+
+def test_an_item_that_is_chosen_is_given_unless_enough_others_have_it(store: Store) -> None:
+    ids = filled(store, 2)
+    with store.writing():
+        for person in ("Mira", "Karl"):
+            assert store.queue.take(ids[1], person, TWO, 0.0).state == "claimed"
+        with pytest.raises(ConflictError, match="as many as the project wants"):
+            store.queue.take(ids[1], "Ida", TWO, 0.0)
+        with pytest.raises(ConflictError, match="not in the queue"):
+            store.queue.take("nowhere", "Ida", TWO, 0.0)
+    ended(store, ids[1], "Mira")
+    with store.writing():
+        assert store.queue.take(ids[1], "Mira", TWO, 0.0).state == "submitted"
+        assert store.queue.take(ids[0], "Mira", TWO, 0.0).case_id == ids[0]
+    assert store.queue.counts(PROJECT, TWO, 0.0) == {
+        "flagged": 0, "adjudicated": 0, "done": 0, "pending": 2, "in_hand": 2
+    }  # fmt: skip
+    assert store.queue.counts_of(PROJECT, "Mira") == {
+        "claimed": 1, "submitted": 1, "skipped": 0, "flagged": 0
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "first", "count"),
+    [
+        (EVERYTHING, "case0000", 10),
+        (ItemFilter(label="supported"), None, 0),
+        (ItemFilter(language="en", p_from=0.7), "case0004", 6),
+        (ItemFilter(p_from=0.6, p_to=0.8), "case0002", 5),
+        (ItemFilter(disagreement_from=0.1), None, 0),
+        (ItemFilter(older_than=95.0), "case0000", 6),
+        (ItemFilter(source_id="s1"), "case0000", 10),
+        (ItemFilter(source_id="zz"), None, 0),
+    ],
+)
+def test_filters_choose_what_is_listed_and_what_is_given(
+    store: Store, wanted: ItemFilter, first: str | None, count: int
+) -> None:
+    filled(store, 10)
+    items, total = store.queue.page(PROJECT, wanted, ["open"], limit=3, offset=0, now=100.0)
+    assert (total, len(items)) == (count, min(3, count))
+    with store.writing():
+        found = store.queue.claim(PROJECT, "Mira", TWO, 100.0, wanted)
+    assert (found.case_id if found else None) == first
+    assert [item.case_id for item in items][:1] == ([first] if first else [])
+
+
+def test_a_newer_run_renews_an_item_and_leaves_its_state(store: Store) -> None:
+    ids = filled(store, 1)
+    ended(store, ids[0], "Mira")
+    item = store.queue.get(ids[0])
+    assert item is not None
+    store.queue.set_state(ids[0], "adjudicated")
+    store.queue.add(replace(item, p=0.1, label="supported", state="open", given=0))
+    again = store.queue.get(ids[0])
+    assert again is not None
+    assert (again.p, again.label, again.state, again.given) == (0.1, "supported", "adjudicated", 1)
+
+
+@pytest.mark.parametrize(
+    ("p", "disagreement", "words"),
+    [
+        (0.55, 0.5, "the machine is unsure (55% hallucinated) and its agents disagree"),
+        (0.95, 0.5, "its agents disagree"),
+        (0.95, 0.0, "those that would teach more are taken"),
+        (None, 0.0, "the machine has not judged it"),
+    ],
+)
+def test_each_item_says_why_it_comes(p: float | None, disagreement: float, words: str) -> None:
+    assert why_of(Item("c", "p", None, 0.0, "", p, disagreement, "en", 0.5)) == words
+
+
+WORK = st.lists(
+    st.tuples(
+        st.sampled_from(("Mira", "Karl", "Ida")),
+        st.sampled_from(("claim", "submitted", "skipped", "flagged", "wait")),
+    ),
+    max_size=40,
+)
+
+
+@given(WORK, st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_whatever_people_do_nobody_gets_one_too_many(
+    work: list[tuple[str, str]], people: int
+) -> None:
+    store = open_store(None)
+    ids = filled(store, 3)
+    rules, now = Rules(people, 10.0), 0.0
+    hands: dict[str, str] = {}
+    for person, what in work:
+        now += 11.0 if what == "wait" else 1.0
+        with store.writing():
+            if what == "claim":
+                found = store.queue.claim(PROJECT, person, rules, now)
+                if found:
+                    hands[person] = found.case_id
+            elif what != "wait" and person in hands:
+                store.queue.end(hands.pop(person), person, what, now)  # type: ignore[arg-type]
+        for case_id in ids:
+            given = store.queue.people_of(case_id)
+            item = store.queue.get(case_id)
+            assert item is not None
+            assert item.given == sum(a.state == "submitted" for a in given)
+            alive = sum(a.state == "claimed" and a.until > now for a in given)
+            late = sum(a.ended_at is not None and a.ended_at > a.until for a in given)
+            assert alive + item.given <= people + late
+    store.close()
+
+
+def _annotate(home: Path, person: str, out: multiprocessing.Queue[tuple[str, str]]) -> None:
+    rules = Rules(3, 60.0)
+    with open_store(home) as store:
+        while True:
+            with store.writing():
+                found = store.queue.claim(PROJECT, person, rules, 1.0)
+            if found is None:
+                return
+            with store.writing():
+                store.queue.end(found.case_id, person, "submitted", 2.0)
+            out.put((found.case_id, person))
+
+
+def test_twenty_annotators_at_once_are_given_every_item_three_times(home: Path) -> None:
+    """Four processes with five threads each, all claiming from one queue."""
+    with open_store(home) as store:
+        ids = filled(store, 50)
+    out: multiprocessing.Queue[tuple[str, str]] = multiprocessing.get_context("spawn").Queue()
+    workers = [
+        multiprocessing.get_context("spawn").Process(target=_five, args=(home, n, out))
+        for n in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    got = [out.get(timeout=60) for _ in range(150)]
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+    assert out.empty()
+    assert len(set(got)) == 150, "nobody got an item twice"
+    assert Counter(case_id for case_id, _ in got) == dict.fromkeys(ids, 3)
+
+
+def _five(home: Path, number: int, out: multiprocessing.Queue[tuple[str, str]]) -> None:
+    threads = [
+        threading.Thread(target=_annotate, args=(home, f"Person {number}.{n}", out))
+        for n in range(5)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
