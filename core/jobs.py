@@ -26,9 +26,9 @@ from core.errors import NOT_STORED, UNEXPECTED, ConflictError, ReviewError
 from core.events import Event, ProgressMade, RunFailed, RunResumed, RunStopped
 from core.models.keys import Keys
 from core.progress import folded
+from core.queueing import offer
 from core.records import Case, Plan, Run
-from core.reuse import Earlier
-from core.staffing import Payer, require_keys, staffed
+from core.staffing import Payer, earlier_of, require_keys, staffed
 from core.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -223,6 +223,8 @@ class Jobs:
                 if isinstance(error, ConflictError):
                     raise
                 self._append(store, active, RunFailed(time.time(), "reading", str(error)))
+                return
+            offer(store, active.run_id, time.time())
 
     def _events(self, store: Store, active: _Active, settings: Settings) -> Iterator[Together]:
         """The engine's events over what is stored of the run, as they are to be stored."""
@@ -234,7 +236,7 @@ class Jobs:
         active.live.progress = ProgressMade(time.time(), "reading", note)
         roster = self._make_roster(run.plan.roster) if self._make_roster else None
         past = [event for _, event in store.runs.events(run.id)]
-        earlier = _earlier(store, run, settings.lease_seconds)
+        earlier = earlier_of(store, run, settings.lease_seconds)
         staff = staffed(store, self.home, run, active.payer, roster)
         return staff.review(case, run.plan, active.stop, past=past, earlier=earlier)
 
@@ -290,11 +292,3 @@ class Jobs:
             for run_id, by in asked.items():
                 mine[run_id].stopped_by = mine[run_id].stopped_by or by
                 mine[run_id].stop.set()
-
-
-def _earlier(store: Store, run: Run, lease: float) -> Earlier | None:
-    """The run that is checked again, if it finished; what a trace file says is not trusted."""
-    parent = store.runs.get(run.parent_id, time.time(), lease) if run.parent_id else None
-    if parent is None or parent.status != "finished" or parent.origin != "here":
-        return None
-    return Earlier(parent.id, tuple(event for _, event in store.runs.events(parent.id)))

@@ -181,3 +181,11 @@ def _retriever(sheet: RosterSheet, keys: Keys, desk: LedgerDesk) -> PassageEmbed
     from core.models.llm_embedder import LlmEmbedder
 
     return LlmEmbedder(sheet.retriever, keys, desk)
+
+
+def earlier_of(store: Store, run: Run, lease: float) -> Earlier | None:
+    """The run that is checked again, if it finished; what a trace file says is not trusted."""
+    parent = store.runs.get(run.parent_id, time.time(), lease) if run.parent_id else None
+    if parent is None or parent.status != "finished" or parent.origin != "here":
+        return None
+    return Earlier(parent.id, tuple(event for _, event in store.runs.events(parent.id)))

@@ -40,6 +40,7 @@ ROOMS = (
     "engine",
     "staffing",
     "warm_up",
+    "queueing",
     "jobs",
     "prereading",
     "checking",

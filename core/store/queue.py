@@ -55,6 +55,18 @@ class Queue:
             values,
         )
 
+    def missing(self, project_id: str, most: int) -> list[str]:
+        """Newest finished runs of cases that the queue does not hold them for, oldest first."""
+        rows = self._db.query(
+            "SELECT r.id FROM runs r LEFT JOIN items i ON i.case_id = r.case_id "
+            "WHERE r.project_id = ? AND r.status = 'finished' AND i.run_id IS NOT r.id "
+            "AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.case_id = r.case_id "
+            "AND n.status = 'finished' AND (n.started_at, n.id) > (r.started_at, r.id)) "
+            "ORDER BY r.started_at, r.id LIMIT ?",
+            [project_id, most],
+        )
+        return [row["id"] for row in rows]
+
     def get(self, case_id: str) -> Item | None:
         """The item of a case, or None where it is not in the queue."""
         row = next(self._db.query("SELECT * FROM items WHERE case_id = ?", [case_id]), None)

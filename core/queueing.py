@@ -1,0 +1,86 @@
+"""Which checks people should look at: a finished run becomes an item of the review queue.
+
+An answer teaches most where the machine was unsure or its agents disagreed (uncertainty sampling;
+Lewis and Gale 1994), so those come first; a share drawn at random keeps measurements honest.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections import defaultdict
+
+from core.errors import ReviewError
+from core.progress import Progress, folded
+from core.records import Case, Run, Stance
+from core.reviews import Item
+from core.store import Store
+
+LOGGER = logging.getLogger(__name__)
+MOST_AT_ONCE = 100
+UNJUDGED = 0.25  # what a case teaches that the machine could not judge
+
+
+def item_of(run: Run, case: Case, progress: Progress) -> Item:
+    """The case as people get it, with what its run says of it."""
+    apart = disagreement(progress)
+    p = run.p_hallucinated
+    unsure = UNJUDGED if p is None else 1.0 - abs(2.0 * p - 1.0)
+    return Item(
+        case_id=case.id,
+        project_id=case.project_id,
+        run_id=run.id,
+        added_at=run.finished_at or run.started_at,
+        label=run.label or "",
+        p=p,
+        disagreement=round(apart, 4),
+        language=case.language,
+        teaches=round((unsure + apart) / 2.0, 4),
+    )
+
+
+def disagreement(progress: Progress) -> float:
+    """How far the agents were apart at the end, in [0, 1]: 0 where all say the same.
+
+    The larger of two: of the debaters' last words, and of the judge's readers over all statements.
+    """
+    last = {turn.debater: turn.stance for turn in progress.turns}
+    readers: dict[int, list[Stance]] = defaultdict(list)
+    for view in progress.judgement.readers if progress.judgement else ():
+        readers[view.statement].append(view.stance)
+    parts = [_apart(own) for own in readers.values()]
+    return max(_apart(list(last.values())), sum(parts) / len(parts) if parts else 0.0)
+
+
+def _apart(stances: list[Stance]) -> float:
+    """The share of pairs that differ, as a share of the most there could be."""
+    if len(stances) < 2:
+        return 0.0
+    most = max(stances.count(stance) for stance in stances)
+    return (len(stances) - most) / (len(stances) - 1)
+
+
+def enqueue(store: Store, run_id: str, now: float) -> bool:
+    """Put a finished run's case into the queue; False where it is not finished or unknown."""
+    lease = store.projects.settings().lease_seconds
+    run = store.runs.get(run_id, now, lease)
+    case = store.cases.get(run.case_id) if run else None
+    if run is None or case is None or run.status != "finished":
+        return False
+    progress = folded(event for _, event in store.runs.events(run_id))
+    with store.writing():
+        store.queue.add(item_of(run, case, progress))
+    return True
+
+
+def offer(store: Store, run_id: str, now: float) -> None:
+    """`enqueue` for one who has more to do; where it fails, `fill` makes up for it later."""
+    try:
+        enqueue(store, run_id, now)
+    except (ReviewError, sqlite3.Error) as error:
+        LOGGER.warning("run %s is not in the review queue yet: %r", run_id, error)
+
+
+def fill(store: Store, project_id: str, now: float, most: int = MOST_AT_ONCE) -> int:
+    """Put finished runs into the queue that are not there yet, the oldest first; how many."""
+    return sum(enqueue(store, run_id, now) for run_id in store.queue.missing(project_id, most))
