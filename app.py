@@ -19,6 +19,10 @@ page = st.navigation(
             st.Page("pages/check/replay.py", title="Replay", visibility="hidden"),
             st.Page("pages/check/compare.py", title="Compare", visibility="hidden"),
         ],
+        "Review": [
+            st.Page("pages/review/pending.py", title="Review", icon=":material/checklist:"),
+            st.Page("pages/review/label.py", title="Label", visibility="hidden"),
+        ],
         "Learn": [
             st.Page("pages/learn/retrain.py", title="Retrain", icon=":material/model_training:"),
         ],

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components import drafts, state
+from components.correction_asked import Asked, draw_said
 from components.correction_draft import (
     TEXTS,
     forget,
@@ -27,7 +28,7 @@ from components.correction_marks import (
 )
 from components.span_editor.marks import Marked
 from components.span_fields import draw_span_fields
-from components.words import LABEL_WORDS, clipped, escaped, when
+from components.words import LABEL_WORDS, clipped, escaped
 from core.errors import ReviewError
 from core.jobs import new_id
 from core.progress import Progress
@@ -43,14 +44,19 @@ def draw_corrections(
     """What people said so far, and the form to say something."""
     st.subheader("Your judgement", anchor=False)
     for correction in corrections:
-        _draw_said(correction)
-    machine = _machine_label(progress)
+        draw_said(correction)
+    draw_judgement(Asked(run, case, progress))
+
+
+def draw_judgement(asked: Asked) -> None:
+    """The form to say something; it opens with a label."""
+    run = asked.run
     key = key_of(run.id)
-    restore(run.id, case, progress)
+    restore(run.id, asked.case, asked.shown)
     with st.container(horizontal=True):
         for number, label in enumerate(LABELS, start=1):
             st.button(
-                ("Agree: " if label == machine else "It is ") + LABEL_WORDS[label].lower(),
+                ("Agree: " if label == asked.told else "It is ") + LABEL_WORDS[label].lower(),
                 key=f"{key}.choose.{label}",
                 shortcut=f"Alt+{number}",
                 on_click=_choose,
@@ -66,12 +72,7 @@ def draw_corrections(
         shortcuts="".join(str(number) for number in range(1, len(LABELS) + 1)),
     )
     if chosen in LABELS:
-        _draw_form(run, case, progress, chosen)
-
-
-def _machine_label(progress: Progress) -> Label:
-    """What the verdict on screen says, also when the run was stopped after it."""
-    return progress.verdict.label if progress.verdict else "unclear"
+        _draw_form(asked, chosen)
 
 
 def _choose(run_id: str, label: Label) -> None:
@@ -83,24 +84,11 @@ def _choose(run_id: str, label: Label) -> None:
     keep(run_id)
 
 
-def _draw_said(correction: Correction) -> None:
-    words = f"**{escaped(correction.author)}** said {LABEL_WORDS[correction.label].lower()}"
-    if correction.machine_label and correction.machine_label != correction.label:
-        words += f" (the machine: {LABEL_WORDS[correction.machine_label].lower()})"
-    if correction.reason:
-        words += f": {escaped(correction.reason)}"
-    if correction.spans:
-        marked = ", ".join(f"“{escaped(clipped(s.text, 40))}”" for s in correction.spans)
-        words += f". Wrong words: {marked}"
-    if correction.corrected_answer:
-        words += f". Right: {escaped(correction.corrected_answer)}"
-    st.markdown(f"{words}  \n:gray[{when(correction.at)}]")
-
-
-def _draw_form(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
+def _draw_form(asked: Asked, chosen: Label) -> None:
     """The fields; nothing is lost when the page is left or reloaded, until it is saved."""
-    key = key_of(run.id)
-    overturns = chosen != _machine_label(progress)
+    run_id = asked.run.id
+    key = key_of(run_id)
+    overturns = asked.told not in (None, chosen)
     with st.container(border=True):
         st.markdown(f"You say: **{LABEL_WORDS[chosen].lower()}**")
         st.text_area(
@@ -108,16 +96,16 @@ def _draw_form(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
             key=f"{key}.reason",
             height=68,
             on_change=keep,
-            args=(run.id, "reason"),
+            args=(run_id, "reason"),
             persist_state="session",
         )
         if chosen == "hallucinated":
-            draw_span_fields(run.id, case, progress, agrees=not overturns)
+            draw_span_fields(run_id, asked.case, asked.shown, agrees=asked.told == chosen)
         st.text_input(
             "The right answer, if you know it",
             key=f"{key}.answer",
             on_change=keep,
-            args=(run.id, "answer"),
+            args=(run_id, "answer"),
             persist_state="session",
         )
         with st.container(horizontal=True):
@@ -127,17 +115,20 @@ def _draw_form(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
                 type="primary",
                 shortcut="Ctrl+Enter",
                 on_click=_save,
-                args=(run, case, progress, chosen),
+                args=(asked, chosen),
             )
-            st.button("Discard", key=f"{key}.discard", on_click=forget, args=(run.id,))
+            st.button("Discard", key=f"{key}.discard", on_click=forget, args=(run_id,))
         problem = st.session_state.pop(f"{key}.problem", "")
         if problem:
             st.error(escaped(problem))
 
 
-def _save(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
+def _save(asked: Asked, chosen: Label) -> None:
     """Append the correction; on a problem nothing typed is lost."""
+    run, case = asked.run, asked.case
     key = key_of(run.id)
+    machine = asked.shown.spans
+    person = str(st.session_state.get("person", ""))
     spans: list[Span] = []
     rejected: list[Span] = []
     if chosen == "hallucinated":
@@ -148,35 +139,35 @@ def _save(run: Run, case: Case, progress: Progress, chosen: Label) -> None:
                 "exactly as they stand, or empty that field."
             )
             return
-        marked = _marked(run, case, progress, typed)
-        spans = spans_of(marked, case, progress.spans, str(st.session_state.get("person", "")))
-        rejected = rejected_of(marked, progress.spans)
+        marked = _marked(asked, typed)
+        spans = spans_of(marked, case, machine, person)
+        rejected = rejected_of(marked, machine)
     now = time.time()
     correction = Correction(
         id=new_id(),
         run_id=run.id,
         case_id=case.id,
-        author=str(st.session_state.get("person", "")),
+        author=person,
         at=now,
         label=chosen,
         spans=tuple(dict.fromkeys(spans)),
-        rejected=tuple(rejected),
         reason=str(st.session_state.get(f"{key}.reason") or "").strip(),
         corrected_answer=str(st.session_state.get(f"{key}.answer") or "").strip(),
         seconds=round(now - st.session_state.get(f"{key}.began", now), 1),
-        machine_label=_machine_label(progress),
+        machine_label=asked.machine,
+        rejected=tuple(rejected),
+        is_blind=asked.is_blind,
     )
     try:
         with state.open_store() as store, store.writing():
-            store.projects.require(
-                run.project_id, correction.author, "annotator", "correct a verdict"
-            )
+            store.projects.require(run.project_id, person, "annotator", "correct a verdict")
             store.corrections.add(correction, case.response)
+            asked.after(store, correction)
     except ReviewError as error:
         st.session_state[f"{key}.problem"] = str(error)
         return
     forget(run.id)
-    st.toast(f"Saved. {_use_of(correction, progress)}", icon=":material/check:")
+    st.toast(f"Saved. {_use_of(correction, asked.progress)}", icon=":material/check:")
 
 
 def _use_of(correction: Correction, progress: Progress) -> str:
@@ -189,9 +180,9 @@ def _use_of(correction: Correction, progress: Progress) -> str:
     return "It will count at the next retraining."
 
 
-def _marked(run: Run, case: Case, progress: Progress, typed: str) -> Marked:
+def _marked(asked: Asked, typed: str) -> Marked:
     """What stands in the editor, words still in the field too; who agrees accepts what is open."""
-    marked = marked_of(key_of(run.id), progress)
+    marked = marked_of(key_of(asked.run.id), asked.shown)
     if typed.strip():
-        marked = with_words(marked, *typed_place(run.id, case))
-    return accepting_open(marked) if _machine_label(progress) == "hallucinated" else marked
+        marked = with_words(marked, *typed_place(asked.run.id, asked.case))
+    return accepting_open(marked) if asked.told == "hallucinated" else marked

@@ -9,6 +9,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components import state
+from components.review_rules import draw_review_rules
 from components.words import ROLE_WORDS, escaped, protocol_words, roster_words, when
 from core.agents.rosters import sheets_of
 from core.checking import PROTOCOLS
@@ -75,6 +76,7 @@ def draw_record() -> None:
             "Instruction given to the agents", value=project.instruction, key=f"{key}.instruction"
         )
         roster, protocol = _draw_defaults(project, words)
+        reviewed = draw_review_rules(project)
         st.caption(f"Begun {when(project.created_at)}.")
         if st.form_submit_button("Save", key=f"{key}.save"):
             changed = replace(
@@ -85,6 +87,7 @@ def draw_record() -> None:
                 instruction=instruction or "",
                 roster=roster,
                 protocol=protocol,
+                **reviewed,
             )
             try:
                 _save(project, changed)

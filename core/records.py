@@ -380,7 +380,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Project:
-    """People, settings, library and cases that belong together."""
+    """People, settings, library and cases that belong together.
+
+    Of its review queue: how many people an item wants, whether the machine's verdict is hidden
+    until they have answered, the share of items drawn at random, and for how long one is in hand.
+    """
 
     id: str
     name: str
@@ -390,6 +394,10 @@ class Project:
     protocol: str = "ceda"
     role: str = "Fact verifier"
     instruction: str = "Verify from the sources whether the claim is correct or hallucinated."
+    people_each: int = 1
+    is_blind: bool = False
+    random_share: float = 0.2
+    hold_minutes: int = 30
 
 
 @dataclass(frozen=True)

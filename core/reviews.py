@@ -16,7 +16,8 @@ ItemState = Literal["open", "flagged", "adjudicated"]
 class Correction:
     """A person's appended judgement on a run. Undo is another correction.
 
-    `rejected` are the machine's spans that the person said are not wrong.
+    `rejected` are the machine's spans that the person said are not wrong. `is_blind`: they answered
+    before they saw the machine's verdict, which is noted all the same.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Correction:
     seconds: float = 0.0
     machine_label: Label | None = None
     rejected: tuple[Span, ...] = ()
+    is_blind: bool = False
 
 
 @dataclass(frozen=True)

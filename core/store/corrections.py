@@ -28,6 +28,7 @@ class Corrections:
                     f"{span.end} of the response; mark them again."
                 )
         overturns = correction.machine_label not in (None, correction.label)
+        overturns = overturns and not correction.is_blind  # nobody overturns what they do not see
         if overturns and not correction.reason.strip():
             raise InputError("Overturning the verdict takes a reason; a few words are enough.")
         self._db.execute(

@@ -259,8 +259,8 @@ def why_of(item: Item) -> str:
     if abs(item.p - 0.5) <= 0.2:
         words.append(f"the machine is unsure ({item.p:.0%} hallucinated)")
     if item.disagreement > 0.0:
-        words.append("its agents disagree")
-    return " and ".join(words) or "those that would teach more are taken"
+        words.append("the agents disagree")
+    return " and ".join(words) or "the machine is sure: little is learned from it"
 
 
 def _item(row: dict[str, Any]) -> Item:

@@ -191,9 +191,9 @@ def test_a_newer_run_renews_an_item_and_leaves_its_state(store: Store) -> None:
 @pytest.mark.parametrize(
     ("p", "disagreement", "words"),
     [
-        (0.55, 0.5, "the machine is unsure (55% hallucinated) and its agents disagree"),
-        (0.95, 0.5, "its agents disagree"),
-        (0.95, 0.0, "those that would teach more are taken"),
+        (0.55, 0.5, "the machine is unsure (55% hallucinated) and the agents disagree"),
+        (0.95, 0.5, "the agents disagree"),
+        (0.95, 0.0, "the machine is sure: little is learned from it"),
         (None, 0.0, "the machine has not judged it"),
     ],
 )

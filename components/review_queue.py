@@ -1,0 +1,162 @@
+"""The review queue on its page: progress, filters, the way to the next item, the list."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import streamlit as st
+
+from components import state
+from components.review_rules import rules_of
+from components.show import rows_chosen
+from components.words import LABEL_SIGNS, LABEL_WORDS, clipped, counted, escaped
+from core.errors import ReviewError
+from core.queueing import fill
+from core.reviews import Assignment, Item, ItemState
+from core.store import Store
+from core.store.queue import why_of
+from core.store.queue_filter import ItemFilter
+
+PAGE_SIZE = 25
+LABEL_PAGE = "pages/review/label.py"
+DAY = 86_400.0
+AGES = {"": None, "a day": DAY, "a week": 7 * DAY, "a month": 30 * DAY}
+STATES: dict[str, tuple[ItemState, ...]] = {
+    "waiting": ("open",),
+    "flagged": ("flagged",),
+    "adjudicated": ("adjudicated",),
+}
+
+
+def draw_progress() -> None:
+    """How far the queue is, and the person who is here."""
+    now = time.time()
+    with state.open_store() as store:
+        project, person = state.project(store), state.person(store)
+        fill(store, project.id, now)
+        counts = store.queue.counts(project.id, rules_of(project), now)
+        mine = store.queue.counts_of(project.id, person)
+    total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
+    if not total:
+        st.info("Nothing waits here yet: every check that finishes comes to this queue.")
+        st.stop()
+    finished = counts["done"] + counts["adjudicated"]
+    st.progress(
+        finished / total, text=f"{finished} of {counted(total, 'item')} reviewed, "
+        f"{counts['pending']} waiting, {counts['in_hand']} in somebody's hands"
+    )  # fmt: skip
+    words = [f"{mine['submitted']} submitted", f"{mine['skipped']} skipped"]
+    words.append(f"{mine['flagged']} flagged")
+    share = f"{project.random_share:.0%} of what you are given is drawn at random"
+    st.caption(f"{escaped(person)}: " + ", ".join(words) + f" · {share}")
+
+
+def draw_start() -> ItemFilter:
+    """Filters, and the button that gives the next item."""
+    label, age, p, apart = st.columns([2, 2, 3, 3])
+    chosen = label.selectbox(
+        "The machine says",
+        ["", *LABEL_WORDS],
+        format_func=lambda v: LABEL_WORDS[v] if v else "any",
+        key="review.label",
+    )
+    oldest = age.selectbox(
+        "Older than", list(AGES), format_func=lambda v: v or "any age", key="review.age"
+    )
+    low, high = p.slider("How likely hallucinated (%)", 0, 100, (0, 100), key="review.p")
+    least = apart.slider("Agents disagree at least (%)", 0, 100, 0, key="review.apart")
+    wanted = ItemFilter(
+        label=chosen or "",
+        p_from=low / 100 if low else None,
+        p_to=high / 100 if high < 100 else None,
+        disagreement_from=least / 100,
+        older_than=AGES[oldest or ""],
+    )
+    st.session_state["review.wanted"] = wanted
+    if st.button(
+        "Next item", key="review.next", type="primary", icon=":material/arrow_forward:",
+        shortcut="Ctrl+Enter",
+    ):  # fmt: skip
+        go_on(wanted)
+    return wanted
+
+
+def go_on(wanted: ItemFilter) -> None:
+    """To the next item that fits; says so where none is left."""
+    try:
+        with state.open_store() as store:
+            found = next_item(store, wanted)
+    except ReviewError as error:
+        st.error(escaped(str(error)), icon=":material/error:")
+        return
+    if found is None:
+        st.success("Nothing more waits for you that fits these filters.", icon=":material/check:")
+        return
+    st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
+
+
+def next_item(store: Store, wanted: ItemFilter) -> Assignment | None:
+    """What the person has in hand, else what they claim next; every so often at random."""
+    now = time.time()
+    project, person = state.project(store), state.person(store)
+    rules = rules_of(project)
+    with store.writing():
+        store.projects.require(project.id, person, "annotator", "review")
+        mine = store.queue.counts_of(project.id, person)
+        done = sum(mine.values())
+        is_random = int((done + 1) * rules.random_share) > int(done * rules.random_share)
+        return store.queue.claim(project.id, person, rules, now, wanted, is_random=is_random)
+
+
+def draw_list(wanted: ItemFilter) -> None:
+    """What waits (or was flagged, or settled); a click takes an item."""
+    shown = st.segmented_control("Show", list(STATES), default="waiting", key="review.states")
+    number = int(st.session_state.get("review.page") or 1)
+    with state.open_store() as store:
+        project = state.project(store)
+        items, total = store.queue.page(
+            project.id,
+            wanted,
+            STATES[shown or "waiting"],
+            limit=PAGE_SIZE,
+            offset=(number - 1) * PAGE_SIZE,
+            now=time.time(),
+        )
+        claims = [store.cases.get(item.case_id) for item in items]
+    if total and not items:
+        st.session_state["review.page"] = 1
+        st.rerun()
+    if not total:
+        st.caption("Nothing here fits these filters.")
+        return
+    rows = [
+        _cells(item, case.response if case else "", project.people_each, project.is_blind)
+        for item, case in zip(items, claims, strict=True)
+    ]
+    picked = st.dataframe(
+        rows,
+        key=f"review.table.{shown}.{number}",
+        on_select="rerun",
+        selection_mode=["single-row", "single-cell"],
+        hide_index=True,
+        height="content",
+        column_config={"Claim": st.column_config.TextColumn(width="large")},
+    )
+    pages = -(-total // PAGE_SIZE)
+    if pages > 1:
+        st.pagination(pages, key="review.page")
+    selected = rows_chosen(picked)
+    if selected and selected[0] < len(items):
+        st.switch_page(LABEL_PAGE, query_params={"case": items[selected[0]].case_id})
+
+
+def _cells(item: Item, claim: str, people: int, is_blind: bool) -> dict[str, Any]:
+    cells: dict[str, Any] = {"Claim": clipped(claim, 200)}
+    if not is_blind:
+        label = item.label
+        cells["The machine"] = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
+        cells["p"] = "" if item.p is None else f"{item.p:.2f}"
+    cells["Why"] = why_of(item)
+    cells["Reviewed"] = f"{item.given} of {people}"
+    return cells

@@ -1,0 +1,9 @@
+"""Label: one item of the review queue, and then the next."""
+
+import streamlit as st
+
+from components.frame import page_title
+from components.review_item import draw_item
+
+page_title("Label")
+draw_item(st.query_params.get("case", ""))

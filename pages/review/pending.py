@@ -1,0 +1,9 @@
+"""Review: what waits for people, what each item would teach, and the next one."""
+
+from components.frame import page_title
+from components.review_queue import draw_list, draw_progress, draw_start
+
+page_title("Review", "What people should look at, what would teach most first.")
+draw_progress()
+wanted = draw_start()
+draw_list(wanted)

@@ -1,0 +1,137 @@
+"""An annotator's day in a real browser: item after item, by keyboard alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from playwright.sync_api import Page, expect
+
+from core.checking import Draft, first_project, store_case
+from core.config import Settings
+from core.intake.library import store_file
+from core.jobs import Jobs
+from core.records import Plan
+from core.store import open_store
+from tests.browser.conftest import settle
+from tests.browser.serving import Server
+
+MakeServer = Callable[..., Server]
+OpenPage = Callable[..., Page]
+CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
+
+
+def checked(server: Server, claims: list[str], text: str = "") -> None:
+    """Checks of these claims that have finished, over the text if there is one."""
+    with open_store(server.home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        documents: tuple[str, ...] = ()
+        if text:
+            entry = store_file(
+                store, server.home, project.id, "cats.txt", text.encode(), "Mira", 1.0, Settings()
+            )
+            documents = (entry.id,)
+        jobs = Jobs(server.home)
+        runs = []
+        for claim in claims:
+            with store.writing():
+                case = store_case(store, project, Draft(claim, documents=documents), "Mira", 1.0)
+                runs.append(jobs.queue(store, case, Plan()))
+        jobs.submit(store, runs, jobs.payer("Mira", {}))
+        assert all(jobs.wait(run_id, 60) for run_id in runs)
+
+
+def test_twenty_items_are_labelled_submitted_and_followed_by_the_next_from_the_keyboard(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    claims = [f"Cat number {n} sleeps all day." for n in range(20)]
+    checked(server, claims)
+    page = open_page(server, "/pending")
+    page.get_by_text("0 of 20 items reviewed").wait_for()
+    settle(page)
+    page.keyboard.press("Control+Enter")
+    seen: set[str] = set()
+    for _ in range(20):
+        shown = page.get_by_text(re.compile(r"^Cat number \d+ sleeps all day\.$")).first
+        shown.wait_for()
+        settle(page)
+        claim = shown.inner_text()
+        assert claim not in seen, "an item came twice"
+        seen.add(claim)
+        page.keyboard.press("Alt+3")
+        expect(page.get_by_text("You say: unclear")).to_be_visible()
+        page.get_by_label("Reason (if you like)").wait_for()
+        settle(page)
+        page.keyboard.press("Control+Enter")
+        expect(page.get_by_text(claim, exact=True)).to_have_count(0)
+    page.get_by_text("Nothing more waits for you").wait_for()
+    assert seen == set(claims)
+    with open_store(server.home) as store:
+        saved = store.corrections.newest_by_run()
+        project = first_project(store, "Mira", 1.0)
+        counts = store.queue.counts_of(project.id, "Mira")
+    assert len(saved) == 20
+    assert counts["submitted"] == 20
+
+
+def test_a_blind_first_pass_hides_what_the_machine_found(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    checked(server, ["Female cats tend to be left pawed."], CATS)
+    with open_store(server.home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save(replace(project, is_blind=True))
+    page = open_page(server, "/pending")
+    page.get_by_text("0 of 1 item reviewed").wait_for()
+    settle(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Female cats tend to be left pawed.").first.wait_for()
+    settle(page)
+    expect(page.locator(".cp-verdict-label")).to_have_count(0)
+    expect(page.get_by_role("tab", name="Debate")).to_have_count(0)
+    expect(page.get_by_text("hallucinated", exact=True)).to_have_count(0)
+    page.keyboard.press("Alt+2")
+    page.locator(".cp-se-text").wait_for()
+    settle(page)
+    expect(page.locator(".cp-se-suggested")).to_have_count(0)
+    page.locator(".cp-se-text").focus()
+    for key in ("Home", *["ArrowRight"] * 5, "1"):
+        page.keyboard.press(key)
+    expect(page.locator(".cp-se-list")).to_contain_text("“left”")
+    settle(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Nothing more waits for you").wait_for()
+    with open_store(server.home) as store:
+        (saved,) = store.corrections.newest_by_run()
+    assert (saved.label, saved.is_blind, saved.machine_label) == (
+        "hallucinated", True, "hallucinated"
+    )  # fmt: skip
+    assert [(span.text, span.source) for span in saved.spans] == [("left", "Mira")]
+
+
+def test_what_is_skipped_or_flagged_is_passed_on(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    checked(server, ["One cat is asleep.", "Two cats are awake.", "Three cats are out."])
+    page = open_page(server, "/pending")
+    page.get_by_text("0 of 3 items reviewed").wait_for()
+    settle(page)
+    page.keyboard.press("Control+Enter")
+    for key in ("Control+Space", "Alt+f"):
+        page.get_by_text("Why this one").wait_for()
+        settle(page)
+        before = page.url
+        page.keyboard.press(key)
+        expect(page).not_to_have_url(before)
+    page.get_by_text("Why this one").wait_for()
+    settle(page)
+    page.get_by_role("link", name="The queue").click()
+    page.get_by_text(re.compile("Mira: 0 submitted, 1 skipped, 1 flagged · 20%")).wait_for()
+    page.get_by_text("flagged", exact=True).click()
+    settle(page)
+    expect(page.locator("canvas td").filter(has_text=re.compile("cats? "))).to_have_count(1)
