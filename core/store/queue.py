@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from core.errors import ConflictError
@@ -125,6 +126,8 @@ class Queue:
                 "Others are on this case already, as many as the project wants; take the next one."
             )
         found = Assignment(case_id, person, "claimed", why, now, now + rules.seconds)
+        if mine is not None:  # its time is renewed
+            found = replace(found, why=mine.why, claimed_at=mine.claimed_at)
         self._put(found)
         return found
 

@@ -142,7 +142,9 @@ def test_an_item_that_is_chosen_is_given_unless_enough_others_have_it(store: Sto
     ended(store, ids[1], "Mira")
     with store.writing():
         assert store.queue.take(ids[1], "Mira", TWO, 0.0).state == "submitted"
-        assert store.queue.take(ids[0], "Mira", TWO, 0.0).case_id == ids[0]
+        assert store.queue.take(ids[0], "Mira", TWO, 0.0, "sent by Ida").case_id == ids[0]
+        again = store.queue.take(ids[0], "Mira", TWO, 50.0)
+        assert (again.why, again.claimed_at, again.until) == ("sent by Ida", 0.0, 110.0)
     assert store.queue.counts(PROJECT, TWO, 0.0) == {
         "flagged": 0, "adjudicated": 0, "done": 0, "pending": 2, "in_hand": 2
     }  # fmt: skip
