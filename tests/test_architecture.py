@@ -46,6 +46,7 @@ ROOMS = (
     "checking",
     "estimate",
     "claim_table",
+    "agreement",
     "learning",
     "evaluation",
     "doctor",
