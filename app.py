@@ -22,6 +22,7 @@ page = st.navigation(
         "Review": [
             st.Page("pages/review/pending.py", title="Review", icon=":material/checklist:"),
             st.Page("pages/review/label.py", title="Label", visibility="hidden"),
+            st.Page("pages/review/agreement.py", title="Agreement", icon=":material/handshake:"),
         ],
         "Learn": [
             st.Page("pages/learn/retrain.py", title="Retrain", icon=":material/model_training:"),

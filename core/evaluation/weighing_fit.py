@@ -39,8 +39,8 @@ MUTED_LIMITS: Mapping[str, Limit] = {
     "overlap_misses": (1.0, None),
     "contrast": (2.0, None),
 }
-# What is contested is not left open.
-OPEN_LIMITS: Mapping[str, Limit] = {"contrast": (None, 0.0), "soft_contrast": (None, 0.0)}
+# What is contested is not left open: a firm contrast means that the evidence speaks about it.
+OPEN_LIMITS: Mapping[str, Limit] = {"contrast": (None, -2.0), "soft_contrast": (None, 0.0)}
 FEWEST = 60  # rows from which a set has its full weight
 PENALTY = 0.005
 

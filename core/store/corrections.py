@@ -59,6 +59,17 @@ class Corrections:
         )
         return [from_json(Correction, row["payload"]) for row in rows]
 
+    def newest_by_person(self, project_id: str) -> list[Correction]:
+        """Each person's newest correction of each case of a project, by case and person."""
+        rows = self._db.query(
+            "SELECT k.payload FROM corrections k JOIN cases c ON c.id = k.case_id "
+            "WHERE c.project_id = ? AND NOT EXISTS (SELECT 1 FROM corrections n WHERE "
+            "n.case_id = k.case_id AND n.author = k.author AND (n.at, n.rowid) > (k.at, k.rowid)) "
+            "ORDER BY k.case_id, k.author",
+            [project_id],
+        )
+        return [from_json(Correction, row["payload"]) for row in rows]
+
     def newest_by_run(self) -> list[Correction]:
         """Each corrected run's newest correction, in order of the first correction."""
         rows = self._db.query(

@@ -131,3 +131,30 @@ def test_what_is_hardly_carried_and_contested_by_nobody_is_left_open() -> None:
     assert (found.label, found.cause) == ("unclear", "not_addressed")
     contested = BuiltInJudge(ENCODER, ToldReader({"lorries": CONTRADICTS}), never_open)
     assert contested.decide(asked, Stop()).label == "hallucinated"
+
+
+def decided(claim: str, said: Odds, weights: Weights) -> Judgement:
+    view = make_view(make_case(claim), (BRIDGE,))
+    asked = JudgeView(view, Context((), (BRIDGE.id,), ""), (), reached_consensus=False)
+    return BuiltInJudge(ENCODER, ToldReader({"lorries": said}), weights).decide(asked, Stop())
+
+
+def test_what_the_entailment_reader_alone_contests_is_left_open_sooner() -> None:
+    """Its word alone: one half. With the rules beside it: six tenths."""
+    halfway = Weights({**WEIGHTS.models, "open": Logistic({}, 0.2)}, {})  # p = 0.55
+    alone = decided("The bridge and its toll house are famous.", CONTRADICTS, halfway)
+    assert [view.stance for view in alone.readers] == ["hallucinated", "unclear", "unclear"]
+    assert alone.label == "unclear"
+    both = decided("The bridge was open to lorries after the flood.", CONTRADICTS, halfway)
+    assert [view.stance for view in both.readers].count("hallucinated") > 1
+    assert both.label == "hallucinated"
+
+
+def test_what_is_hardly_carried_and_by_no_reader_is_not_supported() -> None:
+    carried = Weights({**WEIGHTS.models, "wrong": Logistic({}, -2.0)}, {})
+    found = decided("The bridge keeper had three children.", OPEN, carried)
+    assert [view.stance for view in found.readers] == ["unclear"] * 3
+    assert (found.label, found.cause) == ("unclear", "not_addressed")
+    known = decided("The bridge was closed to lorries.", OPEN, carried)
+    assert "supported" in [view.stance for view in known.readers]
+    assert known.label == "supported"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,8 +10,19 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from components import state
+from core.checking import Draft, first_project, store_case
+from core.config import Settings
+from core.intake.library import store_file
+from core.records import Plan
+from core.store import open_store
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 TIMEOUT = 60
+
+OpenApp = Callable[..., AppTest]
+CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
+WRONG = "Female cats tend to be left pawed."
 
 
 @pytest.fixture(autouse=True)
@@ -39,3 +51,19 @@ def app() -> Callable[..., AppTest]:
         return at
 
     return open_app
+
+
+@pytest.fixture
+def run_id(home: Path) -> str:
+    """A finished run over a wrong claim."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        entry = store_file(
+            store, home, project.id, "cats.txt", CATS.encode(), "Mira", 1.0, Settings()
+        )
+        case = store_case(store, project, Draft(WRONG, documents=(entry.id,)), "Mira", time.time())
+    jobs = state.jobs()
+    made = jobs.start(case, Plan())
+    assert jobs.wait(made, 60)
+    return made

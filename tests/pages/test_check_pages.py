@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,10 +19,7 @@ from core.intake.library import remove_file, store_file
 from core.records import Plan, Project, Run
 from core.store import open_store
 from core.store.batches import Batch, BatchRow
-
-OpenApp = Callable[..., AppTest]
-CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
-WRONG = "Female cats tend to be left pawed."
+from tests.pages.conftest import CATS, WRONG, OpenApp
 
 
 def query(at: AppTest, name: str) -> str:
@@ -44,22 +40,6 @@ def finish(at: AppTest) -> str:
 def drawn(at: AppTest) -> str:
     """All markup on the page."""
     return "\n".join(item.proto.body for item in at.get("html"))
-
-
-@pytest.fixture
-def run_id(home: Path) -> str:
-    """A finished run over a wrong claim."""
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        store.projects.save_note("person", "Mira")
-        entry = store_file(
-            store, home, project.id, "cats.txt", CATS.encode(), "Mira", 1.0, Settings()
-        )
-        case = store_case(store, project, Draft(WRONG, documents=(entry.id,)), "Mira", time.time())
-    jobs = state.jobs()
-    made = jobs.start(case, Plan())
-    assert jobs.wait(made, 60)
-    return made
 
 
 def test_new_check_is_usable_at_once(app: OpenApp) -> None:

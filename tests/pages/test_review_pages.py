@@ -1,0 +1,81 @@
+"""The review pages: what waits, and how far people agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.records import Label, Span
+from core.reviews import Correction
+from core.store import Store, open_store
+from tests.pages.conftest import OpenApp
+
+
+def say(store: Store, run_id: str, author: str, label: Label, at: float = 1.0) -> None:
+    run = store.runs.get(run_id, 9.0, 60.0)
+    assert run is not None
+    case = store.cases.get(run.case_id)
+    assert case is not None
+    spans = (Span(0, 6, case.response[:6], 1.0, "wrong_entity", author),)
+    correction = Correction(
+        f"{author}{at}", run_id, case.id, author, at, label, machine_label="hallucinated",
+        spans=spans if label == "hallucinated" else (), reason="Because.",
+    )  # fmt: skip
+    with store.writing():
+        store.corrections.add(correction, case.response)
+
+
+def test_agreement_counts_each_persons_newest_answer(app: OpenApp, run_id: str, home: Path) -> None:
+    with open_store(home) as store:
+        say(store, run_id, "Mira", "supported", 1.0)
+        say(store, run_id, "Mira", "hallucinated", 2.0)
+        say(store, run_id, "Karl", "hallucinated", 3.0)
+        say(store, run_id, "Ida", "supported", 4.0)
+    at = app("pages/review/agreement.py")
+    assert not at.exception
+    together, pairs, machine, confusion = (table.value for table in at.dataframe)
+    assert list(together["Items"]) == [1, 1, 1, 1]
+    assert together["Agreement"][0] == "0.33 (0.33 to 0.33), too few to say"
+    told = dict(zip(pairs["People"], pairs["Same answer"], strict=True))
+    assert told == {"Ida · Karl": "0 of 1", "Ida · Mira": "0 of 1", "Karl · Mira": "1 of 1"}
+    marks = dict(zip(pairs["People"], pairs["F1 of marked characters"], strict=True))
+    assert marks["Karl · Mira"].startswith("1.00")
+    assert marks["Ida · Karl"].startswith("0.00")
+    assert dict(zip(machine["Person"], machine["Same answer"], strict=True))["Ida"] == "0 of 1"
+    assert any("1 of 3 answers" in item.value for item in at.markdown)
+    row = list(confusion["The machine said"]).index("Hallucinated")
+    assert (confusion["People: hallucinated"][row], confusion["People: supported"][row]) == (2, 1)
+
+
+def test_a_project_nobody_has_reviewed_says_so(app: OpenApp) -> None:
+    assert "Nobody has said anything yet" in app("pages/review/agreement.py").info[0].value
+    assert "Nothing waits here yet" in app("pages/review/pending.py").info[0].value
+
+
+def test_what_waits_is_listed_and_filtered(app: OpenApp, run_id: str) -> None:
+    at = app("pages/review/pending.py")
+    assert not at.exception
+    (table,) = at.dataframe
+    assert list(table.value["Reviewed"]) == ["0 of 1"]
+    at.selectbox(key="review.label").set_value("supported").run()
+    assert any("Nothing here fits" in item.value for item in at.caption)
+    at.button(key="review.next").click().run()
+    assert any("Nothing more waits for you" in item.value for item in at.success)
+
+
+def test_an_item_in_other_hands_is_shown_and_not_given(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    from core.store.queue_filter import Rules
+
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+        with store.writing():
+            store.queue.take(run.case_id, "Karl", Rules(seconds=9e9), 1.0)
+    at = app("pages/review/label.py", case=run.case_id)
+    assert not at.exception
+    assert "Others are on this case already" in at.warning[0].value
+    assert not any(str(button.key).endswith("choose.supported") for button in at.button)
+    nowhere = app("pages/review/label.py", case="0" * 32)
+    assert "no item at this link" in nowhere.info[0].value
