@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import streamlit as st
 
@@ -11,7 +12,7 @@ from components.correction import draw_judgement
 from components.correction_asked import Asked, draw_said
 from components.debate import draw_debate
 from components.evidence import draw_evidence
-from components.review_queue import go_on
+from components.review_queue import go_on, why_shown
 from components.review_rules import rules_of
 from components.run_view import classifier_card, load_run
 from components.verdict import draw_verdict
@@ -44,7 +45,7 @@ def draw_item(case_id: str) -> None:
     own = [c for c in corrections if mine and c.author == mine.person]
     is_blind = project.is_blind and not own
     if mine is not None:
-        _draw_hand(mine)
+        _draw_hand(mine, is_blind)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
     st.markdown(escaped(case.response))
@@ -55,8 +56,10 @@ def draw_item(case_id: str) -> None:
             draw_said(correction)
         draw_judgement(Asked(run, case, progress, is_blind=is_blind, after=_submitted))
     tabs = st.tabs(["Evidence"] if is_blind else ["Evidence", "Debate"])
+    # Which passages were quoted, and which statement is wrong, would say it too.
+    shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
     with tabs[0]:
-        draw_evidence(progress, f"review.{run.id}.evidence")
+        draw_evidence(shown, f"review.{run.id}.evidence")
     if not is_blind:
         with tabs[1]:
             draw_debate(progress, f"review.{run.id}.debate")
@@ -79,10 +82,10 @@ def _taken(case_id: str) -> Assignment | None:
         return None
 
 
-def _draw_hand(mine: Assignment) -> None:
+def _draw_hand(mine: Assignment, is_blind: bool) -> None:
     """Why it came, and the ways to pass it on."""
     if mine.state == "claimed":
-        st.caption(f"Why this one: {escaped(mine.why)}.")
+        st.caption(f"Why this one: {escaped(why_shown(mine.why, is_blind))}.")
     else:
         st.caption(f"You have {mine.state} it; you may answer again.")
     with st.container(horizontal=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -15,7 +16,7 @@ from core.errors import ReviewError
 from core.queueing import fill
 from core.reviews import Assignment, Item, ItemState
 from core.store import Store
-from core.store.queue import why_of
+from core.store.queue import AT_RANDOM, why_of
 from core.store.queue_filter import ItemFilter
 
 PAGE_SIZE = 25
@@ -54,25 +55,16 @@ def draw_progress() -> None:
 
 def draw_start() -> ItemFilter:
     """Filters, and the button that gives the next item."""
-    label, age, p, apart = st.columns([2, 2, 3, 3])
-    chosen = label.selectbox(
-        "The machine says",
-        ["", *LABEL_WORDS],
-        format_func=lambda v: LABEL_WORDS[v] if v else "any",
-        key="review.label",
-    )
+    with state.open_store() as store:
+        is_blind = state.project(store).is_blind
+    age, rest = st.columns([2, 8])
     oldest = age.selectbox(
         "Older than", list(AGES), format_func=lambda v: v or "any age", key="review.age"
     )
-    low, high = p.slider("How likely hallucinated (%)", 0, 100, (0, 100), key="review.p")
-    least = apart.slider("Agents disagree at least (%)", 0, 100, 0, key="review.apart")
-    wanted = ItemFilter(
-        label=chosen or "",
-        p_from=low / 100 if low else None,
-        p_to=high / 100 if high < 100 else None,
-        disagreement_from=least / 100,
-        older_than=AGES[oldest or ""],
-    )
+    wanted = ItemFilter(older_than=AGES[oldest or ""])
+    if not is_blind:
+        with rest:
+            wanted = _by_the_machine(wanted)
     st.session_state["review.wanted"] = wanted
     if st.button(
         "Next item", key="review.next", type="primary", icon=":material/arrow_forward:",
@@ -80,6 +72,31 @@ def draw_start() -> ItemFilter:
     ):  # fmt: skip
         go_on(wanted)
     return wanted
+
+
+def _by_the_machine(wanted: ItemFilter) -> ItemFilter:
+    """Filters by what the machine says, for those who may know it."""
+    label, p, apart = st.columns([2, 3, 3])
+    chosen = label.selectbox(
+        "The machine says",
+        ["", *LABEL_WORDS],
+        format_func=lambda v: LABEL_WORDS[v] if v else "any",
+        key="review.label",
+    )
+    low, high = p.slider("How likely hallucinated (%)", 0, 100, (0, 100), key="review.p")
+    least = apart.slider("Agents disagree at least (%)", 0, 100, 0, key="review.apart")
+    return replace(
+        wanted,
+        label=chosen or "",
+        p_from=low / 100 if low else None,
+        p_to=high / 100 if high < 100 else None,
+        disagreement_from=least / 100,
+    )
+
+
+def why_shown(why: str, is_blind: bool) -> str:
+    """Why an item comes; the machine's view of it stays hidden from who must not know it."""
+    return "its answer teaches more than others" if is_blind and why != AT_RANDOM else why
 
 
 def go_on(wanted: ItemFilter) -> None:
@@ -157,6 +174,6 @@ def _cells(item: Item, claim: str, people: int, is_blind: bool) -> dict[str, Any
         label = item.label
         cells["The machine"] = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
         cells["p"] = "" if item.p is None else f"{item.p:.2f}"
-    cells["Why"] = why_of(item)
+    cells["Why"] = why_shown(why_of(item), is_blind)
     cells["Reviewed"] = f"{item.given} of {people}"
     return cells

@@ -81,19 +81,24 @@ def test_a_blind_first_pass_hides_what_the_machine_found(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
     server = make_server()
-    checked(server, ["Female cats tend to be left pawed."], CATS)
+    said = "Female cats tend to be left pawed. Male cats are more often left pawed."
+    checked(server, [said], CATS)
     with open_store(server.home) as store:
         project = first_project(store, "Mira", 1.0)
         store.projects.save(replace(project, is_blind=True))
     page = open_page(server, "/pending")
     page.get_by_text("0 of 1 item reviewed").wait_for()
     settle(page)
+    for hidden in ("The machine says", "How likely hallucinated (%)"):
+        expect(page.get_by_text(hidden)).to_have_count(0)
     page.keyboard.press("Control+Enter")
     page.get_by_text("Female cats tend to be left pawed.").first.wait_for()
     settle(page)
     expect(page.locator(".cp-verdict-label")).to_have_count(0)
     expect(page.get_by_role("tab", name="Debate")).to_have_count(0)
-    expect(page.get_by_text("hallucinated", exact=True)).to_have_count(0)
+    shown = page.locator('[data-testid="stMain"]').inner_text()
+    for told in ("✗", "✓", "disagree", "unsure", "quoted in the debate", "likely"):
+        assert told not in shown
     page.keyboard.press("Alt+2")
     page.locator(".cp-se-text").wait_for()
     settle(page)

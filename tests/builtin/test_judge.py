@@ -139,17 +139,6 @@ def decided(claim: str, said: Odds, weights: Weights) -> Judgement:
     return BuiltInJudge(ENCODER, ToldReader({"lorries": said}), weights).decide(asked, Stop())
 
 
-def test_what_the_entailment_reader_alone_contests_is_left_open_sooner() -> None:
-    """Its word alone: one half. With the rules beside it: six tenths."""
-    halfway = Weights({**WEIGHTS.models, "open": Logistic({}, 0.2)}, {})  # p = 0.55
-    alone = decided("The bridge and its toll house are famous.", CONTRADICTS, halfway)
-    assert [view.stance for view in alone.readers] == ["hallucinated", "unclear", "unclear"]
-    assert alone.label == "unclear"
-    both = decided("The bridge was open to lorries after the flood.", CONTRADICTS, halfway)
-    assert [view.stance for view in both.readers].count("hallucinated") > 1
-    assert both.label == "hallucinated"
-
-
 def test_what_is_hardly_carried_and_by_no_reader_is_not_supported() -> None:
     carried = Weights({**WEIGHTS.models, "wrong": Logistic({}, -2.0)}, {})
     found = decided("The bridge keeper had three children.", OPEN, carried)
