@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.builtin.alignment import may_be_name
-from core.builtin.entailment_reader import NAME as ENTAILMENT_READER
 from core.builtin.judge_words import Spoken, reason_for, verdict_text
 from core.builtin.looks import CARRIED_FROM, Look, looks_at
 from core.builtin.overlap import points_of as overlap_points
@@ -34,11 +33,9 @@ from core.records import Cause, Judgement, Label, Point, ReaderView, Turn
 from core.roles import JudgeView
 
 WRONG_FROM = 0.5
-# Chosen by the mean recall of the three labels on calibration rows, sets left out.
-OPEN_FROM = 0.6
-# The entailment reader alone calls much a contradiction that is only on the topic: there the same
-# rows are told apart best from one half on.
-OPEN_FROM_ALONE = 0.5
+# On calibration rows a lower bound trades what is contradicted (of sets whose evidence always
+# decides) for what is open (of sets that know of both), one for one; here both are served.
+OPEN_FROM = 0.65
 MOSTLY_ABSENT = 0.3  # carried share up to which it is left open where no reader objects
 HARDLY_CARRIED = 0.6  # up to which nothing is supported that no reader carries
 NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
@@ -50,12 +47,11 @@ entailment, rules and overlap.
    statement is not supported; the weights were learned from public data and are calibrated. A
    response of two or three short sentences is also read as one.
 3. At one half or more it is hallucinated, unless the evidence most likely does not speak about it:
-   the second model says so at 0.6 or more, at one half where the entailment reader alone objects;
-   or three tenths of it at most are carried and no reader calls it wrong; or no passage is like it,
-   with a similarity of 0.35, none holds two fifths of it, no reader carries it and the rules name
-   no contrast. Then it is unclear. Below one half it is supported, unless it opens with a name
-   that no passage has and the entailment reader does not carry it, or no reader carries it and six
-   tenths of it at most are: then it is unclear too.
+   the second model says so at 0.65 or more; or three tenths of it at most are carried and no reader
+   calls it wrong; or no passage is like it, with a similarity of 0.35, none holds two fifths of it,
+   no reader carries it and the rules name no contrast. Then it is unclear. Below one half it is
+   supported, unless it opens with a name that no passage has and the entailment reader does not
+   carry it, or no reader carries it and six tenths of it at most are: then it is unclear too.
 4. A response is wrong when one statement is. Each of several statements counts as wrong less
    readily than one alone: before anything is read, one response in two is, however long. It is
    supported when all that say something are; else unclear.
@@ -194,15 +190,9 @@ def _finding(look: Look, p: float, is_wrong: bool, left_open: float) -> Finding:
         return Finding(look, "unclear", p, "sources_disagree")
     if not is_wrong:
         return _carried(look, p)
-    if look.is_beside_the_point or left_open >= _open_from(look) or _nobody_objects(look):
+    if look.is_beside_the_point or left_open >= OPEN_FROM or _nobody_objects(look):
         return Finding(look, "unclear", p, "not_addressed")
     return Finding(look, "hallucinated", p)
-
-
-def _open_from(look: Look) -> float:
-    """From which probability of being left open it is."""
-    against = [view.reader for view in look.stances if view.stance == "hallucinated"]
-    return OPEN_FROM_ALONE if against == [ENTAILMENT_READER] else OPEN_FROM
 
 
 def _carried(look: Look, p: float) -> Finding:
