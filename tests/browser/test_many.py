@@ -18,6 +18,15 @@ TABLE = (
 )
 
 
+def with_a_table(page: Page) -> Page:
+    """The page with the results of a table that was pasted."""
+    page.get_by_label("Or paste it").fill(TABLE)
+    page.get_by_label("Or paste it").press("Control+Enter")
+    page.get_by_role("button", name="Check them").click()
+    page.get_by_text("2 unclear").wait_for()
+    return page
+
+
 def choose_first_row(page: Page) -> None:
     """Click the first row's verdict; the table is drawn on a canvas, some time after the script."""
     table = page.locator('[data-testid="stDataFrame"]').first
@@ -31,12 +40,7 @@ def choose_first_row(page: Page) -> None:
 def test_a_table_found_again_leads_to_its_rows_and_back(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
-    server = make_server()
-    page = open_page(server, "/many")
-    page.get_by_label("Or paste it").fill(TABLE)
-    page.get_by_label("Or paste it").press("Control+Enter")
-    page.get_by_role("button", name="Check them").click()
-    page.get_by_text("without a verdict").or_(page.get_by_text("2 unclear")).wait_for()
+    page = with_a_table(open_page(make_server(), "/many"))
     expect(page).to_have_url(re.compile("batch="))
     page.get_by_role("link", name="All tables").click()
     page.get_by_role("heading", name="Tables so far").wait_for()
@@ -71,12 +75,7 @@ def test_a_table_found_again_leads_to_its_rows_and_back(
 def test_back_leads_to_the_search_that_found_the_run(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
-    server = make_server()
-    page = open_page(server, "/many")
-    page.get_by_label("Or paste it").fill(TABLE)
-    page.get_by_label("Or paste it").press("Control+Enter")
-    page.get_by_role("button", name="Check them").click()
-    page.get_by_text("2 unclear").wait_for()
+    page = with_a_table(open_page(make_server(), "/many"))
     page.get_by_role("link", name="History").click()
     search = page.get_by_role("textbox", name="Search")
     search.fill("mammals")
