@@ -37,7 +37,7 @@ WRONG_FROM = 0.5
 # decides) for what is open (of sets that know of both), one for one; here both are served.
 OPEN_FROM = 0.65
 MOSTLY_ABSENT = 0.3  # carried share up to which it is left open where no reader objects
-HARDLY_CARRIED = 0.6  # up to which nothing is supported that no reader carries
+HARDLY_CARRIED = 0.5  # up to which nothing is supported that no reader carries
 NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
 RULE = """Looks at each statement with the whole evidence before it, through three readers:
 entailment, rules and overlap.
@@ -51,7 +51,7 @@ entailment, rules and overlap.
    calls it wrong; or no passage is like it, with a similarity of 0.35, none holds two fifths of it,
    no reader carries it and the rules name no contrast. Then it is unclear. Below one half it is
    supported, unless it opens with a name that no passage has and the entailment reader does not
-   carry it, or no reader carries it and six tenths of it at most are: then it is unclear too.
+   carry it, or no reader carries it and half of it at most is: then it is unclear too.
 4. A response is wrong when one statement is. Each of several statements counts as wrong less
    readily than one alone: before anything is read, one response in two is, however long. It is
    supported when all that say something are; else unclear.
