@@ -27,7 +27,9 @@ def kept(marked: Marked) -> None:
     """Hold what the browser said, and write it where the test can see it."""
     st.session_state["marked"] = marked
     told = asdict(marked) | {"quotes": [text[m.start : m.end] for m in marked.chosen]}
-    (folder / f"{name}.out.json").write_text(json.dumps(told), encoding="utf-8")
+    half = folder / f"{name}.half"  # nobody reads what is half written
+    half.write_text(json.dumps(told), encoding="utf-8")
+    half.replace(folder / f"{name}.out.json")
 
 
 if "marked" not in st.session_state:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -102,24 +103,32 @@ class Editor:
         return sorted((mark["start"], mark["end"], mark["category"]) for mark in marks)
 
 
-@pytest.fixture
-def edit(tmp_path: Path, open_page: OpenPage) -> Iterator[Callable[..., Editor]]:
-    """Opens the editor over a text."""
-    home = tmp_path / "home"
+@pytest.fixture(scope="module")
+def editor_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all texts: each has a name of its own."""
+    home = tmp_path_factory.mktemp("editor") / "home"
     home.mkdir()
     server = Server(home, free_port(), module=("tests.browser.editor_server",))
     server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def edit(editor_server: Server, open_page: OpenPage) -> Callable[..., Editor]:
+    """Opens the editor over a text."""
 
     def opened(
         text: str, *, language: str = "", marks: list[dict[str, Any]] | None = None
     ) -> Editor:
-        (home / "text").write_bytes(text.encode())
+        home, name = editor_server.home, uuid.uuid4().hex
+        (home / name).write_bytes(text.encode())
         if marks:
-            (home / "text.marks.json").write_text(json.dumps(marks))
-        return Editor(open_page(server, f"/?text=text&language={language}"), home, "text")
+            (home / f"{name}.marks.json").write_text(json.dumps(marks))
+        page = open_page(editor_server, f"/?text={name}&language={language}")
+        return Editor(page, home, name)
 
-    yield opened
-    server.kill()
+    return opened
 
 
 HARD = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import threading
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from core.store.queue import AT_RANDOM, why_of
 from core.store.queue_filter import EVERYTHING, ItemFilter, Rules
 from tests.fakes import make_case
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 PROJECT = "p" * 32
 TWO = Rules(people=2, seconds=60.0)
 
@@ -241,45 +242,18 @@ def test_whatever_people_do_nobody_gets_one_too_many(
     store.close()
 
 
-def _annotate(home: Path, person: str, out: multiprocessing.Queue[tuple[str, str]]) -> None:
-    rules = Rules(3, 60.0)
-    with open_store(home) as store:
-        while True:
-            with store.writing():
-                found = store.queue.claim(PROJECT, person, rules, 1.0)
-            if found is None:
-                return
-            with store.writing():
-                store.queue.end(found.case_id, person, "submitted", 2.0)
-            out.put((found.case_id, person))
-
-
 def test_twenty_annotators_at_once_are_given_every_item_three_times(home: Path) -> None:
     """Four processes with five threads each, all claiming from one queue."""
     with open_store(home) as store:
         ids = filled(store, 50)
-    out: multiprocessing.Queue[tuple[str, str]] = multiprocessing.get_context("spawn").Queue()
+    command = [sys.executable, "-m", "tests.store.annotating", str(home), PROJECT]
     workers = [
-        multiprocessing.get_context("spawn").Process(target=_five, args=(home, n, out))
+        subprocess.Popen([*command, f"P{n}"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for n in range(4)
     ]
-    for worker in workers:
-        worker.start()
-    got = [out.get(timeout=60) for _ in range(150)]
-    for worker in workers:
-        worker.join(60)
-        assert worker.exitcode == 0
-    assert out.empty()
+    told = [worker.communicate(timeout=120)[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0] * 4
+    got = [tuple(line.split()) for lines in told for line in lines.splitlines()]
+    assert len(got) == 150, "none is lost, none over-assigned"
     assert len(set(got)) == 150, "nobody got an item twice"
     assert Counter(case_id for case_id, _ in got) == dict.fromkeys(ids, 3)
-
-
-def _five(home: Path, number: int, out: multiprocessing.Queue[tuple[str, str]]) -> None:
-    threads = [
-        threading.Thread(target=_annotate, args=(home, f"Person {number}.{n}", out))
-        for n in range(5)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
