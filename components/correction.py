@@ -131,6 +131,7 @@ def _save(asked: Asked, chosen: Label) -> None:
     person = str(st.session_state.get("person", ""))
     spans: list[Span] = []
     rejected: list[Span] = []
+    is_unmarked = False
     if chosen == "hallucinated":
         typed = str(st.session_state.get(f"{key}.quote") or "")
         if typed.strip() and not places_of(case.response, typed):
@@ -141,7 +142,7 @@ def _save(asked: Asked, chosen: Label) -> None:
             return
         marked = _marked(asked, typed)
         spans = spans_of(marked, case, machine, person)
-        rejected = rejected_of(marked, machine)
+        rejected, is_unmarked = rejected_of(marked, machine), marked.none
     now = time.time()
     correction = Correction(
         id=new_id(),
@@ -157,6 +158,7 @@ def _save(asked: Asked, chosen: Label) -> None:
         machine_label=asked.machine,
         rejected=tuple(rejected),
         is_blind=asked.is_blind,
+        is_unmarked=is_unmarked,
     )
     try:
         with state.open_store() as store, store.writing():

@@ -57,6 +57,8 @@ def draw_said(correction: Correction) -> None:
     if correction.spans:
         marked = ", ".join(f"“{escaped(clipped(s.text, 40))}”" for s in correction.spans)
         words += f". Wrong words: {marked}"
+    if correction.is_unmarked:
+        words += ". No single word is wrong"
     if correction.corrected_answer:
         words += f". Right: {escaped(correction.corrected_answer)}"
     st.markdown(f"{words}  \n:gray[{when(correction.at)}]")

@@ -12,9 +12,11 @@ from components.correction import draw_judgement
 from components.correction_asked import Asked, draw_said
 from components.debate import draw_debate
 from components.evidence import draw_evidence
+from components.highlight import marked_text
 from components.review_queue import go_on, why_shown
 from components.review_rules import rules_of
 from components.run_view import classifier_card, load_run
+from components.show import show
 from components.verdict import draw_verdict
 from components.words import escaped
 from core.errors import ReviewError
@@ -40,6 +42,8 @@ def draw_item(case_id: str) -> None:
     if item is None or loaded is None:
         st.info("There is no item at this link in the queue of this project.")
         return
+    if problem := st.session_state.pop("review.problem", ""):
+        st.error(escaped(problem), icon=":material/error:")
     mine = _taken(case_id)
     run, case, progress, corrections = loaded
     own = [c for c in corrections if mine and c.author == mine.person]
@@ -48,7 +52,7 @@ def draw_item(case_id: str) -> None:
         _draw_hand(mine, is_blind)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
-    st.markdown(escaped(case.response))
+    show(marked_text(case.response, []))
     if not is_blind and progress.verdict is not None:
         draw_verdict(progress, classifier_card(run.plan.classifier))
     if mine is not None:
@@ -88,6 +92,7 @@ def _draw_hand(mine: Assignment, is_blind: bool) -> None:
         st.caption(f"Why this one: {escaped(why_shown(mine.why, is_blind))}.")
     else:
         st.caption(f"You have {mine.state} it; you may answer again.")
+        return
     with st.container(horizontal=True):
         for state_, words, icon, keys in (
             ("skipped", "Skip", "skip_next", "Ctrl+Space"),
@@ -104,8 +109,14 @@ def _draw_hand(mine: Assignment, is_blind: bool) -> None:
 
 
 def _pass_on(case_id: str, became: AssignmentState) -> None:
-    with state.open_store() as store, store.writing():
-        store.queue.end(case_id, state.person(store), became, time.time())
+    try:
+        with state.open_store() as store, store.writing():
+            project, person = state.project(store), state.person(store)
+            store.projects.require(project.id, person, "annotator", "review")
+            store.queue.end(case_id, person, became, time.time())
+    except ReviewError as error:
+        st.session_state["review.problem"] = str(error)
+        return
     st.session_state["review.go"] = True
 
 

@@ -71,23 +71,33 @@ def fleiss_kappa(counts: Counts) -> float | None:
 
 def krippendorff_alpha(counts: Counts) -> float | None:
     """Krippendorff's alpha for nominal answers; None where all answers are one."""
-    if not len(counts):
-        return None
-    people, total = counts.sum(axis=1), counts.sum()
-    observed = ((people**2 - (counts**2).sum(axis=1)) / (people - 1)).sum() / total
-    expected = (total**2 - (counts.sum(axis=0) ** 2).sum()) / (total * (total - 1))
-    return None if expected == 0 else float(1.0 - observed / expected)
+    return _alpha(*_differing(counts)) if len(counts) else None
 
 
-def cohen_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
-    """Cohen's kappa of two people over the same items; None where there is no room for chance."""
-    labels = sorted({*one, *other})
-    if not one:
+def _differing(counts: Counts) -> tuple[float, Counts]:
+    """What units come to in alpha: pairs that differ, each by its people, and answers by label."""
+    people = counts.sum(axis=1)
+    differ = (people**2 - (counts**2).sum(axis=1)) / (people - 1)
+    by_label: Counts = counts.sum(axis=0)
+    return float(differ.sum()), by_label
+
+
+def _alpha(differ: float, by_label: Counts) -> float | None:
+    total = by_label.sum()
+    expected = (total**2 - (by_label**2).sum()) / (total * (total - 1))
+    return None if expected == 0 else float(1.0 - differ / total / expected)
+
+
+def cohen_kappa(table: Counts) -> float | None:
+    """Cohen's kappa of a table (labels, labels) of how often two people gave which pair.
+
+    None where there is no room for chance.
+    """
+    total = float(table.sum())
+    if not total:
         return None
-    first, second = (np.array([labels.index(x) for x in own]) for own in (one, other))
-    same = float((first == second).mean())
-    shares = [np.bincount(own, minlength=len(labels)) / len(own) for own in (first, second)]
-    chance = float(shares[0] @ shares[1])
+    same = float(np.trace(table)) / total
+    chance = float(table.sum(axis=1) @ table.sum(axis=0)) / total**2
     return None if chance >= 1.0 else (same - chance) / (1.0 - chance)
 
 
@@ -100,12 +110,18 @@ def pair_of(answers: Answers, one: str, other: str) -> tuple[list[str], list[str
 def cohen_of(answers: Answers, one: str, other: str) -> Figure:
     """Cohen's kappa of two people, or of one and the machine, with its interval."""
     first, second = pair_of(answers, one, other)
-    pairs = np.array(list(zip(first, second, strict=True)), dtype=object)
+    labels = sorted({*first, *second})
+    many = len(labels)
+    pairs = np.array(
+        [labels.index(a) * many + labels.index(b) for a, b in zip(first, second, strict=True)],
+        dtype=np.int64,
+    )
 
     def figure(rows: npt.NDArray[np.int64]) -> float | None:
-        return cohen_kappa([str(x) for x in pairs[rows, 0]], [str(x) for x in pairs[rows, 1]])
+        counts = np.bincount(pairs[rows], minlength=many * many)
+        return cohen_kappa(counts.reshape(many, many).astype(np.float64))
 
-    return _resampled(len(pairs), figure) if len(pairs) else Figure(None, None, None, 0)
+    return _resampled(len(pairs), figure)
 
 
 def of_counts(counts: Counts, measure: Callable[[Counts], float | None]) -> Figure:
@@ -134,11 +150,12 @@ def characters(marks: Marks, lengths: Mapping[str, int]) -> list[Counts]:
 
 def span_alpha(items: Sequence[Counts]) -> Figure:
     """Krippendorff's alpha over characters, resampled by item."""
-
-    def measure(rows: npt.NDArray[np.int64]) -> float | None:
-        return krippendorff_alpha(np.concatenate([items[row] for row in rows]))
-
-    return _resampled(len(items), measure) if items else Figure(None, None, None, 0)
+    parts = [_differing(item) for item in items]
+    differ = np.array([own for own, _ in parts])
+    by_label = np.array([own for _, own in parts]).reshape(len(items), 2)
+    return _resampled(
+        len(items), lambda rows: _alpha(float(differ[rows].sum()), by_label[rows].sum(axis=0))
+    )
 
 
 def character_f1(
@@ -163,8 +180,6 @@ def f1_of(marks: Marks, lengths: Mapping[str, int], one: str, other: str) -> Fig
             if one in own and other in own
         ]
     )
-    if not len(scores):
-        return Figure(None, None, None, 0)
     return _resampled(len(scores), lambda rows: float(scores[rows].mean()))
 
 

@@ -17,7 +17,8 @@ class Correction:
     """A person's appended judgement on a run. Undo is another correction.
 
     `rejected` are the machine's spans that the person said are not wrong. `is_blind`: they answered
-    before they saw the machine's verdict, which is noted all the same.
+    before they saw the machine's verdict, which is noted all the same. `is_unmarked`: they said in
+    so many words that no single word is wrong, which an empty `spans` alone does not.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Correction:
     machine_label: Label | None = None
     rejected: tuple[Span, ...] = ()
     is_blind: bool = False
+    is_unmarked: bool = False
 
 
 @dataclass(frozen=True)

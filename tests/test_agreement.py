@@ -57,10 +57,8 @@ def test_fleiss_example() -> None:
 
 
 def test_cohens_example() -> None:
-    # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no: 0.40
-    one = ["y"] * 25 + ["n"] * 25
-    other = ["y"] * 20 + ["n"] * 5 + ["y"] * 10 + ["n"] * 15
-    assert cohen_kappa(one, other) == pytest.approx(0.4)
+    # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no
+    assert cohen_kappa(np.array([[20.0, 5.0], [10.0, 15.0]])) == pytest.approx(0.4)
 
 
 LABELS = st.sampled_from(("supported", "hallucinated", "unclear"))
@@ -88,7 +86,8 @@ def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[str, str]]) -> N
     from sklearn.metrics import cohen_kappa_score
 
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
-    ours = cohen_kappa(one, other)
+    answers = {str(n): {"a": a, "b": b} for n, (a, b) in enumerate(pairs)}
+    ours = cohen_of(answers, "a", "b").value
     if ours is None:
         assert len({*one, *other}) == 1
     else:

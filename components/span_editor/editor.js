@@ -29,7 +29,7 @@ function placesOf(text) {
   return { toPoint: (i) => points[i], toUnit: (i) => units[Math.min(i, units.length - 1)] };
 }
 
-/** Where words stand, as [start, end) pairs; in scripts without blanks too. */
+/** Where words and marks between them stand, as [start, end) pairs; in scripts without blanks too. */
 function wordsOf(text, language) {
   let segmenter;
   try {
@@ -39,8 +39,7 @@ function wordsOf(text, language) {
   }
   const found = [];
   for (const part of segmenter.segment(text)) {
-    if (part.isWordLike) found.push([part.index, part.index + part.segment.length]);
-    else if (part.segment.trim()) found.push([part.index, part.index + part.segment.length]);
+    if (part.segment.trim()) found.push([part.index, part.index + part.segment.length]);
   }
   return found;
 }
@@ -370,8 +369,7 @@ class Editor {
 
   isRightToLeft(place) {
     const word = this.wordAt(place) || [place, place + 1];
-    if (RIGHT_TO_LEFT.test(this.text.slice(word[0], word[1]))) return true;
-    return false;
+    return RIGHT_TO_LEFT.test(this.text.slice(word[0], word[1]));
   }
 
   moveWord(step) {
@@ -476,26 +474,27 @@ class Editor {
   command(event) {
     const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
     const isCommand = ctrlKey || metaKey;
-    if (isCommand && !altKey && key.toLowerCase() === "z") return shiftKey ? this.did(this.redo()) : this.did(this.undo());
-    if (isCommand && !altKey && key.toLowerCase() === "y") return this.did(this.redo());
-    if (altKey && !isCommand && (key === "." || key === ">")) return this.did(this.cycle(1));
-    if (altKey && !isCommand && (key === "," || key === "<")) return this.did(this.cycle(-1));
+    if (isCommand && !altKey && key.toLowerCase() === "z") return shiftKey ? this.handled(this.redo()) : this.handled(this.undo());
+    if (isCommand && !altKey && key.toLowerCase() === "y") return this.handled(this.redo());
+    if (altKey && !isCommand && (key === "." || key === ">")) return this.handled(this.cycle(1));
+    if (altKey && !isCommand && (key === "," || key === "<")) return this.handled(this.cycle(-1));
     if (key.startsWith("Arrow")) return this.arrow(event);
     if (isCommand || altKey) return false;
-    if (/^[1-9]$/.test(key)) return this.did(this.label(Number(key) - 1));
-    if (key === "0") return this.did(this.nothing());
-    if (key === "A") return this.did(this.acceptAll());
-    if (key === "a") return this.did(this.settle("marked"));
-    if (key === "x") return this.did(this.settle("rejected"));
-    if (key === "c") return this.did(this.toggleCaret());
-    if (key === "?") return this.did(this.toggleKeys());
-    if (key === "Backspace" || key === "Delete") return this.active ? this.did(this.remove()) : false;
-    if (key === "Escape" && (this.selected || this.active)) return this.did(this.clear());
-    if (key === "Home" || key === "End") return this.did(this.toEnd(key === "Home"));
+    if (/^[1-9]$/.test(key)) return this.handled(this.label(Number(key) - 1));
+    if (key === "0") return this.handled(this.nothing());
+    if (key === "A") return this.handled(this.acceptAll());
+    if (key === "a") return this.handled(this.settle("marked"));
+    if (key === "x") return this.handled(this.settle("rejected"));
+    if (key === "c") return this.handled(this.toggleCaret());
+    if (key === "?") return this.handled(this.toggleKeys());
+    if (key === "Backspace" || key === "Delete") return this.active ? this.handled(this.remove()) : false;
+    if (key === "Escape" && (this.selected || this.active)) return this.handled(this.clear());
+    if (key === "Home" || key === "End") return this.handled(this.toEnd(key === "Home"));
     return false;
   }
 
-  did() {
+  /** What a command's key comes to, whatever the command itself gives. */
+  handled() {
     return true;
   }
 
@@ -503,16 +502,16 @@ class Editor {
     const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
     const isLine = key === "ArrowUp" || key === "ArrowDown";
     let step = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
-    if (this.isCaret && !altKey) return this.did(this.caret(event, step));
-    if (isLine) return altKey || shiftKey || ctrlKey ? false : this.did(this.byLine(step));
+    if (this.isCaret && !altKey) return this.handled(this.caret(event, step));
+    if (isLine) return altKey || shiftKey || ctrlKey ? false : this.handled(this.byLine(step));
     const mark = this.mark();
     const near = this.selected ? this.selected[1] - 1 : mark ? mark.end - 1 : 0;
     if (this.isRightToLeft(near)) step = -step;
     const byWord = ctrlKey || metaKey;
-    if (mark && !this.selected && shiftKey) return this.did(this.resize(altKey ? "start" : "end", step, byWord));
+    if (mark && !this.selected && shiftKey) return this.handled(this.resize(altKey ? "start" : "end", step, byWord));
     if (altKey) return false;
-    if (shiftKey) return this.did(this.extend(step, byWord));
-    return byWord ? false : this.did(this.moveWord(step));
+    if (shiftKey) return this.handled(this.extend(step, byWord));
+    return byWord ? false : this.handled(this.moveWord(step));
   }
 
   /** The word that lies a line below or above. */

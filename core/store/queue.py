@@ -121,7 +121,8 @@ class Queue:
         )
         if row is None or row["state"] == "adjudicated":
             raise ConflictError("This case is not in the queue, or was settled; take the next one.")
-        if row["taken"] >= rules.people:
+        holds = mine is not None and mine.until > now
+        if row["taken"] >= rules.people and not holds:  # nobody is sent away from their work
             raise ConflictError(
                 "Others are on this case already, as many as the project wants; take the next one."
             )
@@ -130,15 +131,6 @@ class Queue:
             found = replace(found, why=mine.why, claimed_at=mine.claimed_at)
         self._put(found)
         return found
-
-    def hold(self, case_id: str, person: str, until: float) -> bool:
-        """Keep an item in hand for longer while work goes on; False where it is not in hand."""
-        cursor = self._db.execute(
-            "UPDATE assignments SET until = ? WHERE case_id = ? AND person = ? "
-            "AND state = 'claimed' AND until < ?",
-            [until, case_id, person, until],
-        )
-        return bool(cursor.rowcount)
 
     def end(self, case_id: str, person: str, state: AssignmentState, now: float) -> None:
         """The person has submitted, skipped or flagged it. Call inside `writing()`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from components.span_editor.marks import Mark, Marked
 from core.records import Label, Span
 from core.reviews import Correction
 from core.store import Store, open_store
@@ -79,3 +80,32 @@ def test_an_item_in_other_hands_is_shown_and_not_given(
     assert not any(str(button.key).endswith("choose.supported") for button in at.button)
     nowhere = app("pages/review/label.py", case="0" * 32)
     assert "no item at this link" in nowhere.info[0].value
+
+
+def test_a_submitted_item_keeps_its_lines_and_cannot_be_skipped_away(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        run = store.runs.get(run_id, 9.0, 60.0)
+    assert run is not None
+    at = app("pages/review/label.py", case=run.case_id)
+    assert any('class="cp-text' in item.proto.body for item in at.get("html"))
+    assert at.button(key="review.skipped").label == "Skip"
+    key = f"run.{run_id}.correct"
+    at.button(key=f"{key}.choose.hallucinated").click().run()
+    rejected = Mark("machine.0", 23, 27, "contradicted", "Judge", 0.9, "rejected")
+    at.session_state[f"{key}.marked"] = Marked(2, (rejected,), none=True, did="none")
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        (saved,) = store.corrections.of_run(run_id)
+        item = store.queue.get(run.case_id)
+    assert (saved.spans, saved.is_unmarked) == ((), True)
+    assert [span.text for span in saved.rejected] == ["left"]
+    assert item is not None
+    assert item.given == 1
+    again = app("pages/review/label.py", case=run.case_id)
+    assert any("you may answer again" in item.value for item in again.caption)
+    assert any("No single word is wrong" in item.value for item in again.markdown)
+    assert not any(str(button.key) == "review.skipped" for button in again.button)

@@ -81,9 +81,8 @@ def test_a_claim_runs_out_and_its_place_is_free_again(store: Store) -> None:
     assert item is not None
     assert item.given == 1
     with store.writing():
-        assert store.queue.hold(ids[0], "Ida", 500.0)
-        assert not store.queue.hold(ids[0], "Mira", 500.0)
-    assert claimed(store, "Ida", 400.0, one) == ids[0]
+        assert store.queue.take(ids[0], "Ida", one, 100.0).until == 160.0, "its time is renewed"
+    assert claimed(store, "Ida", 150.0, one) == ids[0]
 
 
 def test_what_was_passed_over_does_not_come_back_and_what_is_flagged_waits_for_a_lead(
