@@ -24,8 +24,8 @@ from components.words import (
 )
 from core.builtin.speech import shortened
 from core.progress import Progress
-from core.records import CATEGORY_WORDS, Case, Passage, Run, Span
-from core.reviews import Correction
+from core.records import Case, Passage, Run, Span
+from core.reviews import Correction, category_words
 
 STYLES = Path(__file__).parent / "assets" / "app.css"
 # A longer span is read in the response; thousands of them would each repeat half of it.
@@ -102,7 +102,7 @@ def _span_table(spans: Sequence[Span]) -> Html:
             "tr",
             element("td", str(number)),
             element("td", _words_of(span), dir="auto"),
-            element("td", CATEGORY_WORDS[span.category]),
+            element("td", category_words(span.category)),
             element("td", span.instead or "–", dir="auto"),
             element("td", percent(span.p)),
         )
@@ -171,7 +171,7 @@ def markdown_report(
     given = [*(f"read: {name}" for name in sources), *(f"problem: {words}" for words in problems)]
     lines += ["", "## Sources", "", *_fenced("\n".join(given) or "none")]
     for number, span in enumerate(progress.spans, start=1):
-        lines += ["", f"{number}. {CATEGORY_WORDS[span.category]}, {percent(span.p)}", ""]
+        lines += ["", f"{number}. {category_words(span.category)}, {percent(span.p)}", ""]
         lines += _fenced(_words_of(span) + (f"\nevidence: {span.instead}" if span.instead else ""))
     if corrections:
         lines += ["", "## What people said", "", *_fenced("\n".join(map(_said, corrections)))]

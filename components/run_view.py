@@ -27,8 +27,8 @@ from components.words import (
 )
 from core.errors import ConfigError, ReviewError
 from core.progress import Progress, can_resume
-from core.records import CATEGORY_WORDS, Case, Run, Span
-from core.reviews import Correction
+from core.records import Case, Run, Span
+from core.reviews import Correction, category_words
 from core.verdict.classifier import load_head, version_folder
 
 
@@ -125,7 +125,7 @@ def _marks(spans: tuple[Span, ...]) -> list[Mark]:
 
 def _span_words(span: Span) -> str:
     instead = f"; the evidence says “{span.instead}”" if span.instead else ""
-    return f"{CATEGORY_WORDS[span.category]} ({percent(span.p)}){instead}"
+    return f"{category_words(span.category)} ({percent(span.p)}){instead}"
 
 
 def _draw_spans(spans: tuple[Span, ...], run_id: str) -> None:
@@ -133,7 +133,7 @@ def _draw_spans(spans: tuple[Span, ...], run_id: str) -> None:
     for number, span in paged(list(enumerate(spans, start=1)), f"run.{run_id}.spans"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:
-            words = f"**{number}.** “{escaped(span.text)}” — {CATEGORY_WORDS[span.category]}"
+            words = f"**{number}.** “{escaped(span.text)}” — {category_words(span.category)}"
             if span.instead:
                 words += f"; the evidence says “**{escaped(span.instead)}**”"
             st.markdown(f"{words}  \n:gray[marked by {escaped(span.source)} · {percent(span.p)}]")

@@ -100,7 +100,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Case:
-    """What a person submits. `role` and `instruction` are CEDA's user fields (A.3.1)."""
+    """What a person submits. `role` and `instruction` are CEDA's user fields (A.3.1).
+
+    `others` are further columns of the row that it was imported from, kept as they were.
+    """
 
     id: str
     project_id: str
@@ -113,6 +116,7 @@ class Case:
     language: str = "und"
     author: str = ""
     created_at: float = 0.0
+    others: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -284,13 +288,14 @@ class Span:
     """Words of the response that do not hold: `[start, end)` in `Case.response`.
 
     `source` names the agents (or the person) who marked it; `instead` is what the evidence says.
+    `category` is a `Category`, or one of the project's own.
     """
 
     start: int
     end: int
     text: str
     p: float
-    category: Category
+    category: str
     source: str
     instead: str = ""
     quote: Quote | None = None
@@ -384,6 +389,7 @@ class Project:
 
     Of its review queue: how many people an item wants, whether the machine's verdict is hidden
     until they have answered, the share of items drawn at random, and for how long one is in hand.
+    `categories` are what may be wrong with marked words: the defaults' ids or words of its own.
     """
 
     id: str
@@ -398,6 +404,7 @@ class Project:
     is_blind: bool = False
     random_share: float = 0.2
     hold_minutes: int = 30
+    categories: tuple[str, ...] = tuple(CATEGORY_WORDS)
 
 
 @dataclass(frozen=True)

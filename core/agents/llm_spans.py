@@ -18,6 +18,7 @@ from core.agents.placed import placed
 from core.concurrency import Stop
 from core.models.structured import Shape, Unusable, ask_structured
 from core.records import CATEGORY_WORDS, Category, Judgement, Label, Span
+from core.reviews import category_words
 from core.roles import JudgeView, SpanRuling
 
 CATEGORIES = tuple(CATEGORY_WORDS)
@@ -139,7 +140,7 @@ class LlmSpanAdjudicator(LlmAgent):
 
 def _vote_fields(asking: Asking, view: JudgeView, span: Span) -> dict[str, str]:
     """The words, why they were marked, and how the debate ended."""
-    why = CATEGORY_WORDS[span.category]
+    why = category_words(span.category)
     if span.instead:
         why = f"{why}; the evidence says: {span.instead}"
     last_turns = "\n".join(f"{turn.debater}: {turn.text}" for turn in view.turns[-2:])

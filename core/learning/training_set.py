@@ -136,7 +136,8 @@ def _rows(store: Store) -> tuple[list[Row], int]:
     unusable = 0
     for correction in store.corrections.newest_by_run():
         case = store.cases.get(correction.case_id)
-        found = _judgement(store, correction.run_id)
+        run_id = correction.run_id or ""
+        found = _judgement(store, run_id) if run_id else None
         if correction.label == "unclear" or case is None or found is None or not found.text:
             unusable += 1
             continue
@@ -147,7 +148,7 @@ def _rows(store: Store) -> tuple[list[Row], int]:
                 correction.label,
                 key,
                 correction.id,
-                correction.run_id,
+                run_id,
                 case.response,
                 found.p,
             )

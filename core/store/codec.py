@@ -13,7 +13,7 @@ import msgspec
 from core.errors import InputError
 from core.events import EVENT_TYPES, Event
 from core.records import BoxedText, Case, Page, Plan, Project, Source
-from core.reviews import Correction
+from core.reviews import Correction, Gold, Suggestion
 from core.seats import RosterSheet
 
 Record = TypeVar("Record")
@@ -21,10 +21,12 @@ KINDS: tuple[Any, ...] = (
     *EVENT_TYPES.values(),
     Case,
     Correction,
+    Gold,
     Plan,
     Project,
     RosterSheet,
     Source,
+    Suggestion,
     tuple[BoxedText, ...],
     tuple[Page, ...],
     tuple[str, ...],

@@ -1,39 +1,38 @@
-"""What people said about runs: appended, never overwritten."""
+"""What people said about cases: appended, never overwritten; undo is another entry."""
 
 from __future__ import annotations
 
-from core.errors import InputError
+from collections.abc import Sequence
+
+from core.errors import ConflictError, InputError
+from core.records import Span
 from core.reviews import Correction
 from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
 
 
 class Corrections:
-    """All corrections, oldest first."""
+    """All corrections, oldest first. Those that were taken back show only in the histories."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def add(self, correction: Correction, response: str) -> None:
-        """Append a correction of a run on `response`; call inside `Store.writing()`.
+        """Append a correction of `response`; call inside `Store.writing()`.
 
         Raises:
-            InputError: it overturns the machine without a reason, or a span's quote is not the
-                text at its offsets (nothing is saved then).
+            InputError: it overturns the machine without a reason, a rating is not from 1 to 5, or
+                a span's quote is not the text at its offsets (nothing is saved then).
+            ConflictError: it takes back what is not there, is another's, or was taken back.
         """
-        for span in correction.spans:
-            if not 0 <= span.start < span.end or response[span.start : span.end] != span.text:
-                raise InputError(
-                    f"The marked words “{span.text}” are not at characters {span.start} to "
-                    f"{span.end} of the response; mark them again."
-                )
-        overturns = correction.machine_label not in (None, correction.label)
-        overturns = overturns and not correction.is_blind  # nobody overturns what they do not see
-        if overturns and not correction.reason.strip():
-            raise InputError("Overturning the verdict takes a reason; a few words are enough.")
+        require_quotes(correction.spans, response)
+        if correction.withdraws:
+            self._require_own(correction)
+        else:
+            _require_sense(correction)
         self._db.execute(
-            "INSERT INTO corrections (id, run_id, case_id, author, at, label, payload) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO corrections (id, run_id, case_id, author, at, label, payload, withdraws) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 correction.id,
                 correction.run_id,
@@ -42,38 +41,103 @@ class Corrections:
                 correction.at,
                 correction.label,
                 to_json(correction),
+                correction.withdraws,
             ],
         )
 
+    def get(self, correction_id: str) -> Correction | None:
+        """The correction of that id, taken back or not."""
+        return next(iter(self._read("corrections WHERE id = ?", [correction_id])), None)
+
     def of_run(self, run_id: str) -> list[Correction]:
         """The run's corrections, oldest first."""
-        rows = self._db.query(
-            "SELECT payload FROM corrections WHERE run_id = ? ORDER BY at, rowid", [run_id]
-        )
-        return [from_json(Correction, row["payload"]) for row in rows]
+        return self._read("standing WHERE run_id = ? ORDER BY at, place", [run_id])
 
     def of_case(self, case_id: str) -> list[Correction]:
         """The corrections of all runs over a case, oldest first."""
+        return self._read("standing WHERE case_id = ? ORDER BY at, place", [case_id])
+
+    def history(self, case_id: str) -> list[Correction]:
+        """Every entry about a case as it was appended, also what was taken back and by what."""
+        return self._read("corrections WHERE case_id = ? ORDER BY rowid", [case_id])
+
+    def newest_id(self, case_id: str, author: str = "") -> str:
+        """The id of the newest entry about a case, by one person where named; "" where none is.
+
+        A form that was opened on it saves only while it still is the newest.
+        """
+        own = " AND author = ?" if author else ""
         rows = self._db.query(
-            "SELECT payload FROM corrections WHERE case_id = ? ORDER BY at, rowid", [case_id]
+            f"SELECT id FROM corrections WHERE case_id = ?{own} ORDER BY rowid DESC LIMIT 1",
+            [case_id, author] if author else [case_id],
         )
-        return [from_json(Correction, row["payload"]) for row in rows]
+        return next((row["id"] for row in rows), "")
+
+    def newest_of_case(self, case_id: str) -> list[Correction]:
+        """Each person's newest correction of a case, by person."""
+        newest = {c.author: c for c in self.of_case(case_id)}
+        return [newest[author] for author in sorted(newest)]
 
     def newest_by_person(self, project_id: str) -> list[Correction]:
         """Each person's newest correction of each case of a project, by case and person."""
-        rows = self._db.query(
-            "SELECT k.payload FROM corrections k JOIN cases c ON c.id = k.case_id "
-            "WHERE c.project_id = ? AND NOT EXISTS (SELECT 1 FROM corrections n WHERE "
-            "n.case_id = k.case_id AND n.author = k.author AND (n.at, n.rowid) > (k.at, k.rowid)) "
+        return self._read(
+            "standing k JOIN cases c ON c.id = k.case_id "
+            "WHERE c.project_id = ? AND NOT EXISTS (SELECT 1 FROM standing n WHERE "
+            "n.case_id = k.case_id AND n.author = k.author AND (n.at, n.place) > (k.at, k.place)) "
             "ORDER BY k.case_id, k.author",
             [project_id],
+            "k.payload",
         )
-        return [from_json(Correction, row["payload"]) for row in rows]
 
     def newest_by_run(self) -> list[Correction]:
         """Each corrected run's newest correction, in order of the first correction."""
-        rows = self._db.query(
-            "SELECT payload FROM corrections k WHERE rowid = (SELECT rowid FROM corrections "
-            "WHERE run_id = k.run_id ORDER BY at DESC, rowid DESC LIMIT 1) ORDER BY at, rowid"
+        return self._read(
+            "standing k WHERE run_id IS NOT NULL AND place = (SELECT place FROM standing "
+            "WHERE run_id = k.run_id ORDER BY at DESC, place DESC LIMIT 1) ORDER BY at, place"
         )
+
+    def _require_own(self, correction: Correction) -> None:
+        rows = self._db.query(
+            "SELECT author FROM standing WHERE id = ? AND case_id = ?",
+            [correction.withdraws, correction.case_id],
+        )
+        author = next((row["author"] for row in rows), None)
+        if author is None:
+            raise ConflictError(
+                "Nothing was taken back: it is not there, or was taken back before."
+            )
+        if author != correction.author:
+            raise ConflictError(f"Only {author} can take this back; give an answer of your own.")
+
+    def _read(
+        self, rest: str, values: Sequence[str] = (), payload: str = "payload"
+    ) -> list[Correction]:
+        rows = self._db.query(f"SELECT {payload} AS payload FROM {rest}", list(values))
         return [from_json(Correction, row["payload"]) for row in rows]
+
+
+def require_quotes(spans: Sequence[Span], text: str) -> None:
+    """Refuse spans whose quote is not the text at their offsets.
+
+    Raises:
+        InputError: the first such span.
+    """
+    for span in spans:
+        if not 0 <= span.start < span.end or text[span.start : span.end] != span.text:
+            raise InputError(
+                f"The marked words “{span.text}” are not at characters {span.start} to "
+                f"{span.end} of the response; mark them again."
+            )
+
+
+def _require_sense(correction: Correction) -> None:
+    overturns = correction.machine_label not in (None, correction.label)
+    overturns = overturns and not correction.is_blind  # nobody overturns what they do not see
+    if overturns and not correction.reason.strip():
+        raise InputError("Overturning the verdict takes a reason; a few words are enough.")
+    rated = correction.ratings
+    for rating in (rated.accuracy, rated.coherence, rated.consistency):
+        if rating is not None and not 1 <= rating <= 5:
+            raise InputError(f"Expected ratings from 1 to 5, found {rating}.")
+    if correction.sure is not None and not 0.0 <= correction.sure <= 1.0:
+        raise InputError(f"Expected how sure you are from 0 to 1, found {correction.sure}.")

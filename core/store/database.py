@@ -19,6 +19,8 @@ from core.errors import ConfigError
 from core.store.batches import Batches
 from core.store.cases import Cases
 from core.store.corrections import Corrections
+from core.store.golds import Golds
+from core.store.handlings import Handlings
 from core.store.ledger import Ledger
 from core.store.library import Library
 from core.store.migrations import migrations
@@ -54,6 +56,8 @@ class Store:
         self.rosters = Rosters(db)
         self.prompt_edits = PromptEdits(db)
         self.queue = Queue(db)
+        self.golds = Golds(db)
+        self.handlings = Handlings(db)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

@@ -238,3 +238,46 @@ def m008_review_queue(db: Database) -> None:
         CREATE INDEX assignments_person ON assignments (person, state);
         """,
     )
+
+
+@migrations()
+def m009_golds(db: Database) -> None:
+    """Right answers and outside suggestions of cases; corrections of cases that no run checked.
+
+    `standing` are the corrections that nobody took back, in the order in which they were appended.
+    """
+    _each(
+        db,
+        """
+        CREATE TABLE kept_corrections (
+            id TEXT PRIMARY KEY, run_id TEXT REFERENCES runs(id),
+            case_id TEXT NOT NULL REFERENCES cases(id), author TEXT NOT NULL, at REAL NOT NULL,
+            label TEXT NOT NULL, payload TEXT NOT NULL, withdraws TEXT NOT NULL DEFAULT ''
+        );
+        INSERT INTO kept_corrections (id, run_id, case_id, author, at, label, payload)
+            SELECT id, run_id, case_id, author, at, label, payload FROM corrections ORDER BY rowid;
+        DROP TABLE corrections;
+        ALTER TABLE kept_corrections RENAME TO corrections;
+        CREATE INDEX corrections_run ON corrections (run_id, at);
+        CREATE INDEX corrections_case ON corrections (case_id, author, at);
+        CREATE INDEX corrections_withdrawn ON corrections (withdraws) WHERE withdraws != '';
+        CREATE VIEW standing AS SELECT k.rowid AS place, k.* FROM corrections k
+            WHERE k.withdraws = '' AND NOT EXISTS (SELECT 1 FROM corrections w
+            WHERE w.withdraws = k.id AND w.withdraws != '');
+        CREATE TABLE golds (
+            id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases(id),
+            author TEXT NOT NULL, at REAL NOT NULL, label TEXT NOT NULL, payload TEXT NOT NULL
+        );
+        CREATE INDEX golds_case ON golds (case_id);
+        CREATE TABLE suggestions (
+            id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases(id),
+            agent TEXT NOT NULL, at REAL NOT NULL, payload TEXT NOT NULL
+        );
+        CREATE INDEX suggestions_case ON suggestions (case_id);
+        CREATE TABLE handlings (
+            case_id TEXT NOT NULL REFERENCES cases(id), person TEXT NOT NULL, at REAL NOT NULL,
+            did TEXT NOT NULL, words TEXT NOT NULL DEFAULT ''
+        );
+        CREATE INDEX handlings_case ON handlings (case_id, at);
+        """,
+    )

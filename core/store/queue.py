@@ -148,6 +148,20 @@ class Queue:
             [step, state, case_id],
         )
 
+    def again(self, case_id: str, person: str, rules: Rules, now: float) -> None:
+        """Give an item that the person had ended back into their hands. Call inside `writing()`."""
+        mine = self.of(case_id, person)
+        if mine is None or mine.state == "claimed":
+            return
+        back = replace(mine, state="claimed", until=now + rules.seconds, ended_at=None)
+        self._put(back)
+        self._db.execute(
+            "UPDATE items SET given = given - ?, state = CASE WHEN state = 'flagged' AND NOT "
+            "EXISTS (SELECT 1 FROM assignments a WHERE a.case_id = items.case_id AND "
+            "a.state = 'flagged') THEN 'open' ELSE state END WHERE case_id = ?",
+            [int(mine.state == "submitted"), case_id],
+        )
+
     def set_state(self, case_id: str, state: ItemState) -> None:
         """Settle an item, or open it again."""
         self._db.execute("UPDATE items SET state = ? WHERE case_id = ?", [state, case_id])

@@ -1,0 +1,77 @@
+"""Right answers of cases, and what agents outside suggest: appended, never changed."""
+
+from __future__ import annotations
+
+from core.errors import InputError
+from core.records import Case
+from core.reviews import Gold, Suggestion
+from core.store.codec import from_json, to_json
+from core.store.corrections import require_quotes
+from core.store.sqlite import Database
+
+
+class Golds:
+    """The golds of all cases; of each case the newest counts."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, gold: Gold, response: str) -> None:
+        """Append a gold of `response`; call inside `Store.writing()`.
+
+        Raises:
+            InputError: a span's quote is not the text at its offsets, or it replaces an earlier
+                gold without a reason.
+        """
+        require_quotes(gold.spans, response)
+        if gold.origin == "corrected" and not gold.reason.strip():
+            raise InputError("Correcting a gold answer takes a reason; a few words are enough.")
+        self._db.execute(
+            "INSERT INTO golds (id, case_id, author, at, label, payload) VALUES (?, ?, ?, ?, ?, ?)",
+            [gold.id, gold.case_id, gold.author, gold.at, gold.label, to_json(gold)],
+        )
+
+    def of_case(self, case_id: str) -> list[Gold]:
+        """The case's golds, oldest first."""
+        rows = self._db.query(
+            "SELECT payload FROM golds WHERE case_id = ? ORDER BY rowid", [case_id]
+        )
+        return [from_json(Gold, row["payload"]) for row in rows]
+
+    def newest(self, project_id: str) -> dict[str, Gold]:
+        """The golds that count, by case."""
+        rows = self._db.query(
+            "SELECT g.payload FROM golds g JOIN cases c ON c.id = g.case_id WHERE c.project_id = ? "
+            "AND g.rowid = (SELECT max(rowid) FROM golds WHERE case_id = g.case_id) "
+            "ORDER BY g.rowid",
+            [project_id],
+        )
+        golds = (from_json(Gold, row["payload"]) for row in rows)
+        return {gold.case_id: gold for gold in golds}
+
+    def suggest(self, suggestion: Suggestion, case: Case) -> None:
+        """Keep what an outside agent says of a case; call inside `Store.writing()`.
+
+        Raises:
+            InputError: a span's quote is not the text at its offsets.
+        """
+        require_quotes(suggestion.spans, case.response)
+        self._db.execute(
+            "INSERT INTO suggestions (id, case_id, agent, at, payload) VALUES (?, ?, ?, ?, ?)",
+            [
+                suggestion.id,
+                suggestion.case_id,
+                suggestion.agent,
+                suggestion.at,
+                to_json(suggestion),
+            ],
+        )
+
+    def suggestions(self, case_id: str) -> list[Suggestion]:
+        """What outside agents say of a case: of each agent the newest, by agent."""
+        rows = self._db.query(
+            "SELECT payload FROM suggestions WHERE case_id = ? ORDER BY rowid", [case_id]
+        )
+        found = (from_json(Suggestion, row["payload"]) for row in rows)
+        newest = {suggestion.agent: suggestion for suggestion in found}
+        return [newest[agent] for agent in sorted(newest)]
