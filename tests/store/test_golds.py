@@ -1,4 +1,4 @@
-"""Golds and suggestions are appended and the newest counts; what was taken back shows in history."""
+"""Golds and suggestions are appended, of each the newest counts; undone answers are not lost."""
 
 from __future__ import annotations
 
