@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from components.words import LABEL_WORDS, clipped, escaped, when
 from core.progress import Progress
-from core.records import Case, Label, Run
-from core.reviews import Correction
+from core.records import CATEGORY_WORDS, Case, Label, Run, Span
+from core.reviews import Correction, Suggestion, category_words
 from core.store import Store
+
+STANCE_WORDS = {"contradicts": "contradicts it", "supports": "supports it"}
 
 
 def nothing(store: Store, correction: Correction) -> None:
@@ -22,18 +24,30 @@ def nothing(store: Store, correction: Correction) -> None:
 class Asked:
     """What a person is asked about; `after` is called in the transaction that saves the answer.
 
-    Blind, they are told nothing of what the machine found, neither label nor words.
+    Without a run nobody has checked the case here; `suggestions` are what agents outside say of it.
+    Blind, they are told nothing of what machines found, neither label nor words. Where people
+    answer alone, what others say meanwhile is no conflict.
     """
 
-    run: Run
+    run: Run | None
     case: Case
     progress: Progress
     is_blind: bool = False
+    is_alone: bool = False
     after: Callable[[Store, Correction], None] = nothing
+    suggestions: tuple[Suggestion, ...] = ()
+    categories: tuple[str, ...] = tuple(CATEGORY_WORDS)
 
     @property
-    def machine(self) -> Label:
-        """What the verdict says, also when the run was stopped after it."""
+    def id(self) -> str:
+        """What the form's fields are kept under."""
+        return self.run.id if self.run else self.case.id
+
+    @property
+    def machine(self) -> Label | None:
+        """What the verdict says, also when the run was stopped after it; None without a run."""
+        if self.run is None:
+            return None
         return self.progress.verdict.label if self.progress.verdict else "unclear"
 
     @property
@@ -42,14 +56,32 @@ class Asked:
         return None if self.is_blind else self.machine
 
     @property
-    def shown(self) -> Progress:
-        """What the machine found, as far as the person is shown it."""
-        return Progress() if self.is_blind else self.progress
+    def offered(self) -> tuple[Span, ...]:
+        """The spans that machines found, as far as the person is shown them."""
+        if self.is_blind:
+            return ()
+        outside = (
+            replace(span, source=said.agent) for said in self.suggestions for span in said.spans
+        )
+        return (*self.progress.spans, *outside)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The project's categories, and those of offered spans, in words."""
+        used = [*self.categories, *(span.category for span in self.offered)]
+        return {name: category_words(name) for name in used}
 
 
 def draw_said(correction: Correction) -> None:
     """What one person said."""
-    words = f"**{escaped(correction.author)}** said {LABEL_WORDS[correction.label].lower()}"
+    st.markdown(
+        f"**{escaped(correction.author)}** {said_words(correction)}  \n:gray[{when(correction.at)}]"
+    )
+
+
+def said_words(correction: Correction) -> str:
+    """What a person said, as Markdown without their name."""
+    words = f"said {LABEL_WORDS[correction.label].lower()}"
     if correction.machine_label and correction.machine_label != correction.label:
         words += f" (the machine: {LABEL_WORDS[correction.machine_label].lower()})"
     if correction.reason:
@@ -61,4 +93,11 @@ def draw_said(correction: Correction) -> None:
         words += ". No single word is wrong"
     if correction.corrected_answer:
         words += f". Right: {escaped(correction.corrected_answer)}"
-    st.markdown(f"{words}  \n:gray[{when(correction.at)}]")
+    for mark in correction.evidence:
+        words += f". “{escaped(clipped(mark.text, 60))}” {STANCE_WORDS[mark.stance]}"
+    for box in correction.boxes:
+        comment = f": {escaped(box.comment)}" if box.comment else ""
+        words += f". A box in the image, {escaped(category_words(box.category))}{comment}"
+    if correction.comment:
+        words += f". Comment: {escaped(correction.comment)}"
+    return words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +11,21 @@ import streamlit as st
 from components.span_editor.marks import Mark, Marked, marked_from
 from core.errors import InputError
 from core.jobs import new_id
-from core.progress import Progress
-from core.records import CATEGORY_WORDS, Case, Category, Span
+from core.records import Case, Span
+from core.reviews import Correction
 from core.store.codec import to_plain
 
-CATEGORIES: dict[str, str] = {str(name): words for name, words in CATEGORY_WORDS.items()}
-SUGGESTED = "machine."  # with its number it is the id of a span that the machine marked
+SUGGESTED = "machine."  # with its number it is the id of a span that a machine marked
 
 
-def marked_of(key: str, progress: Progress) -> Marked:
-    """What stands in the editor; the machine's spans as suggestions where nobody changed any."""
+def marked_of(key: str, offered: Sequence[Span]) -> Marked:
+    """What stands in the editor; the offered spans as suggestions where nobody changed any."""
     held: Marked | None = st.session_state.get(f"{key}.marked")
-    return held if held is not None else Marked(marks=suggestions(progress.spans))
+    return held if held is not None else Marked(marks=suggested(offered))
 
 
-def suggestions(spans: Sequence[Span]) -> tuple[Mark, ...]:
-    """The machine's spans as marks to accept or reject."""
+def suggested(spans: Sequence[Span]) -> tuple[Mark, ...]:
+    """Spans that machines found as marks to accept or reject."""
     return tuple(
         Mark(f"{SUGGESTED}{n}", s.start, s.end, s.category, s.source, s.p, "suggested")
         for n, s in enumerate(spans)
@@ -55,9 +54,8 @@ def spans_of(marked: Marked, case: Case, machine: Sequence[Span], person: str) -
     """The marks that count as spans; an accepted one that nobody changed stays the machine's."""
     found: list[Span] = []
     for mark in marked.chosen:
-        category: Category = mark.category  # type: ignore[assignment]
         own = Span(
-            mark.start, mark.end, case.response[mark.start : mark.end], 1.0, category, person
+            mark.start, mark.end, case.response[mark.start : mark.end], 1.0, mark.category, person
         )
         theirs = _machines(mark, machine)
         same = theirs is not None and (theirs.start, theirs.end, theirs.category) == (
@@ -85,11 +83,36 @@ def to_draft(marked: Marked | None) -> Any:
     return None if marked is None else to_plain(marked)
 
 
-def from_draft(draft: dict[str, Any], case: Case, progress: Progress) -> Marked | None:
+def accepted_all(marked: Marked, offered: Sequence[Span]) -> bool:
+    """True when every offered span stands accepted."""
+    accepted = {m.id for m in marked.marks if m.status == "marked"}
+    return bool(offered) and all(f"{SUGGESTED}{n}" in accepted for n in range(len(offered)))
+
+
+def from_correction(correction: Correction, offered: Sequence[Span]) -> Marked:
+    """What stood in the editor when this was saved."""
+    chosen = {(s.start, s.end, s.category) for s in correction.spans}
+    refused = {(s.start, s.end, s.category) for s in correction.rejected}
+    marks: list[Mark] = []
+    for mark in suggested(offered):
+        place = (mark.start, mark.end, mark.category)
+        if place in chosen:
+            marks.append(replace(mark, status="marked"))
+            chosen.discard(place)
+        else:
+            marks.append(replace(mark, status="rejected") if place in refused else mark)
+    own = [s for s in correction.spans if (s.start, s.end, s.category) in chosen]
+    marks += [Mark(f"saved.{n}", s.start, s.end, s.category) for n, s in enumerate(own)]
+    return Marked(1, tuple(marks), none=correction.is_unmarked)
+
+
+def from_draft(
+    draft: dict[str, Any], case: Case, offered: Sequence[Span], categories: Collection[str]
+) -> Marked | None:
     """What a draft kept, where it still fits; drafts of before the editor are understood too."""
     if "marked" in draft:
         try:
-            return marked_from(draft["marked"], case.response, CATEGORIES)
+            return marked_from(draft["marked"], case.response, categories)
         except InputError:
             return None
     if "kept" not in draft and "added" not in draft:
@@ -97,15 +120,15 @@ def from_draft(draft: dict[str, Any], case: Case, progress: Progress) -> Marked 
     kept = draft.get("kept")
     marks = [
         replace(mark, status="marked" if not isinstance(kept, list) or n in kept else "rejected")
-        for n, mark in enumerate(suggestions(progress.spans))
+        for n, mark in enumerate(suggested(offered))
     ]
-    added = [row for row in draft.get("added") or [] if _fits(row, case)]
+    added = [row for row in draft.get("added") or [] if _fits(row, case, categories)]
     marks += [Mark(f"draft.{n}", row[0], row[1], row[2]) for n, row in enumerate(added)]
     return Marked(1, tuple(marks))
 
 
-def _fits(row: Any, case: Case) -> bool:
-    if not isinstance(row, list) or len(row) != 3 or row[2] not in CATEGORIES:
+def _fits(row: Any, case: Case, categories: Collection[str]) -> bool:
+    if not isinstance(row, list) or len(row) != 3 or row[2] not in categories:
         return False
     start, end = row[:2]
     numbers = isinstance(start, int) and isinstance(end, int)

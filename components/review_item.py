@@ -8,8 +8,10 @@ from dataclasses import replace
 import streamlit as st
 
 from components import state
-from components.correction import draw_judgement
-from components.correction_asked import Asked, draw_said
+from components.case_history import draw_history, history_of
+from components.correction import draw_answers, draw_judgement
+from components.correction_asked import Asked
+from components.correction_saved import take_back
 from components.debate import draw_debate
 from components.evidence import draw_evidence
 from components.highlight import marked_text
@@ -18,55 +20,121 @@ from components.review_rules import rules_of
 from components.run_view import classifier_card, load_run
 from components.show import show
 from components.verdict import draw_verdict
-from components.words import escaped
+from components.words import LABEL_WORDS, clipped, escaped
 from core.errors import ReviewError
-from core.reviews import Assignment, AssignmentState, Correction
+from core.progress import Progress
+from core.records import Case, Project, Run
+from core.reviews import Assignment, AssignmentState, Correction, Handling, Item
 from core.store import Store
 from core.store.queue_filter import EVERYTHING
 
 RENEW_SECONDS = 60.0
 QUEUE_PAGE = "pages/review/pending.py"
+LABEL_PAGE = "pages/review/label.py"
 
 
 def draw_item(case_id: str) -> None:
     """The item in hand; taken first where it is open, shown as it is where it cannot be."""
-    if st.session_state.pop("review.go", False):
+    if to := st.session_state.pop("review.back", ""):
+        st.switch_page(LABEL_PAGE, query_params={"case": to})
+    is_over = st.session_state.pop("review.go", False)
+    if is_over:
         go_on(st.session_state.get("review.wanted", EVERYTHING))
-        st.page_link(QUEUE_PAGE, label="The queue", icon=":material/arrow_back:")
-        return
     st.page_link(QUEUE_PAGE, label="The queue", icon=":material/arrow_back:")
+    _draw_saved()
+    if is_over:
+        return
     with state.open_store() as store:
         item = store.queue.get(case_id) if case_id else None
         project = state.project(store)
-    loaded = load_run(item.run_id) if item and item.run_id else None
-    if item is None or loaded is None:
+        case = store.cases.get(case_id) if item else None
+    if item is None or case is None or item.project_id != project.id:
         st.info("There is no item at this link in the queue of this project.")
         return
     if problem := st.session_state.pop("review.problem", ""):
         st.error(escaped(problem), icon=":material/error:")
-    mine = _taken(case_id)
-    run, case, progress, corrections = loaded
-    own = [c for c in corrections if mine and c.author == mine.person]
-    is_blind = project.is_blind and not own
+    _draw_open(item, case, project)
+
+
+def _draw_open(item: Item, case: Case, project: Project) -> None:
+    """The item: its response, what the machine says of it, the form, the evidence."""
+    mine = _taken(case.id)
+    loaded = load_run(item.run_id) if item.run_id else None
+    run, progress = (loaded[0], loaded[2]) if loaded else (None, Progress())
+    own, is_blind = _own(item, mine, project)
     if mine is not None:
         _draw_hand(mine, is_blind)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
     show(marked_text(case.response, []))
-    if not is_blind and progress.verdict is not None:
+    if not is_blind and run is not None and progress.verdict is not None:
         draw_verdict(progress, classifier_card(run.plan.classifier))
     if mine is not None:
-        for correction in own:
-            draw_said(correction)
-        draw_judgement(Asked(run, case, progress, is_blind=is_blind, after=_submitted))
-    tabs = st.tabs(["Evidence"] if is_blind else ["Evidence", "Debate"])
+        _draw_answer(Asked(run, case, progress, is_blind, is_alone=True), own, mine, project)
+    _draw_behind(run, case, progress, is_blind)
+
+
+def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project: Project) -> None:
+    """What the person said before, the form to say something, what they did with the item."""
+    with state.open_store() as store:
+        suggestions = tuple(store.golds.suggestions(asked.case.id))
+        entries = history_of(store, asked.case.id, only=mine.person)
+    draw_answers(own, mine.person)
+    draw_judgement(
+        replace(asked, after=_submitted, suggestions=suggestions, categories=project.categories)
+    )
+    draw_history(entries)
+
+
+def _draw_behind(run: Run | None, case: Case, progress: Progress, is_blind: bool) -> None:
+    """Evidence, and the debate for those who may know it."""
+    tabs = st.tabs(["Evidence"] if is_blind or run is None else ["Evidence", "Debate"])
     # Which passages were quoted, and which statement is wrong, would say it too.
     shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
     with tabs[0]:
-        draw_evidence(shown, f"review.{run.id}.evidence")
-    if not is_blind:
+        draw_evidence(shown, f"review.{case.id}.evidence")
+        if run is None:
+            st.caption("Nobody has checked it here: mark words of its sources under “More”.")
+    if len(tabs) > 1:
         with tabs[1]:
-            draw_debate(progress, f"review.{run.id}.debate")
+            draw_debate(progress, f"review.{case.id}.debate")
+
+
+def _own(item: Item, mine: Assignment | None, project: Project) -> tuple[list[Correction], bool]:
+    """What the person has said of the item, and whether they must not know the machine's view."""
+    if mine is None:
+        return [], project.is_blind
+    with state.open_store() as store:
+        said = store.corrections.of_case(item.case_id)
+    own = [correction for correction in said if correction.author == mine.person]
+    return own, project.is_blind and not own
+
+
+def _draw_saved() -> None:
+    """What was saved last, and the way back to it."""
+    with state.open_store() as store:
+        last = store.corrections.get(str(st.session_state.get("review.last", "")))
+        case = store.cases.get(last.case_id) if last else None
+    if last is None or case is None:
+        return
+    left, right = st.columns([6, 1], vertical_alignment="center")
+    claim = escaped(clipped(case.response, 80))
+    left.caption(f"Saved: {LABEL_WORDS[last.label].lower()}, “{claim}”")
+    right.button(
+        "Undo",
+        key="review.undo",
+        icon=":material/undo:",
+        shortcut="Alt+Z",
+        on_click=_undo,
+        args=(last,),
+    )
+
+
+def _undo(last: Correction) -> None:
+    """Take the last answer back, as another entry, and open its item with it in the form."""
+    take_back(last)
+    st.session_state.pop("review.last", None)
+    st.session_state["review.back"] = last.case_id
 
 
 def _taken(case_id: str) -> Assignment | None:
@@ -109,18 +177,23 @@ def _draw_hand(mine: Assignment, is_blind: bool) -> None:
 
 
 def _pass_on(case_id: str, became: AssignmentState) -> None:
+    now = time.time()
     try:
         with state.open_store() as store, store.writing():
             project, person = state.project(store), state.person(store)
             store.projects.require(project.id, person, "annotator", "review")
-            store.queue.end(case_id, person, became, time.time())
+            store.queue.end(case_id, person, became, now)
+            if became in ("skipped", "flagged"):
+                store.handlings.add(Handling(case_id, person, now, became))
     except ReviewError as error:
         st.session_state["review.problem"] = str(error)
         return
+    st.session_state.pop("review.last", None)
     st.session_state["review.go"] = True
 
 
 def _submitted(store: Store, correction: Correction) -> None:
     """In the transaction that saves it: the item is given, and the next one comes."""
     store.queue.end(correction.case_id, correction.author, "submitted", correction.at)
+    st.session_state["review.last"] = correction.id
     st.session_state["review.go"] = True

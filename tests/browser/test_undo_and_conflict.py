@@ -1,0 +1,196 @@
+"""Taking an answer back after it was submitted, and two browsers that answer the same thing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.checking import first_project
+from core.records import Member
+from core.store import open_store
+from tests.browser.conftest import settle, verdict
+from tests.browser.serving import Server
+from tests.browser.test_review import CATS, checked
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.timeout(300),
+]
+MakeServer = Callable[..., Server]
+OpenPage = Callable[..., Page]
+REASON = re.compile("^Reason")
+SAVE = re.compile("^Save ?")
+
+
+def test_an_answer_is_taken_back_after_the_next_item_has_come(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    checked(server, ["Female cats tend to be left pawed.", "Male cats tend to be white."], CATS)
+    page = open_page(server, "/pending")
+    page.get_by_text("0 of 2 items reviewed").wait_for()
+    settle(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Why this one").wait_for()
+    settle(page)
+    first = page.url
+    page.keyboard.press("Alt+3")
+    expect(page.get_by_label(REASON)).to_be_focused()
+    settle(page)
+    page.keyboard.type("two readings")
+    page.keyboard.press("Control+Enter")
+    expect(page).not_to_have_url(first)
+    page.get_by_text("Saved: unclear").wait_for()
+    settle(page)
+    page.keyboard.press("Alt+z")
+    expect(page).to_have_url(first)
+    expect(page.get_by_text("You say: unclear")).to_be_visible()
+    expect(page.get_by_label(REASON)).to_have_value("two readings")
+    settle(page)
+    page.keyboard.press("Alt+1")
+    expect(page.get_by_text("You say: supported")).to_be_visible()
+    settle(page)
+    page.keyboard.press("Control+Enter")
+    expect(page).not_to_have_url(first)
+    page.get_by_text("Saved: supported").wait_for()
+    settle(page)
+    case_id = first.split("case=")[1]
+    with open_store(server.home) as store:
+        history = store.corrections.history(case_id)
+        item, counts = store.queue.get(case_id), store.queue.counts_of(
+            first_project(store, "Mira", 1.0).id, "Mira"
+        )  # fmt: skip
+        standing = store.corrections.of_case(case_id)
+    assert [(c.label, bool(c.withdraws)) for c in history] == [
+        ("unclear", False), ("unclear", True), ("supported", False),
+    ]  # fmt: skip
+    assert history[1].withdraws == history[0].id
+    assert standing == [history[2]]
+    assert standing[0].reason == "two readings"
+    assert item is not None
+    assert item.given == 1
+    assert (counts["submitted"], counts["claimed"]) == (1, 1)
+    page.goto(first)
+    page.get_by_text("History (3 entries)").click()
+    page.get_by_text("took their answer back").wait_for()
+    page.get_by_text("you may answer again").wait_for()
+
+
+def test_marks_come_back_with_an_answer_that_is_taken_back(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    page = open_page(server)
+    page.get_by_role("button", name="Check it").first.click()
+    assert verdict(page).endswith("Hallucinated")
+    page.keyboard.press("Alt+2")
+    page.locator(".cp-se-text").wait_for()
+    settle(page)
+    page.locator(".cp-se-text").focus()
+    page.keyboard.press("Shift+A")
+    settle(page)
+    page.get_by_role("button", name=SAVE).click()
+    page.get_by_text("said hallucinated").wait_for()
+    settle(page)
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_text("You say: hallucinated")).to_be_visible()
+    expect(page.get_by_text("said hallucinated")).to_have_count(0)
+    expect(page.locator(".cp-se-list")).to_contain_text("512 m")
+    settle(page)
+    page.get_by_role("button", name=SAVE).click()
+    page.get_by_text("said hallucinated").wait_for()
+    settle(page)
+    with open_store(server.home) as store:
+        (saved,) = store.corrections.newest_by_run()
+        history = store.corrections.history(saved.case_id)
+    assert [span.text for span in saved.spans] == ["512 m"]
+    assert saved.accepted_all
+    assert len(history) == 3
+
+
+def test_two_browsers_that_answer_one_version_get_a_conflict(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    mira = open_page(server)
+    mira.get_by_role("button", name="Check it").first.click()
+    assert verdict(mira).endswith("Hallucinated")
+    with open_store(server.home) as store:
+        project = first_project(store, "Mira", 1.0)
+        (admin,) = store.projects.members(project.id)
+        with store.writing():
+            store.projects.set_member(Member(project.id, "Karl", "annotator", 1.0))
+            store.projects.save_note("person", "Karl")
+    karl = open_page(server, mira.url.removeprefix(server.url))
+    assert verdict(karl).endswith("Hallucinated")
+    for page, reason in ((mira, "it is 412 m"), (karl, "with the approaches it is right")):
+        page.keyboard.press("Alt+1")
+        expect(page.get_by_label(REASON)).to_be_focused()
+        settle(page)
+        page.keyboard.type(reason)
+        page.wait_for_timeout(800)
+    for page in (mira, karl):
+        page.get_by_label(REASON).press("Control+Enter")
+        settle(page)
+    mira.get_by_text("it is 412 m").first.wait_for()
+    karl.get_by_text("while this was open. Nothing of yours was saved yet.").wait_for()
+    karl.get_by_text(f"{admin.person} said supported").first.wait_for()
+    expect(karl.get_by_label(REASON)).to_have_value("with the approaches it is right")
+    with open_store(server.home) as store:
+        assert [c.author for c in store.corrections.newest_by_run()] == [admin.person]
+    settle(karl)
+    karl.get_by_role("button", name="Save mine after it").click()
+    karl.get_by_text("with the approaches it is right").first.wait_for()
+    expect(karl.get_by_text("Nothing of yours was saved yet")).to_have_count(0)
+    settle(karl)
+    with open_store(server.home) as store:
+        (newest,) = store.corrections.newest_by_run()
+        said = store.corrections.of_case(newest.case_id)
+    assert [c.author for c in said] == [admin.person, "Karl"]
+
+
+def test_evidence_is_marked_in_the_sources_and_comes_back_after_a_reload(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    checked(server, ["Female cats tend to be left pawed."], "😺\r\n" + CATS)
+    page = open_page(server, "/pending")
+    page.get_by_text("0 of 1 item reviewed").wait_for()
+    settle(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Why this one").wait_for()
+    settle(page)
+    page.keyboard.press("Alt+2")
+    page.locator(".cp-se-text").wait_for()
+    settle(page)
+    page.get_by_text("More: how sure").click()
+    page.get_by_text("certain", exact=True).click()
+    settle(page)
+    page.get_by_role("textbox", name="Comment").fill("<b>see the source</b>")
+    source = page.locator(".cp-se-text").nth(1)
+    source.focus()
+    for key in ("Home", *["ArrowRight"] * 6, "1"):
+        page.keyboard.press(key)
+    expect(page.locator(".cp-se-list").nth(1)).to_contain_text("contradicts it")
+    page.wait_for_timeout(1000)
+    settle(page)
+    page.reload()
+    page.get_by_text("Why this one").wait_for()
+    settle(page)
+    page.get_by_text("More: how sure, ratings, comment, evidence (1 marked)").click()
+    expect(page.get_by_role("textbox", name="Comment")).to_have_value("<b>see the source</b>")
+    settle(page)
+    page.get_by_role("button", name=SAVE).click()
+    page.get_by_text("Nothing more waits for you").wait_for()
+    with open_store(server.home) as store:
+        (saved,) = store.corrections.newest_by_run()
+        (mark,) = saved.evidence
+        text = store.readings.text(mark.source_id, mark.start, mark.end)
+    assert (saved.sure, saved.comment) == (1.0, "<b>see the source</b>")
+    assert text == mark.text
+    assert mark.text in CATS
+    assert mark.stance == "contradicts"
