@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from components.words import LABEL_WORDS, clipped, escaped, when
+from core.curation import record
 from core.progress import Progress
-from core.records import CATEGORY_WORDS, Case, Label, Run, Span
+from core.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Span
 from core.reviews import Correction, Suggestion, category_words
 from core.store import Store
 
@@ -26,7 +27,8 @@ class Asked:
 
     Without a run nobody has checked the case here; `suggestions` are what agents outside say of it.
     Blind, they are told nothing of what machines found, neither label nor words. Where people
-    answer alone, what others say meanwhile is no conflict.
+    answer alone, what others say meanwhile is no conflict. `settles`: what they say becomes the
+    case's right answer, in the way of `record`; `marked_by` are then the spans of all versions.
     """
 
     run: Run | None
@@ -37,11 +39,15 @@ class Asked:
     after: Callable[[Store, Correction], None] = nothing
     suggestions: tuple[Suggestion, ...] = ()
     categories: tuple[str, ...] = tuple(CATEGORY_WORDS)
+    settles: bool = False
+    record: Callable[[Store, Correction, Case], None] = record
+    marked_by: tuple[Span, ...] | None = None
 
     @property
     def id(self) -> str:
         """What the form's fields are kept under."""
-        return self.run.id if self.run else self.case.id
+        own = self.run.id if self.run else self.case.id
+        return f"{self.case.id}.settle" if self.settles else own
 
     @property
     def machine(self) -> Label | None:
@@ -51,13 +57,25 @@ class Asked:
         return self.progress.verdict.label if self.progress.verdict else "unclear"
 
     @property
+    def needs(self) -> PersonRole:
+        """The role that saving takes."""
+        return "lead" if self.settles else "annotator"
+
+    @property
+    def doing(self) -> str:
+        """What saving is, for those whose role does not permit it."""
+        return "settle a case" if self.settles else "correct a verdict"
+
+    @property
     def told(self) -> Label | None:
-        """What the person is told of it."""
-        return None if self.is_blind else self.machine
+        """What the person is told of it; who settles weighs it as one version among others."""
+        return None if self.is_blind or self.settles else self.machine
 
     @property
     def offered(self) -> tuple[Span, ...]:
         """The spans that machines found, as far as the person is shown them."""
+        if self.marked_by is not None:
+            return self.marked_by
         if self.is_blind:
             return ()
         outside = (

@@ -21,7 +21,8 @@ from components.correction_marks import (
 from components.evidence_marks import evidence_of
 from components.review_rules import rules_of
 from components.span_editor.marks import Marked
-from components.words import clipped, escaped
+from components.words import LABEL_WORDS, clipped, escaped
+from core.curation import record
 from core.errors import InputError, ReviewError
 from core.jobs import new_id
 from core.progress import Progress
@@ -35,6 +36,9 @@ def newest_seen(store: Store, asked: Asked) -> str:
 
     Blind, it is one's own too: that others have answered must not be told.
     """
+    if asked.settles:
+        golds = store.golds.of_case(asked.case.id)
+        return golds[-1].id if golds else ""
     author = state.person(store) if asked.is_alone or asked.is_blind else ""
     return store.corrections.newest_id(asked.case.id, author)
 
@@ -47,13 +51,13 @@ def save(asked: Asked, chosen: Label) -> None:
             correction = _made(asked, chosen, state.person(store))
             with store.writing():
                 store.projects.require(
-                    asked.case.project_id, correction.author, "annotator", "correct a verdict"
+                    asked.case.project_id, correction.author, asked.needs, asked.doing
                 )
                 newest = newest_seen(store, asked)
                 if newest != st.session_state.get(f"{key}.seen", newest):
                     st.session_state[f"{key}.conflict"] = newest
                     return
-                store.corrections.add(correction, asked.case.response)
+                asked.record(store, correction, asked.case)
                 asked.after(store, correction)
     except ReviewError as error:
         st.session_state[f"{key}.problem"] = str(error)
@@ -69,11 +73,15 @@ def draw_conflict(asked: Asked) -> None:
     if not newest:
         return
     with state.open_store() as store:
-        theirs, person = store.corrections.get(newest), state.person(store)
+        golds = store.golds.of_case(asked.case.id) if asked.settles else []
+        theirs = golds[-1] if golds else store.corrections.get(newest)
+        person = state.person(store)
     if theirs is None:
         return
     who = "You, in another window," if theirs.author == person else f"**{escaped(theirs.author)}**"
-    told = "took an answer back" if theirs.withdraws else said_words(theirs)
+    told = f"settled it: {LABEL_WORDS[theirs.label].lower()}"
+    if isinstance(theirs, Correction):
+        told = "took an answer back" if theirs.withdraws else said_words(theirs)
     st.warning(
         f"{who} {told} while this was open. Nothing of yours was saved yet.",
         icon=":material/call_split:",
@@ -121,7 +129,7 @@ def take_back(correction: Correction) -> None:
                 machine_label=correction.machine_label,
                 withdraws=correction.id,
             )
-            store.corrections.add(undo, case.response)
+            record(store, undo, case)
             rules = rules_of(project)
             store.queue.again(case.id, person, rules, undo.at)
     except ReviewError as error:
@@ -189,6 +197,8 @@ def _marked(asked: Asked, typed: str) -> Marked:
 
 def _use_of(correction: Correction, asked: Asked) -> str:
     """What the classifier can make of it; `training_set` counts corrections the same way."""
+    if asked.settles:
+        return "It is the right answer from now on."
     if correction.label == "unclear":
         return "Nothing is learned from a case that is unclear to people too."
     if not _has_text(asked.progress):

@@ -148,6 +148,7 @@ class Item:
     teaches: float
     given: int = 0
     state: ItemState = "open"
+    differ: int = 0
 
 
 @dataclass(frozen=True)

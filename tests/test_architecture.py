@@ -40,6 +40,7 @@ ROOMS = (
     "engine",
     "staffing",
     "warm_up",
+    "curation",
     "queueing",
     "jobs",
     "prereading",

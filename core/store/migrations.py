@@ -245,6 +245,7 @@ def m009_golds(db: Database) -> None:
     """Right answers and outside suggestions of cases; corrections of cases that no run checked.
 
     `standing` are the corrections that nobody took back, in the order in which they were appended.
+    `differ` says how people's answers differ: 0 not, 1 in marked words, 2 in labels.
     """
     _each(
         db,
@@ -279,5 +280,6 @@ def m009_golds(db: Database) -> None:
             did TEXT NOT NULL, words TEXT NOT NULL DEFAULT ''
         );
         CREATE INDEX handlings_case ON handlings (case_id, at);
+        ALTER TABLE items ADD COLUMN differ INTEGER NOT NULL DEFAULT 0;
         """,
     )

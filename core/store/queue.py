@@ -18,7 +18,7 @@ from core.store.sqlite import Database
 
 COLUMNS = (
     "case_id", "project_id", "run_id", "added_at", "label", "p", "disagreement", "language",
-    "teaches", "given", "state",
+    "teaches", "given", "state", "differ",
 )  # fmt: skip
 AT_RANDOM = "drawn at random, whatever it would teach"
 # Taken by somebody else: given already, or in hands whose time has not run out.
@@ -161,6 +161,10 @@ class Queue:
             "a.state = 'flagged') THEN 'open' ELSE state END WHERE case_id = ?",
             [int(mine.state == "submitted"), case_id],
         )
+
+    def set_differ(self, case_id: str, differ: int) -> None:
+        """Keep how people's answers to an item differ."""
+        self._db.execute("UPDATE items SET differ = ? WHERE case_id = ?", [differ, case_id])
 
     def set_state(self, case_id: str, state: ItemState) -> None:
         """Settle an item, or open it again."""

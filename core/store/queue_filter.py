@@ -17,7 +17,11 @@ class Rules:
 
 @dataclass(frozen=True)
 class ItemFilter:
-    """What the queue shows or gives; empty fields do not filter. Ages are in seconds."""
+    """What the queue shows or gives; empty fields do not filter. Ages are in seconds.
+
+    `given_from` is how many people have answered at least; `differ`: whether they say different
+    things.
+    """
 
     label: str = ""
     language: str = ""
@@ -26,6 +30,8 @@ class ItemFilter:
     p_to: float | None = None
     disagreement_from: float = 0.0
     older_than: float | None = None
+    given_from: int = 0
+    differ: bool | None = None
 
     def clauses(self, now: float) -> tuple[str, dict[str, Any]]:
         """SQL that every item fits, and its values."""
@@ -45,6 +51,10 @@ class ItemFilter:
             found.append(("items.disagreement >= :apart", "apart", self.disagreement_from))
         if self.older_than is not None:
             found.append(("items.added_at <= :added", "added", now - self.older_than))
+        if self.given_from:
+            found.append(("items.given >= :given_from", "given_from", self.given_from))
+        if self.differ is not None:
+            found.append(("(items.differ > 0) = :differ", "differ", int(self.differ)))
         return " AND ".join(["1", *(f[0] for f in found)]), {name: v for _, name, v in found}
 
 

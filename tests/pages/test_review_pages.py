@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from components.span_editor.marks import Mark, Marked
-from core.records import Label, Span
+from core.curation import record
+from core.records import Label, Member, Span
 from core.reviews import Correction
 from core.store import Store, open_store
 from tests.pages.conftest import OpenApp
@@ -22,7 +23,7 @@ def say(store: Store, run_id: str, author: str, label: Label, at: float = 1.0) -
         spans=spans if label == "hallucinated" else (), reason="Because.",
     )  # fmt: skip
     with store.writing():
-        store.corrections.add(correction, case.response)
+        record(store, correction, case)
 
 
 def test_agreement_counts_each_persons_newest_answer(app: OpenApp, run_id: str, home: Path) -> None:
@@ -109,3 +110,60 @@ def test_a_submitted_item_keeps_its_lines_and_cannot_be_skipped_away(
     assert any("you may answer again" in item.value for item in again.caption)
     assert any("No single word is wrong" in item.value for item in again.markdown)
     assert not any(str(button.key) == "review.skipped" for button in again.button)
+
+
+def test_a_lead_settles_what_people_differ_about(app: OpenApp, run_id: str, home: Path) -> None:
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        say(store, run_id, "Karl", "hallucinated", 3.0)
+        say(store, run_id, "Ida", "supported", 4.0)
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+        with store.writing():
+            for person in ("Karl", "Ida"):
+                store.queue.end(run.case_id, person, "submitted", 5.0)
+    (table,) = app("pages/review/curate.py").dataframe
+    assert list(table.value["They differ in"]) == ["labels"]
+    assert list(table.value["People"]) == ["Ida: ✓, Karl: ✗"]
+    at = app("pages/review/settle.py", case=run.case_id)
+    assert not at.exception
+    said = " ".join(item.value for item in at.markdown)
+    assert "**Ida**" in said
+    assert "**Karl**" in said
+    assert "**the machine**" in said
+    at.button(key="settle.take.1").click().run()
+    assert any("You say: **hallucinated**" in item.value for item in at.markdown)
+    key = f"run.{run.case_id}.settle.correct"
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        (gold,) = store.golds.of_case(run.case_id)
+        item = store.queue.get(run.case_id)
+        assert len(store.corrections.of_run(run_id)) == 2
+    assert (gold.label, gold.origin, gold.took) == (
+        "hallucinated", "adjudicated", ("Ida4.0", "Karl3.0")
+    )  # fmt: skip
+    assert [(s.text, s.source) for s in gold.spans] == [("Female", "Karl")]
+    assert item is not None
+    assert item.state == "adjudicated"
+
+
+def test_an_annotator_settles_nothing_and_loses_nothing(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+        with store.writing():
+            store.projects.set_member(Member(run.project_id, "Karl", "annotator", 1.0))
+            store.projects.save_note("person", "Karl")
+    at = app("pages/review/settle.py", case=run.case_id)
+    key = f"run.{run.case_id}.settle.correct"
+    at.button(key=f"{key}.choose.supported").click().run()
+    at.text_area(key=f"{key}.reason").set_value("I think so").run()
+    at.button(key=f"{key}.save").click().run()
+    assert any("takes the role lead" in item.value.replace("\\", "") for item in at.error)
+    assert at.text_area(key=f"{key}.reason").value == "I think so"
+    with open_store(home) as store:
+        assert store.golds.of_case(run.case_id) == []

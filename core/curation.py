@@ -1,0 +1,133 @@
+"""What several people and the machine said of one case, side by side, so that it can be settled.
+
+Answers are recorded here too, so that the queue knows at once whether people differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.records import Case, Label, Span
+from core.reviews import Correction, Gold, Handling
+from core.store import Store
+
+LABELS_DIFFER, MARKS_DIFFER = 2, 1
+
+
+@dataclass(frozen=True)
+class Version:
+    """One answer to a case; `correction_id` is set where a person of the project gave it."""
+
+    who: str
+    label: Label | None
+    spans: tuple[Span, ...] = ()
+    reason: str = ""
+    corrected_answer: str = ""
+    correction_id: str = ""
+
+    @property
+    def is_persons(self) -> bool:
+        """True for a person's answer, which counts when it is asked what people agree on."""
+        return bool(self.correction_id)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What all people agree on, and who else marked what: a settlement begins with it."""
+
+    label: Label | None
+    agreed: tuple[Span, ...]
+    open: tuple[Span, ...]
+
+
+def version_of(correction: Correction) -> Version:
+    """A person's answer as a version."""
+    return Version(
+        correction.author,
+        correction.label,
+        correction.spans,
+        correction.reason,
+        correction.corrected_answer,
+        correction.id,
+    )
+
+
+def differ(said: Sequence[Correction]) -> int:
+    """How people's newest answers differ: not (0), in marked words (1), in labels (2)."""
+    if len({correction.label for correction in said}) > 1:
+        return LABELS_DIFFER
+    marks = {frozenset((s.start, s.end, s.category) for s in c.spans) for c in said}
+    return MARKS_DIFFER if len(marks) > 1 else 0
+
+
+def merged(versions: Sequence[Version]) -> Merged:
+    """Versions as one: the label of all people, the words that all marked alike, and the others.
+
+    An open span's `source` names who marked it and its `p` is their share among the versions.
+    """
+    people = [version for version in versions if version.is_persons]
+    labels = {version.label for version in people}
+    label = labels.pop() if len(labels) == 1 else None
+    by: dict[tuple[int, int, str], list[str]] = {}
+    first: dict[tuple[int, int, str], Span] = {}
+    for version in versions:
+        for span in version.spans:
+            place = (span.start, span.end, span.category)
+            first.setdefault(place, span)
+            names = by.setdefault(place, [])
+            if version.who not in names:
+                names.append(version.who)
+    agreed: list[Span] = []
+    rest: list[Span] = []
+    for place in sorted(by):
+        names, span = by[place], first[place]
+        told = Span(
+            span.start,
+            span.end,
+            span.text,
+            len(names) / len(versions),
+            span.category,
+            ", ".join(names),
+            span.instead,
+            span.quote,
+        )
+        is_agreed = bool(people) and all(person.who in names for person in people)
+        (agreed if is_agreed else rest).append(told)
+    return Merged(label, tuple(agreed), tuple(rest))
+
+
+def most_said(versions: Sequence[Version]) -> Label | None:
+    """The label that more people gave than any other; None on a tie."""
+    counted = Counter(v.label for v in versions if v.is_persons and v.label).most_common(2)
+    if not counted or (len(counted) > 1 and counted[0][1] == counted[1][1]):
+        return None
+    return counted[0][0]
+
+
+def record(store: Store, correction: Correction, case: Case) -> None:
+    """Append an answer, or take one back; call inside `Store.writing()`.
+
+    Raises:
+        InputError, ConflictError: as `Corrections.add`.
+    """
+    store.corrections.add(correction, case.response)
+    store.queue.set_differ(case.id, differ(store.corrections.newest_of_case(case.id)))
+
+
+def settle(store: Store, gold: Gold, case: Case) -> None:
+    """Append a right answer and close the case's item; call inside `Store.writing()`.
+
+    Raises:
+        InputError: as `Golds.add`.
+    """
+    store.golds.add(gold, case.response)
+    store.queue.set_state(case.id, "adjudicated")
+    store.handlings.add(Handling(case.id, gold.author, gold.at, "adjudicated"))
+
+
+def open_again(store: Store, case_id: str, person: str, now: float) -> None:
+    """Give a settled or flagged item back to the queue; call inside `Store.writing()`."""
+    store.queue.set_state(case_id, "open")
+    store.handlings.add(Handling(case_id, person, now, "opened"))

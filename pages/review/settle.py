@@ -1,0 +1,9 @@
+"""One case to settle: everybody's version side by side, and the right answer."""
+
+import streamlit as st
+
+from components.frame import page_title
+from components.settlement import draw_settlement
+
+page_title("Settle a case")
+draw_settlement(st.query_params.get("case", ""))

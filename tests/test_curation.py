@@ -1,0 +1,93 @@
+"""Versions side by side: what all people agree on, who marked what else, and how they differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core.curation import Version, differ, merged, most_said, open_again, record, settle, version_of
+from core.records import Project, Span
+from core.reviews import Correction, Gold, Item
+from core.store import open_store
+from tests.fakes import make_case
+
+RESPONSE = "The bridge is 512 m long and opened in 1932."
+PROJECT = "p" * 32
+LENGTH = Span(14, 17, "512", 1.0, "number_or_date", "Mira")
+YEAR = Span(39, 43, "1932", 1.0, "number_or_date", "Karl")
+
+
+def said(author: str, label: str = "hallucinated", *spans: Span, at: float = 1.0) -> Correction:
+    return Correction(f"{author}{at}", None, "case", author, at, label, spans)  # type: ignore[arg-type]
+
+
+def test_what_all_people_marked_is_agreed_and_the_rest_names_who_marked_it() -> None:
+    mira = version_of(said("Mira", "hallucinated", LENGTH))
+    karl = version_of(said("Karl", "hallucinated", replace(LENGTH, source="Karl"), YEAR))
+    machine = Version("the machine", "hallucinated", (YEAR,))
+    whole = merged([mira, karl, machine])
+    assert whole.label == "hallucinated"
+    assert [(s.text, s.source, round(s.p, 2)) for s in whole.agreed] == [
+        ("512", "Mira, Karl", 0.67)
+    ]
+    assert [(s.text, s.source) for s in whole.open] == [("1932", "Karl, the machine")]
+
+
+def test_the_machine_alone_agrees_on_nothing() -> None:
+    whole = merged([Version("the machine", "hallucinated", (YEAR,))])
+    assert (whole.label, whole.agreed) == (None, ())
+    assert len(whole.open) == 1
+    assert merged([]) == merged([Version("an agent", None)])
+
+
+def test_one_category_or_another_is_no_agreement() -> None:
+    other = replace(LENGTH, category="wrong_entity")
+    whole = merged([version_of(said("A", "hallucinated", LENGTH)),
+                    version_of(said("B", "hallucinated", other))])  # fmt: skip
+    assert whole.agreed == ()
+    assert {s.category for s in whole.open} == {"number_or_date", "wrong_entity"}
+
+
+def test_the_label_of_most_people_is_offered_and_a_tie_offers_none() -> None:
+    three = [version_of(said(n, label)) for n, label in
+             (("A", "supported"), ("B", "supported"), ("C", "unclear"))]  # fmt: skip
+    assert most_said(three) == "supported"
+    assert most_said(three[1:]) is None
+    assert most_said([Version("the machine", "supported")]) is None
+
+
+def test_people_differ_in_labels_or_in_marks_or_not() -> None:
+    one = said("A", "hallucinated", LENGTH)
+    assert differ([]) == differ([one]) == 0
+    assert differ([one, said("B", "hallucinated", replace(LENGTH, source="B"))]) == 0
+    assert differ([one, said("B", "hallucinated")]) == 1
+    assert differ([one, said("B", "supported")]) == 2
+
+
+def test_the_queue_knows_at_once_whether_people_differ_and_what_is_settled() -> None:
+    case = replace(make_case(RESPONSE), id="case", project_id=PROJECT)
+    with open_store(None) as store, store.writing():
+        store.projects.save(Project(PROJECT, "House", 1.0))
+        store.cases.add(case, ())
+        store.queue.add(Item("case", PROJECT, None, 1.0, "", None, 0.0, "en", 0.5))
+        record(store, said("A", "hallucinated", LENGTH), case)
+        record(store, said("B", "supported", at=2.0), case)
+        item = store.queue.get("case")
+        assert item is not None
+        assert item.differ == 2
+        record(store, replace(said("B", "supported", at=3.0), withdraws="B2.0"), case)
+        item = store.queue.get("case")
+        assert item is not None
+        assert item.differ == 0, "what was taken back counts no more"
+        gold = Gold(
+            "g", "case", "Lena", 4.0, "adjudicated", "hallucinated", (LENGTH,), took=("A1.0",)
+        )
+        settle(store, gold, case)
+        item = store.queue.get("case")
+        assert item is not None
+        assert item.state == "adjudicated"
+        open_again(store, "case", "Lena", 5.0)
+        item = store.queue.get("case")
+        assert item is not None
+        assert item.state == "open"
+        assert [h.did for h in store.handlings.of_case("case")] == ["adjudicated", "opened"]
+        assert store.golds.of_case("case") == [gold]
