@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from core.concurrency import Stop
@@ -18,6 +19,33 @@ SECONDS = 20.0
 THE_FILE = "the file"
 MARGIN = 0.16
 MOST_OF_PAGE = 0.8
+
+
+@dataclass(frozen=True)
+class Upright:
+    """An image as people see it: turned as the camera noted it, on white, encoded by us.
+
+    `data` is a PNG or JPEG as `media_type` says; `width` and `height` are its pixels.
+    """
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+
+
+def upright_picture(
+    data: bytes, *, name: str = THE_FILE, settings: Settings | None = None
+) -> Upright:
+    """The whole image to be looked at closely; very large ones are made smaller.
+
+    Raises:
+        InputError: it is no picture, is damaged or too large, or cannot be drawn in time.
+    """
+    about = {"megapixels": (settings or Settings()).megapixels}
+    answer = run_alone(Task("upright", name, data, about, SECONDS), Stop(), silent)
+    picture = base64.b64decode(answer["picture"])
+    return Upright(picture, answer["media_type"], answer["width"], answer["height"])
 
 
 def page_picture(

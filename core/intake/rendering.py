@@ -26,6 +26,9 @@ FUZZY_FROM = 80.0
 SHORTEST_FUZZY = 8
 LONGEST_QUOTE = 4000
 FINE = 1_000_000
+MOST_SHOWN = 16_000_000  # pixels: four times the width of a column, and quick to send
+MOST_LOSSLESS = 2_000_000  # pixels; a larger PNG of a photo takes seconds and tens of megabytes
+JPEG_QUALITY = 92
 # Neither blanks nor hyphens count: line ends change both.
 LEFT_OUT = re.compile(r"[\s\x00-\x1f\u00ad\u2010-\u2015\-−]+")
 TYPOGRAPHY = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "‚": "'"})
@@ -52,6 +55,29 @@ def picture_of(
     stream = io.BytesIO()
     image.save(stream, "PNG")
     return stream.getvalue()
+
+
+def upright_of(name: str, data: bytes, most: int) -> tuple[bytes, str, int, int]:
+    """(bytes, media type, width, height) of the picture as people see it, encoded anew.
+
+    Small ones without loss; above `MOST_SHOWN` pixels they are made smaller. `most` is the largest
+    picture that is opened, in megapixels.
+
+    Raises:
+        InputError: it is no picture, is cut off or too large.
+    """
+    image = open_picture(name, data, most).image
+    scale = min(1.0, (MOST_SHOWN / (image.width * image.height)) ** 0.5)
+    if scale < 1.0:
+        size = (max(1, int(image.width * scale)), max(1, int(image.height * scale)))
+        image = image.resize(size, Image.Resampling.LANCZOS)
+    stream = io.BytesIO()
+    # JPEG cannot be longer than 65,535 pixels on a side.
+    if image.width * image.height <= MOST_LOSSLESS or max(image.size) > 65_535:
+        image.save(stream, "PNG")
+        return stream.getvalue(), "image/png", *image.size
+    image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    return stream.getvalue(), "image/jpeg", *image.size
 
 
 def _drawn_page(name: str, data: bytes, page: int, width: int) -> Image.Image:

@@ -122,6 +122,14 @@ def _picture(header: Answer, data: bytes, _say: Say) -> Answer:
     return {"picture": base64.b64encode(picture).decode()}
 
 
+def _upright(header: Answer, data: bytes, _say: Say) -> Answer:
+    from core.intake.rendering import upright_of
+
+    picture, media_type, width, height = upright_of(header["name"], data, header["megapixels"])
+    encoded = base64.b64encode(picture).decode()
+    return {"picture": encoded, "media_type": media_type, "width": width, "height": height}
+
+
 def _places(header: Answer, data: bytes, _say: Say) -> Answer:
     from core.intake.rendering import places_of
 
@@ -132,4 +140,5 @@ COMMANDS: dict[str, Callable[[Answer, bytes, Say], Answer]] = {
     "read": _read,
     "picture": _picture,
     "places": _places,
+    "upright": _upright,
 }

@@ -1,0 +1,115 @@
+"""What a browser says of boxes is believed only once it fits an image."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.box_editor import boxes
+from components.box_editor.boxes import Drawn, DrawnBox, drawn_from, drawn_of, image_boxes
+from core.errors import InputError
+from core.records import Box
+from core.reviews import ImageBox
+from tests.browser.serving import ROOT
+
+CATEGORIES = ("contradicted", "reasoning")
+PLACE = {"left": 0.1, "top": 0, "right": 0.5, "bottom": 1}
+
+
+def said(**values: Any) -> dict[str, Any]:
+    box: dict[str, Any] = {"id": "a", "box": PLACE, "category": "reasoning", "comment": "<b>"}
+    return {"revision": 1, "boxes": [box | values], "did": "draw"}
+
+
+def placed(**values: Any) -> dict[str, Any]:
+    return said(box=PLACE | values)
+
+
+def test_what_fits_is_believed() -> None:
+    found = drawn_from(said(), CATEGORIES)
+    assert found == Drawn(1, (DrawnBox("a", Box(0.1, 0, 0.5, 1), "reasoning", "<b>"),), "draw")
+
+
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        (placed(left=-0.01), "box 1 within the image, found it from -1.0% to 50.0% of the width"),
+        (placed(bottom=1.01), "of the height"),
+        (placed(left=0.6), "from 60.0% to 50.0%"),
+        (placed(left=float("nan")), "within the image"),
+        (placed(right=float("inf")), "within the image"),
+        (placed(right=0.1039), "at least 0.4% of the width, found 0.39%"),
+        (placed(left="0"), "left"),
+        (placed(left=None), "left"),
+        (said(box=None), "box"),
+        (said(category="<b>"), "one of the categories contradicted, reasoning"),
+        (said(comment=3), "comment"),
+        (said(comment="x" * 4_001), "at most 4,000 characters in the comment on box 1"),
+        (said(comment="x\ud800"), "half a character at 2"),
+        (said() | {"did": "eval"}, "did"),
+        (said() | {"boxes": said()["boxes"] * 2}, "found one twice"),
+        (said() | {"boxes": said()["boxes"] * 501}, "at most 500 boxes on an image, found 501"),
+        ({"revision": "1", "boxes": []}, "revision"),
+        ([], "Drawn"),
+        ("boxes", "Drawn"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(payload: object, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        drawn_from(payload, CATEGORIES)
+    assert words in str(caught.value)
+
+
+def test_the_smallest_box_is_believed_wherever_it_lies() -> None:
+    for step in range(249):
+        left = step * boxes.SMALLEST
+        drawn_from(placed(left=left, right=min(1.0, left + boxes.SMALLEST)), CATEGORIES)
+
+
+def test_boxes_become_a_corrections_and_stand_in_the_editor_again() -> None:
+    here = ImageBox("s1", Box(0.1, 0.2, 0.3, 0.4), "reasoning", "not a lamp")
+    there = ImageBox("s2", Box(0, 0, 1, 1), "contradicted")
+    drawn = drawn_of([there, here], "s1")
+    assert [one.comment for one in drawn.boxes] == ["not a lamp"]
+    assert image_boxes(drawn, "s1") == (here,)
+    assert image_boxes(drawn_of([there, here], "s3"), "s3") == ()
+
+
+def test_both_editors_have_the_same_colours() -> None:
+    hues = [
+        next(
+            line
+            for line in (ROOT / f"components/{name}/editor.js").read_text("utf-8").splitlines()
+            if line.startswith("const HUES")
+        )
+        for name in ("span_editor", "box_editor")
+    ]
+    assert hues[0] == hues[1]
+
+
+def sides() -> st.SearchStrategy[tuple[float, float]]:
+    return st.tuples(st.floats(0, 0.9), st.floats(0.004, 0.1)).map(lambda s: (s[0], s[0] + s[1]))
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda x, y, *rest: DrawnBox(rest[0], Box(x[0], y[0], x[1], y[1]), *rest[1:]),
+            sides(),
+            sides(),
+            st.uuids().map(str),
+            st.sampled_from(CATEGORIES),
+            st.text(max_size=5),
+        ),
+        max_size=5,
+        unique_by=lambda one: one.id,
+    ),
+    st.integers(0, 10**6),
+)
+def test_there_and_back(drawn: list[DrawnBox], revision: int) -> None:
+    held = Drawn(revision, tuple(drawn))
+    assert drawn_from(asdict(held), CATEGORIES) == held
