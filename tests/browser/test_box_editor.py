@@ -240,6 +240,25 @@ def test_a_chosen_box_is_moved_and_resized_by_its_handles(edit: Callable[..., Ed
     assert editor.told(4)["did"] == "resize"
 
 
+def test_a_tiny_box_can_be_moved_and_resized_too(edit: Callable[..., Editor]) -> None:
+    editor = edit(boxes=[boxed(0, (0.5, 0.5, 0.52, 0.53))])
+    editor.click(0.51, 0.515)
+    editor.drag((0.51, 0.515), (0.61, 0.615))
+    assert editor.is_near(editor.sides(1), (0.6, 0.6, 0.62, 0.63))
+    for revision, which, moved in (
+        (2, "nw", (0.5, 0.5, 0.62, 0.63)),
+        (3, "se", (0.5, 0.5, 0.72, 0.73)),
+    ):
+        handle = editor.page.locator(f'.cp-be-handle[data-which="{which}"]').bounding_box()
+        assert handle is not None
+        at = editor.place()
+        x = (handle["x"] + handle["width"] / 2 - at["x"]) / at["width"]
+        y = (handle["y"] + handle["height"] / 2 - at["y"]) / at["height"]
+        step = -0.1 if which == "nw" else 0.1
+        editor.drag((x, y), (x + step, y + step))
+        assert editor.is_near(editor.sides(revision), moved)
+
+
 def test_boxes_that_lie_in_each_other_are_chosen_one_by_one(edit: Callable[..., Editor]) -> None:
     editor = edit(boxes=[boxed(0, (0.1, 0.1, 0.9, 0.9)), boxed(1, (0.4, 0.4, 0.6, 0.6))])
     for words in ("Box 2", "Box 1", "Box 2"):
@@ -340,6 +359,7 @@ def test_a_comment_is_kept_while_it_is_typed_and_over_reruns(edit: Callable[...,
         editor.page.get_by_text("Show the image").click()
         settle(editor.page)
     expect(editor.comment(1)).to_have_value(words * 4)
+    editor.page.wait_for_function("document.querySelector('.cp-be-image').naturalWidth > 0")
     editor.press("]", "ArrowLeft")
     assert editor.told(3)["kept"][0]["comment"] == words * 4
 

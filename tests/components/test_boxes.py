@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamlit import config
+from streamlit.testing.v1 import AppTest
 
+from components import box_editor
 from components.box_editor import boxes
 from components.box_editor.boxes import Drawn, DrawnBox, drawn_from, drawn_of, image_boxes
 from core.errors import InputError
@@ -113,3 +117,63 @@ def sides() -> st.SearchStrategy[tuple[float, float]]:
 def test_there_and_back(drawn: list[DrawnBox], revision: int) -> None:
     held = Drawn(revision, tuple(drawn))
     assert drawn_from(asdict(held), CATEGORIES) == held
+
+
+def one_image() -> None:
+    """The editor over a picture of one pixel, what it told, and where the picture is fetched."""
+    import streamlit as st
+
+    from components.box_editor import box_editor
+    from components.box_editor.boxes import Drawn
+    from components.box_editor.picture import address_of
+    from core.intake.pictures import Upright
+
+    picture = Upright(b"bytes of a picture", "image/png", 1, 1)
+    held = st.session_state.setdefault("held", Drawn())
+    words = {"contradicted": "contradicted", "reasoning": "reasoning"}
+    box_editor(
+        picture,
+        held,
+        words,
+        lambda drawn: st.session_state.update(held=drawn),
+        key="boxes",
+        name="lamp.png",
+        is_locked=st.session_state.get("is_locked", False),
+    )
+    st.text(address_of(picture, "boxes"))
+
+
+def test_python_holds_what_fits_and_says_why_it_does_not_hold_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def browser(*, on_edit_change: Callable[[], None], **_: Any) -> None:
+        on_edit_change()  # which AppTest never does
+
+    monkeypatch.setattr(box_editor, "_component", lambda: browser)
+    at = AppTest.from_function(one_image)
+    at.session_state["boxes"] = {"edit": said()}
+    at.run()
+    assert not at.exception
+    assert [one.comment for one in at.session_state["held"].boxes] == ["<b>"]
+    at.session_state["boxes"] = {"edit": placed(right=1.5) | {"revision": 2}}
+    at.run()
+    assert "within the image" in at.error[0].value
+    assert at.session_state["held"].revision == 1
+    at.session_state["is_locked"] = True
+    at.session_state["boxes"] = {"edit": said() | {"revision": 3}}
+    at.run()
+    assert not at.error
+    assert at.session_state["held"].revision == 1
+
+
+@pytest.mark.parametrize("base", ["", "checks", "/checks/"])
+def test_the_picture_is_fetched_below_the_servers_own_path(base: str) -> None:
+    before = config.get_option("server.baseUrlPath")
+    config.set_option("server.baseUrlPath", base)
+    try:
+        address = AppTest.from_function(one_image).run().text[0].value
+    finally:
+        config.set_option("server.baseUrlPath", before)
+    assert address.startswith("/checks/" if base else "/mock/media/")
+    assert "/mock/media/" in address
+    assert address.endswith(".png")

@@ -9,7 +9,13 @@ from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
 
 from core.errors import InputError
-from core.intake.pictures import boxes_of, page_picture, quote_boxes, strip_around
+from core.intake.pictures import (
+    boxes_of,
+    page_picture,
+    quote_boxes,
+    strip_around,
+    upright_picture,
+)
 from core.intake.rendering import places_of
 from core.records import Box, BoxedText, Source
 from tests.intake.builders import LATIN, encrypted, font, needs_noto, pdf, png, write_lines
@@ -131,3 +137,31 @@ def test_boxes_of_a_stretch_are_those_that_it_touches() -> None:
     assert boxes_of(source, 3, 6) == [(1, boxes[0].box), (1, boxes[1].box)]
     assert boxes_of(source, 9, 99) == [(2, boxes[2].box)]
     assert boxes_of(source, 4, 5) == []
+
+
+def test_an_image_to_look_at_closely_is_upright_and_carries_nothing_else() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by a quarter
+    exif[0x010E] = "taken at home"
+    stream = io.BytesIO()
+    Image.linear_gradient("L").resize((400, 200)).convert("RGB").save(stream, "JPEG", exif=exif)
+    shown = upright_picture(stream.getvalue())
+    assert (shown.media_type, shown.width, shown.height) == ("image/png", 200, 400)
+    with Image.open(io.BytesIO(shown.data)) as image:
+        assert (image.format, image.size) == ("PNG", (200, 400))
+        assert not image.getexif()
+    assert b"taken at home" not in shown.data
+
+
+def test_a_very_large_image_is_made_smaller_and_keeps_its_shape() -> None:
+    shown = upright_picture(png(Image.new("RGB", (7000, 3500), "blue")))
+    assert shown.media_type == "image/jpeg"
+    assert shown.width * shown.height <= 16_000_000
+    assert shown.width / shown.height == pytest.approx(2, abs=0.001)
+    assert opened(shown.data).size == (shown.width, shown.height)
+
+
+@pytest.mark.parametrize("data", [b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"GIF89a", b""])
+def test_what_is_no_png_jpeg_or_webp_is_never_shown(data: bytes) -> None:
+    with pytest.raises(InputError):
+        upright_picture(data)
