@@ -342,6 +342,34 @@ def test_undo_and_redo(edit: Callable[..., Editor]) -> None:
     assert (kept["category"], kept["comment"]) == ("not_in_source", "one two")
 
 
+def test_a_key_that_is_held_is_one_change(edit: Callable[..., Editor]) -> None:
+    editor = edit(boxes=[boxed(0, (0.2, 0.2, 0.5, 0.5))])
+    editor.press("]")
+    for _ in range(5):  # all but the first are repeats
+        editor.page.keyboard.down("ArrowRight")
+    editor.page.keyboard.up("ArrowRight")
+    assert editor.sides(5) == pytest.approx((0.25, 0.2, 0.55, 0.5), abs=1e-5)
+    editor.press("u")
+    assert editor.sides(6) == pytest.approx((0.2, 0.2, 0.5, 0.5), abs=1e-5)
+
+
+def test_escape_takes_back_a_drag_that_is_not_done(edit: Callable[..., Editor]) -> None:
+    editor = edit(boxes=[boxed(0, (0.2, 0.2, 0.5, 0.5))])
+    editor.click(0.3, 0.3)
+    for start, end in (((0.3, 0.3), (0.7, 0.7)), ((0.8, 0.8), (0.9, 0.9))):
+        editor.page.mouse.move(*editor.point(*start))
+        editor.page.mouse.down()
+        editor.page.mouse.move(*editor.point(*end), steps=3)
+        editor.page.keyboard.press("Escape")
+        editor.page.mouse.up()
+    expect(editor.boxes).to_have_count(1)
+    box, (x, y) = editor.boxes.bounding_box(), editor.point(0.2, 0.2)
+    assert box is not None
+    assert (abs(box["x"] - x), abs(box["y"] - y)) <= (1, 1)
+    editor.press("1")
+    assert editor.told(1)["did"] == "category"
+
+
 def test_a_comment_is_kept_while_it_is_typed_and_over_reruns(edit: Callable[..., Editor]) -> None:
     editor = edit()
     editor.press("n", "Enter")
