@@ -99,7 +99,8 @@ def _draw_form(asked: Asked, chosen: Label) -> None:
     key = key_of(asked.id)
     overturns = asked.told not in (None, chosen)
     with st.container(border=True):
-        st.markdown(f"You say: **{LABEL_WORDS[chosen].lower()}**")
+        said = "The right answer is" if asked.settles else "You say"
+        st.markdown(f"{said}: **{LABEL_WORDS[chosen].lower()}**")
         st.text_area(
             "Reason" + (" (needed to overturn the verdict)" if overturns else " (if you like)"),
             key=f"{key}.reason",
@@ -117,7 +118,8 @@ def _draw_form(asked: Asked, chosen: Label) -> None:
             args=(asked.id, "answer"),
             persist_state="session",
         )
-        draw_more(asked)
+        if not asked.settles:
+            draw_more(asked)
         draw_conflict(asked)
         with st.container(horizontal=True):
             st.button(

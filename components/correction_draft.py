@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from components import drafts, state
+from components.box_fields import boxes_again, boxes_from, boxes_kept, boxes_to
 from components.correction_asked import Asked
 from components.correction_marks import from_correction, from_draft, to_draft
 from components.evidence_marks import evidence_from, evidence_kept, evidence_to
@@ -33,6 +34,7 @@ def keep(asked_id: str, left: str = "") -> None:
     values: dict[str, Any] = {name: st.session_state.get(f"{key}.{name}") for name in FIELDS}
     values["marked"] = to_draft(st.session_state.get(f"{key}.marked"))
     values["evidence"] = evidence_to(evidence_kept(key)) or None
+    values["boxes"] = boxes_to(boxes_kept(key)) or None
     drafts.keep(key, {name: v for name, v in (values | typed).items() if v is not None})
 
 
@@ -70,6 +72,7 @@ def restore(asked: Asked) -> None:
     found["all"] = draft.get("all") is True
     found["marked"] = from_draft(draft, asked.case, asked.offered, asked.words)
     found["evidence"] = evidence_from(draft.get("evidence"))
+    found["boxes"] = boxes_from(draft.get("boxes"))
     _fill(key, found)
 
 
@@ -90,6 +93,7 @@ def refill(asked: Asked, correction: Correction, seen: str) -> None:
         "consistency": rated.consistency,
         "marked": from_correction(correction, asked.offered),
         "evidence": {"": correction.evidence} if correction.evidence else {},
+        "boxes": boxes_again(correction.boxes),
     }
     _fill(key_of(asked.id), found)
     keep(asked.id)
@@ -111,7 +115,17 @@ def _drop_parts(key: str) -> None:
 def forget(asked_id: str) -> None:
     """Empty the form and drop what was kept of it."""
     key = key_of(asked_id)
-    for name in (*FIELDS, "marked", "evidence", "began", "typed", "stamp", "conflict", "more"):
+    for name in (
+        *FIELDS,
+        "marked",
+        "evidence",
+        "boxes",
+        "began",
+        "typed",
+        "stamp",
+        "conflict",
+        "more",
+    ):
         st.session_state.pop(f"{key}.{name}", None)
     _drop_parts(key)
     drafts.keep(key, {})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from components.box_fields import boxes_of, draw_box_fields
 from components.correction_asked import Asked
 from components.correction_draft import RATINGS, SURE_WORDS, keep, key_of
 from components.evidence_marks import draw_evidence_marks, evidence_of, sources_of
 
+SUPPORTS = "supports"  # what a box shows that bears the response out
 RATING_WORDS = {
     "accuracy": "Accuracy: are its facts right?",
     "coherence": "Coherence: does it hold together?",
@@ -18,7 +20,7 @@ RATING_WORDS = {
 def draw_more(asked: Asked) -> None:
     """A switch, and behind it the fields; what stands in them counts also when it is off."""
     key = key_of(asked.id)
-    marks = len(evidence_of(key))
+    marks = len(evidence_of(key)) + len(boxes_of(key))
     words = "More: how sure, ratings, comment, evidence" + (f" ({marks} marked)" if marks else "")
     if not st.toggle(words, key=f"{key}.more", persist_state="session"):
         return
@@ -50,4 +52,9 @@ def draw_more(asked: Asked) -> None:
         persist_state="session",
     )
     st.markdown("Words of the sources that support or contradict it")
-    draw_evidence_marks(key, asked.case, sources_of(asked.case), lambda: keep(asked.id))
+    sources = sources_of(asked.case)
+    draw_evidence_marks(key, sources, lambda: keep(asked.id))
+    if images := [source for source in sources if source.is_image]:
+        st.markdown("Regions of the images that show it wrong, or right")
+        categories = {**asked.words, SUPPORTS: "supports it"}
+        draw_box_fields(key, images, categories, lambda: keep(asked.id))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components import drafts, state
+from components.box_fields import boxes_of
 from components.correction_asked import Asked, said_words
 from components.correction_draft import RATINGS, forget, key_of, places_of, typed_place
 from components.correction_marks import (
@@ -160,6 +161,7 @@ def _made(asked: Asked, chosen: Label, person: str) -> Correction:
         machine_label=asked.machine,
         is_blind=asked.is_blind,
         evidence=evidence_of(key),
+        boxes=boxes_of(key),
         ratings=Ratings(*(st.session_state.get(f"{key}.{name}") for name in RATINGS)),
         comment=_typed(key, "comment"),
         sure=st.session_state.get(f"{key}.sure"),

@@ -76,9 +76,7 @@ def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
     return [*found, (start, end)]
 
 
-def draw_evidence_marks(
-    key: str, case: Case, sources: Sequence[Source], changed: Callable[[], None]
-) -> None:
+def draw_evidence_marks(key: str, sources: Sequence[Source], changed: Callable[[], None]) -> None:
     """A source and a part of it to choose, and the editor over it; `changed` keeps the draft."""
     readable = [source for source in sources if source.text]
     if not readable:

@@ -16,6 +16,7 @@ from components.correction_draft import key_of, refill, restore
 from components.correction_saved import newest_seen
 from components.evidence import draw_evidence
 from components.highlight import Mark, marked_text
+from components.plain import rationale_words
 from components.run_view import load_run
 from components.settling import SETTLE_PAGE, VIEWS
 from components.show import show
@@ -31,7 +32,7 @@ from core.reviews import Correction, Gold, GoldOrigin, category_words
 from core.store import Store
 
 LIST_PAGE = "pages/review/curate.py"
-A_ROW = 3
+A_ROW = 4
 FIRST_KEY, LAST_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
 
 
@@ -76,8 +77,8 @@ def _versions(store: Store, case: Case, progress: Progress) -> list[Version]:
     """People's newest answers, then the machine's, outside agents', and the right answer so far."""
     found = [version_of(c) for c in store.corrections.newest_of_case(case.id)]
     if progress.verdict is not None:
-        rationale = progress.verdict.rationale
-        found.append(Version("the machine", progress.verdict.label, progress.spans, rationale))
+        why = rationale_words(progress.verdict.rationale)
+        found.append(Version("the machine", progress.verdict.label, progress.spans, why))
     for suggestion in store.golds.suggestions(case.id):
         found.append(Version(suggestion.agent, suggestion.label, suggestion.spans))
     if golds := store.golds.of_case(case.id):
@@ -143,9 +144,8 @@ def _draw_versions(asked: Asked, versions: Sequence[Version]) -> None:
     """A card for each version, with what it marks, and the button that takes it."""
     for first in range(0, len(versions), A_ROW):
         row = versions[first : first + A_ROW]
-        for place, (column, version) in enumerate(
-            zip(st.columns(A_ROW), row, strict=False), start=first
-        ):
+        columns = st.columns(A_ROW if first else len(row))
+        for place, (column, version) in enumerate(zip(columns, row, strict=False), start=first):
             with column, st.container(border=True):
                 _draw_version(asked, version, place)
 
@@ -178,7 +178,7 @@ def _take(asked: Asked, version: Version) -> None:
         asked,
         Correction(
             "", None, asked.case.id, version.who, time.time(), version.label or "hallucinated",
-            version.spans, version.reason, version.corrected_answer,
+            version.spans, version.reason if version.is_persons else "", version.corrected_answer,
         ),
         seen,
     )  # fmt: skip

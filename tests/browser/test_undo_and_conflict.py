@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 
 import pytest
+from PIL import Image, ImageDraw
 from playwright.sync_api import Page, expect
 
-from core.checking import first_project
-from core.records import Member
+from core.checking import Draft, first_project, store_case
+from core.config import Settings
+from core.intake.library import store_file
+from core.jobs import Jobs
+from core.records import Member, Plan
 from core.store import open_store
 from tests.browser.conftest import settle, verdict
 from tests.browser.serving import Server
@@ -194,3 +199,56 @@ def test_evidence_is_marked_in_the_sources_and_comes_back_after_a_reload(
     assert text == mark.text
     assert mark.text in CATS
     assert mark.stance == "contradicts"
+
+
+def test_a_box_is_drawn_in_an_image_and_saved_with_the_answer(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    picture = Image.new("RGB", (400, 200), "white")
+    ImageDraw.Draw(picture).text((40, 80), "The tower is 412 m tall.", fill="black", font_size=28)
+    data = io.BytesIO()
+    picture.save(data, "PNG")
+    with open_store(server.home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        entry = store_file(
+            store, server.home, project.id, "tower.png", data.getvalue(), "Mira", 1.0, Settings()
+        )
+        jobs = Jobs(server.home)
+        with store.writing():
+            case = store_case(
+                store, project, Draft("The tower is 512 m tall.", images=(entry.id,)), "Mira", 1.0
+            )
+            run_id = jobs.queue(store, case, Plan())
+        jobs.submit(store, [run_id], jobs.payer("Mira", {}))
+        assert jobs.wait(run_id, 60)
+    page = open_page(server, f"/run?run={run_id}")
+    verdict(page)
+    page.keyboard.press("Alt+2")
+    page.locator(".cp-se-text").wait_for()
+    settle(page)
+    page.get_by_text("More: how sure").click()
+    shown = page.locator(".cp-be-image, .cp-be img").first
+    shown.scroll_into_view_if_needed()
+    settle(page)
+    area = shown.bounding_box()
+    assert area is not None
+    page.mouse.move(area["x"] + 0.25 * area["width"], area["y"] + 0.25 * area["height"])
+    page.mouse.down()
+    page.mouse.move(area["x"] + 0.75 * area["width"], area["y"] + 0.75 * area["height"], steps=4)
+    page.mouse.up()
+    page.locator(".cp-be-list li").wait_for()
+    settle(page)
+    page.get_by_label(REASON).fill("the picture says 412")
+    page.get_by_label(REASON).press("Control+Enter")
+    page.get_by_text("A box in the image").wait_for()
+    with open_store(server.home) as store:
+        (saved,) = store.corrections.newest_by_run()
+    (box,) = saved.boxes
+    assert box.source_id == entry.id
+    for value, wanted in zip(
+        (box.box.left, box.box.top, box.box.right, box.box.bottom), (0.25, 0.25, 0.75, 0.75),
+        strict=True,
+    ):  # fmt: skip
+        assert abs(value - wanted) < 0.01

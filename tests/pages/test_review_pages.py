@@ -132,7 +132,7 @@ def test_a_lead_settles_what_people_differ_about(app: OpenApp, run_id: str, home
     assert "**Karl**" in said
     assert "**the machine**" in said
     at.button(key="settle.take.1").click().run()
-    assert any("You say: **hallucinated**" in item.value for item in at.markdown)
+    assert any("The right answer is: **hallucinated**" in item.value for item in at.markdown)
     key = f"run.{run.case_id}.settle.correct"
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
