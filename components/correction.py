@@ -13,6 +13,7 @@ from components.correction_asked import Asked, draw_said
 from components.correction_draft import TEXTS, forget, keep, keep_typed, key_of, restore
 from components.correction_more import draw_more
 from components.correction_saved import draw_conflict, newest_seen, save, take_back
+from components.seen_before import draw_decided_before
 from components.span_fields import draw_span_fields
 from components.words import LABEL_WORDS, escaped
 from core.progress import Progress
@@ -58,6 +59,8 @@ def draw_judgement(asked: Asked) -> None:
     """The form to say something; it opens with a label."""
     key = key_of(asked.id)
     restore(asked)
+    if not asked.is_blind:
+        draw_decided_before(asked.case)
     with st.container(horizontal=True):
         for number, label in enumerate(LABELS, start=1):
             st.button(

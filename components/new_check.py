@@ -12,17 +12,12 @@ from components import state
 from components.inputs import held_uploads, split_sources
 from components.new_draft import end_draft
 from components.roster_choice import expectation, planned
-from components.words import LABEL_WORDS, clipped, counted, escaped, when
+from components.words import counted, escaped
 from core.checking import Draft, store_case
 from core.config import Settings
 from core.errors import ReviewError
-from core.evidence.terms import query_terms, terms
-from core.intake.language import language_of
-from core.records import Case, Plan, Project
+from core.records import Plan, Project
 from core.staffing import require_keys
-from core.store import Store
-
-MOST_SHOWN = 3
 
 
 def library_choice(key: str) -> list[str]:
@@ -99,40 +94,6 @@ def expected_words(roster: str, sources: Sequence[str]) -> str:
         )
         expected = expectation(store, entries, [(response, question)], plan)
         return f"{counted(len(entries), 'source')} · {expected}"
-
-
-def draw_seen_before(response: str, question: str) -> None:
-    """Earlier checks of the same text or the closest ones, with what people decided."""
-    if not response.strip():
-        return
-    with state.open_store() as store:
-        project = state.project(store)
-        same = store.cases.same(project.id, response, question)[:MOST_SHOWN]
-        for case in same:
-            _draw_earlier(store, case, "Checked")
-        if not same:
-            words = query_terms(response, language_of(response))
-            for case in store.cases.similar(project.id, words, MOST_SHOWN):
-                if len(set(words) & set(terms(case.response, case.language))) > len(words) / 2:
-                    _draw_earlier(store, case, f"Similar, “{clipped(case.response, 60)}”, checked")
-
-
-def _draw_earlier(store: Store, case: Case, how: str) -> None:
-    """A link to the case's newest run, if it came to a verdict."""
-    lease = store.projects.settings().lease_seconds
-    for run in store.runs.of_case(case.id, time.time(), lease)[-1:]:
-        if run.label is None:
-            continue
-        words = f"{how} on {when(run.started_at)}: {LABEL_WORDS[run.label].lower()}"
-        said = store.corrections.of_run(run.id)
-        if said:
-            words += f"; {said[-1].author} says {LABEL_WORDS[said[-1].label].lower()}"
-        st.page_link(
-            "pages/check/run.py",
-            label=escaped(words),
-            icon=":material/history:",
-            query_params={"run": run.id},
-        )
 
 
 def start_check() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components import state
-from components.review_rules import draw_review_rules
+from components.review_rules import draw_review_rules, sound_categories
 from components.words import ROLE_WORDS, escaped, protocol_words, roster_words, when
 from core.agents.rosters import sheets_of
 from core.checking import PROTOCOLS
@@ -90,7 +90,7 @@ def draw_record() -> None:
                 **reviewed,
             )
             try:
-                _save(project, changed)
+                _save(project, replace(changed, categories=sound_categories(changed.categories)))
             except ReviewError as error:  # the rest of the page stays, and what was typed
                 st.error(escaped(str(error)))
 

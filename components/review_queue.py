@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -12,19 +13,24 @@ from components import state
 from components.review_rules import rules_of
 from components.show import rows_chosen
 from components.words import LABEL_SIGNS, LABEL_WORDS, clipped, counted, escaped
+from core.checking import drafts_of
 from core.errors import ReviewError
 from core.queueing import fill
-from core.reviews import Assignment, Item, ItemState
+from core.reviews import Assignment, AssignmentState, Item, ItemState
 from core.store import Store
-from core.store.queue import AT_RANDOM, why_of
-from core.store.queue_filter import ItemFilter
+from core.store.queue_filter import AT_RANDOM, ItemFilter, why_of
 
 PAGE_SIZE = 25
 LABEL_PAGE = "pages/review/label.py"
+DRAFT_NAME = re.compile(r"run\.(.+)\.correct")  # as correction_draft.key_of names them
 DAY = 86_400.0
 AGES = {"": None, "a day": DAY, "a week": 7 * DAY, "a month": 30 * DAY}
+ALL: tuple[ItemState, ...] = ("open", "flagged", "adjudicated")
 STATES: dict[str, tuple[ItemState, ...]] = {
-    "waiting": ("open",),
+    "pending": ("open",),
+    "my drafts": ALL,
+    "I submitted": ALL,
+    "I skipped": ALL,
     "flagged": ("flagged",),
     "adjudicated": ("adjudicated",),
 }
@@ -56,15 +62,25 @@ def draw_progress() -> None:
 def draw_start() -> ItemFilter:
     """Filters, and the button that gives the next item."""
     with state.open_store() as store:
-        is_blind = state.project(store).is_blind
-    age, rest = st.columns([2, 8])
+        project = state.project(store)
+        languages = store.queue.languages(project.id)
+        sources = {entry.id: entry.name for entry in store.library.all(project.id)}
+    age, language, source = st.columns(3)
     oldest = age.selectbox(
         "Older than", list(AGES), format_func=lambda v: v or "any age", key="review.age"
     )
-    wanted = ItemFilter(older_than=AGES[oldest or ""])
-    if not is_blind:
-        with rest:
-            wanted = _by_the_machine(wanted)
+    spoken = language.selectbox(
+        "Language", ["", *languages], format_func=lambda v: v or "any", key="review.language"
+    )
+    rests_on = source.selectbox(
+        "Rests on", ["", *sources], format_func=lambda v: sources.get(v, "any source"),
+        key="review.source",
+    )  # fmt: skip
+    wanted = ItemFilter(
+        older_than=AGES[oldest or ""], language=spoken or "", source_id=rests_on or ""
+    )
+    if not project.is_blind:
+        wanted = _by_the_machine(wanted)
     st.session_state["review.wanted"] = wanted
     if st.button(
         "Next item", key="review.next", type="primary", icon=":material/arrow_forward:",
@@ -128,14 +144,15 @@ def next_item(store: Store, wanted: ItemFilter) -> Assignment | None:
 
 def draw_list(wanted: ItemFilter) -> None:
     """What waits (or was flagged, or settled); a click takes an item."""
-    shown = st.segmented_control("Show", list(STATES), default="waiting", key="review.states")
+    shown = st.segmented_control("Show", list(STATES), default="pending", key="review.states")
     number = int(st.session_state.get("review.page") or 1)
+    chosen = shown or "pending"
     with state.open_store() as store:
         project = state.project(store)
         items, total = store.queue.page(
             project.id,
-            wanted,
-            STATES[shown or "waiting"],
+            _of_mine(store, chosen, wanted),
+            STATES[chosen],
             limit=PAGE_SIZE,
             offset=(number - 1) * PAGE_SIZE,
             now=time.time(),
@@ -166,6 +183,18 @@ def draw_list(wanted: ItemFilter) -> None:
     selected = rows_chosen(picked)
     if selected and selected[0] < len(items):
         st.switch_page(LABEL_PAGE, query_params={"case": items[selected[0]].case_id})
+
+
+def _of_mine(store: Store, chosen: str, wanted: ItemFilter) -> ItemFilter:
+    """The filter with what the person who is here has to do with the items."""
+    person = state.person(store)
+    if chosen == "my drafts":
+        names = (DRAFT_NAME.fullmatch(name) for name in drafts_of(store, person))
+        return replace(wanted, among=tuple(name[1] for name in names if name))
+    did: dict[str, AssignmentState] = {"I submitted": "submitted", "I skipped": "skipped"}
+    if chosen in did:
+        return replace(wanted, person=person, person_did=did[chosen])
+    return wanted
 
 
 def _cells(item: Item, claim: str, people: int, is_blind: bool) -> dict[str, Any]:

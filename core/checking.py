@@ -103,7 +103,7 @@ def rename_person(store: Store, old: str, new: str, now: float) -> None:
             role = store.projects.role_of(project.id, old)
             if role and store.projects.role_of(project.id, new) is None:
                 store.projects.set_member(Member(project.id, new, role, now))
-        for name in _drafts(store, old):
+        for name in drafts_of(store, old):
             if not draft_of(store, new, name):
                 keep_draft(store, new, name, draft_of(store, old, name))
                 keep_draft(store, old, name, "")
@@ -120,13 +120,14 @@ def keep_draft(store: Store, person: str, name: str, text: str) -> None:
     with store.writing():
         if draft_of(store, person, name) != text:
             store.projects.save_note(f"draft.{name}.{person}", text)
-        before = _drafts(store, person)
+        before = drafts_of(store, person)
         names = [known for known in before if known != name] + ([name] if text else [])
         if set(names) != set(before):
             store.projects.save_note(f"drafts.{person}", json.dumps(names))
 
 
-def _drafts(store: Store, person: str) -> list[str]:
+def drafts_of(store: Store, person: str) -> list[str]:
+    """The names under which a person has something typed and not saved."""
     """The names of a person's drafts: of a note's own name nobody could tell where they end."""
     text = store.projects.note(f"drafts.{person}")
     names: list[str] = json.loads(text) if text else []

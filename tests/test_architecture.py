@@ -41,6 +41,7 @@ ROOMS = (
     "staffing",
     "warm_up",
     "curation",
+    "seen_before",
     "queueing",
     "jobs",
     "prereading",

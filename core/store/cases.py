@@ -47,6 +47,11 @@ class Cases:
         row = next(self._db.query("SELECT payload FROM cases WHERE id = ?", [case_id]), None)
         return from_json(Case, row["payload"]) if row else None
 
+    def several(self, case_ids: Sequence[str]) -> list[Case]:
+        """The cases of these ids that are there, in this order."""
+        found = (self.get(case_id) for case_id in case_ids)
+        return [case for case in found if case is not None]
+
     def same(self, project_id: str, response: str, question: str) -> list[Case]:
         """Earlier cases with the same question and response, newest first."""
         rows = self._db.query(

@@ -13,14 +13,13 @@ from typing import Any, get_args
 
 from core.errors import ConflictError
 from core.reviews import Assignment, AssignmentState, Item, ItemState
-from core.store.queue_filter import EVERYTHING, ItemFilter, Rules
+from core.store.queue_filter import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
 from core.store.sqlite import Database
 
 COLUMNS = (
     "case_id", "project_id", "run_id", "added_at", "label", "p", "disagreement", "language",
     "teaches", "given", "state", "differ",
 )  # fmt: skip
-AT_RANDOM = "drawn at random, whatever it would teach"
 # Taken by somebody else: given already, or in hands whose time has not run out.
 TAKEN = (
     "(SELECT count(*) FROM assignments a WHERE a.case_id = items.case_id AND a.person != :person "
@@ -222,6 +221,14 @@ class Queue:
         found = {row["state"]: int(row["n"]) for row in rows}
         return {state: found.get(state, 0) for state in get_args(AssignmentState)}
 
+    def languages(self, project_id: str) -> list[str]:
+        """The languages of the project's items, in order."""
+        rows = self._db.query(
+            "SELECT DISTINCT language FROM items WHERE project_id = ? ORDER BY language",
+            [project_id],
+        )
+        return [row["language"] for row in rows]
+
     def page(
         self, project_id: str, wanted: ItemFilter, states: Sequence[ItemState], *,
         limit: int, offset: int, now: float,
@@ -262,18 +269,6 @@ class Queue:
         names = [column[0] for column in cursor.description]
         row = cursor.fetchone()
         return dict(zip(names, row, strict=True)) if row else None
-
-
-def why_of(item: Item) -> str:
-    """Why an item that would teach most comes up."""
-    if item.p is None:
-        return "the machine has not judged it"
-    words = []
-    if abs(item.p - 0.5) <= 0.2:
-        words.append(f"the machine is unsure ({item.p:.0%} hallucinated)")
-    if item.disagreement > 0.0:
-        words.append("the agents disagree")
-    return " and ".join(words) or "the machine is sure: little is learned from it"
 
 
 def _item(row: dict[str, Any]) -> Item:

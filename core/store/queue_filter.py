@@ -1,9 +1,23 @@
-"""Which items of the review queue are wanted, and how a project shares its work."""
+"""Which items of the review queue are wanted, why one comes, how a project shares its work."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from core.reviews import AssignmentState, Item
+
+RESTS_ON = "items.case_id IN (SELECT c.id FROM cases c WHERE instr(c.payload, :source) > 0)"
+AMONG = (
+    "(items.case_id IN (SELECT value FROM json_each(:among)) "
+    "OR items.run_id IN (SELECT value FROM json_each(:among)))"
+)
+HAS_DONE = (
+    "EXISTS (SELECT 1 FROM assignments m WHERE m.case_id = items.case_id "
+    "AND m.person = :did_by AND m.state = :did)"
+)
+AT_RANDOM = "drawn at random, whatever it would teach"
 
 
 @dataclass(frozen=True)
@@ -20,7 +34,7 @@ class ItemFilter:
     """What the queue shows or gives; empty fields do not filter. Ages are in seconds.
 
     `given_from` is how many people have answered at least; `differ`: whether they say different
-    things.
+    things. `person_did` is what that person made of it; `among` are ids of cases or runs.
     """
 
     label: str = ""
@@ -32,30 +46,46 @@ class ItemFilter:
     older_than: float | None = None
     given_from: int = 0
     differ: bool | None = None
+    person: str = ""
+    person_did: AssignmentState | Literal[""] = ""
+    among: tuple[str, ...] | None = None
 
     def clauses(self, now: float) -> tuple[str, dict[str, Any]]:
         """SQL that every item fits, and its values."""
-        found: list[tuple[str, str, Any]] = []
-        if self.label:
-            found.append(("items.label = :label", "label", self.label))
-        if self.language:
-            found.append(("items.language = :language", "language", self.language))
-        if self.source_id:
-            has = "items.case_id IN (SELECT c.id FROM cases c WHERE instr(c.payload, :source) > 0)"
-            found.append((has, "source", f'"{self.source_id}"'))
-        if self.p_from is not None:
-            found.append(("items.p >= :p_from", "p_from", self.p_from))
-        if self.p_to is not None:
-            found.append(("items.p <= :p_to", "p_to", self.p_to))
-        if self.disagreement_from > 0.0:
-            found.append(("items.disagreement >= :apart", "apart", self.disagreement_from))
-        if self.older_than is not None:
-            found.append(("items.added_at <= :added", "added", now - self.older_than))
-        if self.given_from:
-            found.append(("items.given >= :given_from", "given_from", self.given_from))
-        if self.differ is not None:
-            found.append(("(items.differ > 0) = :differ", "differ", int(self.differ)))
+        differ = None if self.differ is None else int(self.differ)
+        among = None if self.among is None else json.dumps(self.among)
+        limits: tuple[tuple[str, str, Any], ...] = (
+            ("items.label = :label", "label", self.label or None),
+            ("items.language = :language", "language", self.language or None),
+            (RESTS_ON, "source", f'"{self.source_id}"' if self.source_id else None),
+            ("items.p >= :p_from", "p_from", self.p_from),
+            ("items.p <= :p_to", "p_to", self.p_to),
+            ("items.disagreement >= :apart", "apart", self.disagreement_from or None),
+            (
+                "items.added_at <= :added",
+                "added",
+                None if self.older_than is None else now - self.older_than,
+            ),
+            ("items.given >= :given_from", "given_from", self.given_from or None),
+            ("(items.differ > 0) = :differ", "differ", differ),
+            (HAS_DONE, "did", self.person_did or None),
+            ("1", "did_by", self.person if self.person_did else None),
+            (AMONG, "among", among),
+        )
+        found = [limit for limit in limits if limit[2] is not None]
         return " AND ".join(["1", *(f[0] for f in found)]), {name: v for _, name, v in found}
 
 
 EVERYTHING = ItemFilter()
+
+
+def why_of(item: Item) -> str:
+    """Why an item that would teach most comes up."""
+    if item.p is None:
+        return "the machine has not judged it"
+    words = []
+    if abs(item.p - 0.5) <= 0.2:
+        words.append(f"the machine is unsure ({item.p:.0%} hallucinated)")
+    if item.disagreement > 0.0:
+        words.append("the agents disagree")
+    return " and ".join(words) or "the machine is sure: little is learned from it"

@@ -6,7 +6,6 @@ from components.frame import page_title
 from components.inputs import draw_sources, draw_uploader
 from components.new_check import (
     draw_plan,
-    draw_seen_before,
     expected_words,
     library_choice,
     project_roster,
@@ -15,6 +14,7 @@ from components.new_check import (
 from components.new_draft import keep_draft, restore_draft
 from components.prepared import draw_prepared
 from components.roster_choice import draw_roster_choice, draw_roster_keys, roster_line
+from components.seen_before import draw_checked_before
 from components.words import escaped
 
 started = st.session_state.pop("new.started", "")
@@ -35,7 +35,7 @@ with left:
     question = st.text_input(
         "The question it answers, if there was one", key="new.question", persist_state="session"
     )
-    draw_seen_before(response or "", question or "")
+    draw_checked_before(response or "", question or "")
 with right:
     uploaded = draw_uploader(
         "new.upload", "What it should rest on: documents and images", choice="new.library"

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from components.review_rules import sound_categories
 from components.span_editor.marks import Mark, Marked
-from core.curation import record
+from core.checking import Draft, first_project, store_case
+from core.curation import record, settle
 from core.records import Label, Member, Span
-from core.reviews import Correction
+from core.reviews import Correction, Gold, Item, Suggestion
 from core.store import Store, open_store
 from tests.pages.conftest import OpenApp
+
+
+@pytest.fixture
+def project_id(home: Path) -> str:
+    """A project whose admin is Mira."""
+    with open_store(home) as store:
+        store.projects.save_note("person", "Mira")
+        return first_project(store, "Mira", 1.0).id
 
 
 def say(store: Store, run_id: str, author: str, label: Label, at: float = 1.0) -> None:
@@ -167,3 +180,116 @@ def test_an_annotator_settles_nothing_and_loses_nothing(
     assert at.text_area(key=f"{key}.reason").value == "I think so"
     with open_store(home) as store:
         assert store.golds.of_case(run.case_id) == []
+
+
+def test_a_case_much_like_a_decided_one_shows_what_people_decided(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    with open_store(home) as store:
+        say(store, run_id, "Karl", "supported", 3.0)
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+        case = store.cases.get(run.case_id)
+        project = store.projects.get(run.project_id)
+        assert case is not None
+        assert project is not None
+        alike = [
+            store_case(store, project, Draft(text), "Mira", 5.0)
+            for text in (case.response.upper(), case.response[:-1] + " mostly.", "Dogs bark.")
+        ]
+        with store.writing():
+            for other in alike:
+                store.queue.add(Item(other.id, project.id, None, 6.0, "", None, 0.0, "en", 0.5))
+    shown = [
+        " ".join(
+            item.proto.label.replace("\\", "")
+            for item in app("pages/review/label.py", case=other.id).get("page_link")
+        )
+        for other in alike
+    ]
+    assert "The same text: Karl says supported" in shown[0]
+    assert "Similar, “Female cats tend to be left pawed.”: Karl says supported" in shown[1]
+    assert "Karl" not in shown[2]
+    with open_store(home) as store, store.writing():
+        settle(
+            store,
+            Gold("g", case.id, "Lena", 7.0, "adjudicated", "hallucinated"),
+            case,
+        )
+    at = app("pages/review/label.py", case=alike[0].id)
+    words = [item.proto.label.replace("\\", "") for item in at.get("page_link")]
+    assert any("The same text: settled as hallucinated" in label for label in words)
+
+
+def test_a_case_that_nobody_checked_is_labelled_with_a_projects_own_category(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    with open_store(home) as store:
+        project = store.projects.get(project_id)
+        assert project is not None
+        with store.writing():
+            store.projects.save(replace(project, categories=("contradicted", "made up source")))
+        case = store_case(store, project, Draft("Cats read Kant."), "Mira", 5.0)
+        span = Span(10, 14, "Kant", 0.8, "invented", "")
+        with store.writing():
+            store.queue.add(Item(case.id, project.id, None, 6.0, "", None, 0.0, "en", 0.5))
+            store.golds.suggest(Suggestion("s", case.id, "Agent X", 5.0, None, None, (span,)), case)
+    at = app("pages/review/label.py", case=case.id)
+    key = f"run.{case.id}.correct"
+    at.button(key=f"{key}.choose.hallucinated").click().run()
+    assert at.selectbox(key=f"{key}.category").options == [
+        "contradicted", "made up source", "invented"
+    ]  # fmt: skip
+    at.text_input(key=f"{key}.quote").set_value("Cats").run()
+    at.selectbox(key=f"{key}.category").set_value("made up source").run()
+    at.button(key=f"{key}.mark").click().run()
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        (saved,) = store.corrections.of_case(case.id)
+    assert (saved.run_id, saved.machine_label) == (None, None)
+    assert [(s.text, s.category) for s in saved.spans] == [("Cats", "made up source")]
+
+
+def test_drafts_and_what_a_person_submitted_are_listed(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        run = store.runs.get(run_id, 9.0, 60.0)
+    assert run is not None
+
+    def listed(view: str) -> int:
+        at = app("pages/review/pending.py")
+        at.segmented_control(key="review.states").set_value(view).run()
+        assert not at.exception
+        return len(at.dataframe)
+
+    assert [listed(view) for view in ("pending", "my drafts", "I submitted")] == [1, 0, 0]
+    at = app("pages/review/label.py", case=run.case_id)
+    key = f"run.{run_id}.correct"
+    at.button(key=f"{key}.choose.unclear").click().run()
+    assert listed("my drafts") == 1
+    at.text_area(key=f"{key}.reason").set_value("two readings").run()
+    at.button(key=f"{key}.save").click().run()
+    assert [listed(view) for view in ("my drafts", "I submitted", "I skipped")] == [0, 1, 0]
+
+
+def test_a_project_keeps_its_own_categories_and_refuses_to_have_none(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    at = app("pages/setup/project.py")
+    field = at.multiselect(key=f"project.{project_id}.categories")
+    field.set_value([])
+    at.button(key=f"project.{project_id}.save").click().run()
+    assert "at least one thing that may be wrong" in at.error[0].value
+    assert sound_categories(["wrong entity", " made  up ", "made up", ""]) == (
+        "wrong_entity", "made up"
+    )  # fmt: skip
+    at.multiselect(key=f"project.{project_id}.categories").set_value(["reasoning"])
+    at.button(key=f"project.{project_id}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        project = store.projects.get(project_id)
+    assert project is not None
+    assert project.categories == ("reasoning",)
