@@ -15,6 +15,7 @@ from components.correction_saved import take_back
 from components.debate import draw_debate
 from components.evidence import draw_evidence
 from components.highlight import marked_text
+from components.keys_shown import draw_keys
 from components.review_queue import go_on, why_shown
 from components.review_rules import rules_of
 from components.run_view import classifier_card, load_run
@@ -28,6 +29,15 @@ from core.reviews import Assignment, AssignmentState, Correction, Handling, Item
 from core.store import Store
 from core.store.queue_filter import EVERYTHING
 
+KEYS = {
+    "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
+    "Ctrl+Enter": "save and go on to the next item",
+    "Alt+Z": "take the answer back that was saved last",
+    "Ctrl+Space": "skip the item",
+    "Alt+F": "flag it for a lead",
+    "Tab": "from field to field; the words of the response are one, with keys of its own",
+    "? in the words": "the keys that mark words",
+}
 RENEW_SECONDS = 60.0
 QUEUE_PAGE = "pages/review/pending.py"
 LABEL_PAGE = "pages/review/label.py"
@@ -64,6 +74,7 @@ def _draw_open(item: Item, case: Case, project: Project) -> None:
     own, is_blind = _own(item, mine, project)
     if mine is not None:
         _draw_hand(mine, is_blind)
+        draw_keys(KEYS, "review.keys")
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
     show(marked_text(case.response, []))

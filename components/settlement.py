@@ -12,28 +12,31 @@ from components import state
 from components.case_history import draw_history, history_of
 from components.correction import draw_judgement
 from components.correction_asked import Asked
-from components.correction_draft import key_of, refill, restore
+from components.correction_draft import key_of, restore
 from components.correction_saved import newest_seen
 from components.evidence import draw_evidence
-from components.highlight import Mark, marked_text
-from components.plain import rationale_words
+from components.keys_shown import draw_keys
 from components.run_view import load_run
 from components.settling import SETTLE_PAGE, VIEWS
-from components.show import show
+from components.side_by_side import draw_versions, versions_of
 from components.span_editor.marks import Mark as EditorMark
 from components.span_editor.marks import Marked
-from components.words import LABEL_SIGNS, LABEL_WORDS, escaped
-from core.curation import Version, merged, most_said, open_again, settle, version_of
+from components.words import escaped
+from core.curation import Version, merged, most_said, open_again, settle
 from core.errors import ReviewError
 from core.jobs import new_id
 from core.progress import Progress
 from core.records import Case, Project, Span
-from core.reviews import Correction, Gold, GoldOrigin, category_words
+from core.reviews import Correction, Gold, GoldOrigin
 from core.store import Store
 
+KEYS = {
+    "Alt+4 to Alt+9": "take the first to the sixth version",
+    "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
+    "Ctrl+Enter": "save the right answer and go on to the next case",
+    "? in the words": "the keys that mark words",
+}
 LIST_PAGE = "pages/review/curate.py"
-A_ROW = 4
-FIRST_KEY, LAST_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
 
 
 def draw_settlement(case_id: str) -> None:
@@ -50,13 +53,14 @@ def draw_settlement(case_id: str) -> None:
     loaded = load_run(item.run_id) if item.run_id else None
     progress = loaded[2] if loaded else Progress()
     with state.open_store() as store:
-        versions = _versions(store, case, progress)
+        versions = versions_of(store, case, progress)
         entries = history_of(store, case_id)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
     asked = _asked(case, progress, versions, project)
     _begin(asked, versions)
-    _draw_versions(asked, versions)
+    draw_versions(asked, versions)
+    draw_keys(KEYS, "settle.keys")
     if item.state != "open":
         st.button(
             "Give it back to the queue",
@@ -71,21 +75,6 @@ def draw_settlement(case_id: str) -> None:
     draw_history(entries)
     with st.expander("Evidence"):
         draw_evidence(progress, f"settle.{case_id}.evidence")
-
-
-def _versions(store: Store, case: Case, progress: Progress) -> list[Version]:
-    """People's newest answers, then the machine's, outside agents', and the right answer so far."""
-    found = [version_of(c) for c in store.corrections.newest_of_case(case.id)]
-    if progress.verdict is not None:
-        why = rationale_words(progress.verdict.rationale)
-        found.append(Version("the machine", progress.verdict.label, progress.spans, why))
-    for suggestion in store.golds.suggestions(case.id):
-        found.append(Version(suggestion.agent, suggestion.label, suggestion.spans))
-    if golds := store.golds.of_case(case.id):
-        last = golds[-1]
-        who = f"right answer so far ({last.origin}, {last.author})"
-        found.append(Version(who, last.label, last.spans, last.reason, last.corrected_answer))
-    return found
 
 
 def _asked(case: Case, progress: Progress, versions: Sequence[Version], project: Project) -> Asked:
@@ -137,50 +126,6 @@ def _marks(spans: Sequence[Span], agreed: int) -> tuple[EditorMark, ...]:
             "marked" if n < agreed else "suggested",
         )
         for n, s in enumerate(spans)
-    )  # fmt: skip
-
-
-def _draw_versions(asked: Asked, versions: Sequence[Version]) -> None:
-    """A card for each version, with what it marks, and the button that takes it."""
-    for first in range(0, len(versions), A_ROW):
-        row = versions[first : first + A_ROW]
-        columns = st.columns(A_ROW if first else len(row))
-        for place, (column, version) in enumerate(zip(columns, row, strict=False), start=first):
-            with column, st.container(border=True):
-                _draw_version(asked, version, place)
-
-
-def _draw_version(asked: Asked, version: Version, place: int) -> None:
-    label = version.label
-    said = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "marks words only"
-    st.markdown(f"**{escaped(version.who)}**: {said}")
-    marks = [Mark(s.start, s.end, title=category_words(s.category)) for s in version.spans]
-    show(marked_text(asked.case.response, marks))
-    if version.reason:
-        st.caption(escaped(version.reason))
-    if version.corrected_answer:
-        st.caption(f"Right: {escaped(version.corrected_answer)}")
-    number = FIRST_KEY + place
-    st.button(
-        "Take this",
-        key=f"settle.take.{place}",
-        shortcut=f"Alt+{number}" if number <= LAST_KEY else None,
-        on_click=_take,
-        args=(asked, version),
-    )
-
-
-def _take(asked: Asked, version: Version) -> None:
-    """Put a version into the form; its spans are the marked ones, all others wait as offered."""
-    with state.open_store() as store:
-        seen = newest_seen(store, asked)
-    refill(
-        asked,
-        Correction(
-            "", None, asked.case.id, version.who, time.time(), version.label or "hallucinated",
-            version.spans, version.reason if version.is_persons else "", version.corrected_answer,
-        ),
-        seen,
     )  # fmt: skip
 
 

@@ -42,11 +42,15 @@ def test_an_answer_is_taken_back_after_the_next_item_has_come(
     page.keyboard.press("Control+Enter")
     page.get_by_text("Why this one").wait_for()
     settle(page)
+    page.keyboard.press("?")
+    expect(page.get_by_text("take the answer back that was saved last")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_text("take the answer back that was saved last")).to_be_hidden()
     first = page.url
     page.keyboard.press("Alt+3")
     expect(page.get_by_label(REASON)).to_be_focused()
     settle(page)
-    page.keyboard.type("two readings")
+    page.keyboard.type("two readings?")
     page.keyboard.press("Control+Enter")
     expect(page).not_to_have_url(first)
     page.get_by_text("Saved: unclear").wait_for()
@@ -54,7 +58,7 @@ def test_an_answer_is_taken_back_after_the_next_item_has_come(
     page.keyboard.press("Alt+z")
     expect(page).to_have_url(first)
     expect(page.get_by_text("You say: unclear")).to_be_visible()
-    expect(page.get_by_label(REASON)).to_have_value("two readings")
+    expect(page.get_by_label(REASON)).to_have_value("two readings?")
     settle(page)
     page.keyboard.press("Alt+1")
     expect(page.get_by_text("You say: supported")).to_be_visible()
@@ -75,7 +79,7 @@ def test_an_answer_is_taken_back_after_the_next_item_has_come(
     ]  # fmt: skip
     assert history[1].withdraws == history[0].id
     assert standing == [history[2]]
-    assert standing[0].reason == "two readings"
+    assert standing[0].reason == "two readings?"
     assert item is not None
     assert item.given == 1
     assert (counts["submitted"], counts["claimed"]) == (1, 1)
