@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -27,6 +27,7 @@ from core.agreement import (
     span_alpha,
 )
 from core.agreement import counted as label_counts
+from core.records import Label
 from core.reviews import Correction
 
 MACHINE = "the machine"
@@ -38,6 +39,7 @@ def draw_agreement() -> None:
     with state.open_store() as store:
         project = state.project(store)
         said = store.corrections.newest_by_person(project.id)
+        stances = store.queue.stances(project.id)
         lengths = {
             case_id: len(case.response)
             for case_id in {c.case_id for c in said}
@@ -51,6 +53,7 @@ def draw_agreement() -> None:
     _draw_together(answers, marks, lengths)
     _draw_pairs(people[:MOST_PEOPLE], answers, marks, lengths)
     _draw_against_machine(people[:MOST_PEOPLE], said)
+    _draw_against_agents(said, stances)
     st.caption(
         "In brackets: between which values a figure lies in 95 of 100 resamples of the items. "
         f"Below {FEWEST} items a figure says little."
@@ -143,6 +146,29 @@ def _draw_against_machine(people: Sequence[str], said: Sequence[Correction]) -> 
         for machine in LABEL_WORDS
     ]
     _table(table, "agreement.confusion")
+
+
+def _draw_against_agents(
+    said: Sequence[Correction], stances: Mapping[str, Sequence[tuple[str, Label]]]
+) -> None:
+    """Each agent beside people: every answer to a case that the agent spoke on counts once."""
+    pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for correction in said:
+        for agent, stance in stances.get(correction.case_id, ()):
+            pairs[agent].append((correction.label, stance))
+    rows = [
+        {
+            "Agent": agent,
+            "Same answer": f"{sum(a == b for a, b in own)} of {len(own)}",
+            "Cohen's kappa": _words(
+                cohen_of({str(n): {"": a, agent: b} for n, (a, b) in enumerate(own)}, "", agent)
+            ),
+        }
+        for agent, own in sorted(pairs.items())
+    ]
+    if rows:
+        st.subheader("People and each agent", anchor=False)
+        _table(rows, "agreement.agents")
 
 
 def _cells(figure: Figure) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 
 from core.errors import ReviewError
 from core.progress import Progress, folded
-from core.records import Case, Run, Stance
+from core.records import Case, Label, Run, Stance
 from core.reviews import Item
 from core.store import Store
 
@@ -36,7 +36,26 @@ def item_of(run: Run, case: Case, progress: Progress) -> Item:
         disagreement=round(apart, 4),
         language=case.language,
         teaches=round((unsure + apart) / 2.0, 4),
+        stances=stances(progress),
     )
+
+
+def stances(progress: Progress) -> tuple[tuple[str, Label], ...]:
+    """What each agent said of the whole response at the end, by name; the judge's among them.
+
+    A reader that was asked of several statements says `hallucinated` where one is, `supported`
+    where none is and one is supported: as the judge decides over them.
+    """
+    found: dict[str, Label] = {turn.agent: turn.stance for turn in progress.turns}
+    if progress.judgement is not None:
+        by: dict[str, list[Stance]] = defaultdict(list)
+        for view in progress.judgement.readers:
+            by[f"{view.reader}, all evidence"].append(view.stance)
+        for reader, said in by.items():
+            decided = [stance for stance in ("hallucinated", "supported") if stance in said]
+            found[reader] = decided[0] if decided else "unclear"
+        found[progress.judgement.agent] = progress.judgement.label
+    return tuple(sorted(found.items()))
 
 
 def disagreement(progress: Progress) -> float:

@@ -149,6 +149,7 @@ class Item:
     given: int = 0
     state: ItemState = "open"
     differ: int = 0
+    stances: tuple[tuple[str, Label], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import msgspec
 
 from core.errors import InputError
 from core.events import EVENT_TYPES, Event
-from core.records import BoxedText, Case, Page, Plan, Project, Source
+from core.records import BoxedText, Case, Label, Page, Plan, Project, Source
 from core.reviews import Correction, Gold, Suggestion
 from core.seats import RosterSheet
 
@@ -31,6 +31,7 @@ KINDS: tuple[Any, ...] = (
     tuple[Page, ...],
     tuple[str, ...],
     tuple[tuple[str, str], ...],
+    tuple[tuple[str, Label], ...],
 )
 DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in KINDS

@@ -245,7 +245,8 @@ def m009_golds(db: Database) -> None:
     """Right answers and outside suggestions of cases; corrections of cases that no run checked.
 
     `standing` are the corrections that nobody took back, in the order in which they were appended.
-    `differ` says how people's answers differ: 0 not, 1 in marked words, 2 in labels.
+    `differ` says how people's answers differ: 0 not, 1 in marked words, 2 in labels. `stances` are
+    what each agent of the run said, as JSON; empty where it was not looked up yet.
     """
     _each(
         db,
@@ -281,5 +282,6 @@ def m009_golds(db: Database) -> None:
         );
         CREATE INDEX handlings_case ON handlings (case_id, at);
         ALTER TABLE items ADD COLUMN differ INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE items ADD COLUMN stances TEXT NOT NULL DEFAULT '';
         """,
     )

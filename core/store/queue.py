@@ -12,13 +12,15 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from core.errors import ConflictError
+from core.records import Label
 from core.reviews import Assignment, AssignmentState, Item, ItemState
+from core.store.codec import from_json, to_json
 from core.store.queue_filter import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
 from core.store.sqlite import Database
 
 COLUMNS = (
     "case_id", "project_id", "run_id", "added_at", "label", "p", "disagreement", "language",
-    "teaches", "given", "state", "differ",
+    "teaches", "given", "state", "differ", "stances",
 )  # fmt: skip
 # Taken by somebody else: given already, or in hands whose time has not run out.
 TAKEN = (
@@ -44,10 +46,11 @@ class Queue:
         `lot` in [0, 1) decides when it is drawn at random.
         """
         values: dict[str, Any] = {name: getattr(item, name) for name in COLUMNS}
+        values["stances"] = to_json(item.stances)
         values["lot"] = random.random() if lot is None else lot
         names = ", ".join(values)
         marks = ", ".join(f":{name}" for name in values)
-        renewed = ("run_id", "label", "p", "disagreement", "teaches")
+        renewed = ("run_id", "label", "p", "disagreement", "teaches", "stances")
         sets = ", ".join(f"{name} = excluded.{name}" for name in renewed)
         self._db.conn.execute(
             f"INSERT INTO items ({names}) VALUES ({marks}) "
@@ -59,7 +62,8 @@ class Queue:
         """Newest finished runs of cases that the queue does not hold them for, oldest first."""
         rows = self._db.query(
             "SELECT r.id FROM runs r LEFT JOIN items i ON i.case_id = r.case_id "
-            "WHERE r.project_id = ? AND r.status = 'finished' AND i.run_id IS NOT r.id "
+            "WHERE r.project_id = ? AND r.status = 'finished' "
+            "AND (i.run_id IS NOT r.id OR i.stances = '') "
             "AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.case_id = r.case_id "
             "AND n.status = 'finished' AND (n.started_at, n.id) > (r.started_at, r.id)) "
             "ORDER BY r.started_at, r.id LIMIT ?",
@@ -229,6 +233,16 @@ class Queue:
         )
         return [row["language"] for row in rows]
 
+    def stances(self, project_id: str) -> dict[str, tuple[tuple[str, Label], ...]]:
+        """What each agent said of each case, where a run's agents are known."""
+        rows = self._db.query(
+            "SELECT case_id, stances FROM items WHERE project_id = ? AND given > 0 "
+            "AND stances NOT IN ('', '[]')",
+            [project_id],
+        )
+        kind = tuple[tuple[str, Label], ...]
+        return {row["case_id"]: from_json(kind, row["stances"]) for row in rows}
+
     def page(
         self, project_id: str, wanted: ItemFilter, states: Sequence[ItemState], *,
         limit: int, offset: int, now: float,
@@ -254,15 +268,10 @@ class Queue:
             "state = excluded.state, why = excluded.why, claimed_at = excluded.claimed_at, "
             "until = excluded.until, ended_at = excluded.ended_at",
             [
-                found.case_id,
-                found.person,
-                found.state,
-                found.why,
-                found.claimed_at,
-                found.until,
+                found.case_id, found.person, found.state, found.why, found.claimed_at, found.until,
                 found.ended_at,
             ],
-        )
+        )  # fmt: skip
 
     def _first(self, query: str, values: dict[str, Any]) -> dict[str, Any] | None:
         cursor = self._db.conn.execute(query, values)
@@ -272,7 +281,9 @@ class Queue:
 
 
 def _item(row: dict[str, Any]) -> Item:
-    return Item(**{name: row[name] for name in COLUMNS})
+    values = {name: row[name] for name in COLUMNS}
+    stances = from_json(tuple[tuple[str, Label], ...], row["stances"] or "[]")
+    return Item(**values | {"stances": stances})
 
 
 def _assignment(row: dict[str, Any]) -> Assignment:

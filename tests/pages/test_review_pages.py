@@ -11,6 +11,7 @@ from components.review_rules import sound_categories
 from components.span_editor.marks import Mark, Marked
 from core.checking import Draft, first_project, store_case
 from core.curation import record, settle
+from core.queueing import enqueue
 from core.records import Label, Member, Span
 from core.reviews import Correction, Gold, Item, Suggestion
 from core.store import Store, open_store
@@ -45,9 +46,18 @@ def test_agreement_counts_each_persons_newest_answer(app: OpenApp, run_id: str, 
         say(store, run_id, "Mira", "hallucinated", 2.0)
         say(store, run_id, "Karl", "hallucinated", 3.0)
         say(store, run_id, "Ida", "supported", 4.0)
+        with store.writing():
+            run = store.runs.get(run_id, 9.0, 60.0)
+            assert run is not None
+            enqueue(store, run_id, 5.0)
+            for person in ("Mira", "Karl", "Ida"):
+                store.queue.end(run.case_id, person, "submitted", 6.0)
     at = app("pages/review/agreement.py")
     assert not at.exception
-    together, pairs, machine, confusion = (table.value for table in at.dataframe)
+    together, pairs, machine, confusion, agents = (table.value for table in at.dataframe)
+    told = dict(zip(agents["Agent"], agents["Same answer"], strict=True))
+    assert told["Rule checker"] == told["Built-in judge"] == "2 of 3"
+    assert told["Entailment reader, all evidence"] == "1 of 3"
     assert list(together["Items"]) == [1, 1, 1, 1]
     assert together["Agreement"][0] == "0.33 (0.33 to 0.33), too few to say"
     told = dict(zip(pairs["People"], pairs["Same answer"], strict=True))
