@@ -19,6 +19,7 @@ from components.keys_shown import draw_keys
 from components.review_queue import go_on, why_shown
 from components.review_rules import rules_of
 from components.run_view import classifier_card, load_run
+from components.settling import SETTLE_PAGE
 from components.show import show
 from components.verdict import draw_verdict
 from components.words import LABEL_WORDS, clipped, escaped
@@ -90,11 +91,19 @@ def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project:
     with state.open_store() as store:
         suggestions = tuple(store.golds.suggestions(asked.case.id))
         entries = history_of(store, asked.case.id, only=mine.person)
+        is_lead = store.projects.role_of(project.id, mine.person) in ("lead", "admin")
     draw_answers(own, mine.person)
     draw_judgement(
         replace(asked, after=_submitted, suggestions=suggestions, categories=project.categories)
     )
     draw_history(entries)
+    if is_lead:
+        st.page_link(
+            SETTLE_PAGE,
+            label="Settle it",
+            icon=":material/gavel:",
+            query_params={"case": asked.case.id},
+        )
 
 
 def _draw_behind(run: Run | None, case: Case, progress: Progress, is_blind: bool) -> None:

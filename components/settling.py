@@ -21,6 +21,7 @@ VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
     "people differ": (ItemFilter(given_from=2, differ=True), ("open",)),
     "flagged": (EVERYTHING, ("flagged",)),
     "people agree": (ItemFilter(given_from=2, differ=False), ("open",)),
+    "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),
     "settled": (EVERYTHING, ("adjudicated",)),
 }
 DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}

@@ -13,6 +13,7 @@ AMONG = (
     "(items.case_id IN (SELECT value FROM json_each(:among)) "
     "OR items.run_id IN (SELECT value FROM json_each(:among)))"
 )
+HAS_GOLD = "EXISTS (SELECT :has_gold FROM golds g WHERE g.case_id = items.case_id)"
 HAS_DONE = (
     "EXISTS (SELECT 1 FROM assignments m WHERE m.case_id = items.case_id "
     "AND m.person = :did_by AND m.state = :did)"
@@ -35,6 +36,7 @@ class ItemFilter:
 
     `given_from` is how many people have answered at least; `differ`: whether they say different
     things. `person_did` is what that person made of it; `among` are ids of cases or runs.
+    `has_gold`: a right answer is known.
     """
 
     label: str = ""
@@ -49,6 +51,7 @@ class ItemFilter:
     person: str = ""
     person_did: AssignmentState | Literal[""] = ""
     among: tuple[str, ...] | None = None
+    has_gold: bool = False
 
     def clauses(self, now: float) -> tuple[str, dict[str, Any]]:
         """SQL that every item fits, and its values."""
@@ -71,6 +74,7 @@ class ItemFilter:
             (HAS_DONE, "did", self.person_did or None),
             ("1", "did_by", self.person if self.person_did else None),
             (AMONG, "among", among),
+            (HAS_GOLD, "has_gold", self.has_gold or None),
         )
         found = [limit for limit in limits if limit[2] is not None]
         return " AND ".join(["1", *(f[0] for f in found)]), {name: v for _, name, v in found}

@@ -303,3 +303,35 @@ def test_a_project_keeps_its_own_categories_and_refuses_to_have_none(
         project = store.projects.get(project_id)
     assert project is not None
     assert project.categories == ("reasoning",)
+
+
+def test_a_gold_answer_is_corrected_with_a_reason_and_the_old_one_stays(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+        case = store.cases.get(run.case_id)
+        assert case is not None
+        with store.writing():
+            store.golds.add(
+                Gold("g", case.id, "a set", 1.0, "imported", "supported"), case.response
+            )
+    at = app("pages/review/curate.py")
+    at.segmented_control(key="settling.view").set_value("right answer known").run()
+    assert len(at.dataframe[0].value) == 1
+    links = app("pages/review/label.py", case=case.id).get("page_link")
+    assert any(link.proto.label == "Settle it" for link in links)
+    at = app("pages/review/settle.py", case=case.id)
+    assert any("right answer so far" in item.value.replace("\\", "") for item in at.markdown)
+    key = f"run.{case.id}.settle.correct"
+    at.button(key=f"{key}.choose.hallucinated").click().run()
+    at.button(key=f"{key}.save").click().run()
+    assert "Correcting a gold answer takes a reason" in at.error[0].value
+    at.text_area(key=f"{key}.reason").set_value("the source says right").run()
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        old, new = store.golds.of_case(case.id)
+    assert (old.label, new.label, new.origin) == ("supported", "hallucinated", "corrected")
