@@ -10,12 +10,14 @@ from typing import Any
 import streamlit as st
 
 from components import state
+from components.queue_filters import draw_filters
 from components.review_rules import rules_of
 from components.show import rows_chosen
 from components.words import LABEL_SIGNS, LABEL_WORDS, clipped, counted, escaped
 from core.checking import drafts_of
 from core.errors import ReviewError
 from core.queueing import fill
+from core.records import Project
 from core.reviews import Assignment, AssignmentState, Item, ItemState
 from core.store import Store
 from core.store.queue_filter import AT_RANDOM, ItemFilter, why_of
@@ -23,8 +25,6 @@ from core.store.queue_filter import AT_RANDOM, ItemFilter, why_of
 PAGE_SIZE = 25
 LABEL_PAGE = "pages/review/label.py"
 DRAFT_NAME = re.compile(r"run\.(.+)\.correct")  # as correction_draft.key_of names them
-DAY = 86_400.0
-AGES = {"": None, "a day": DAY, "a week": 7 * DAY, "a month": 30 * DAY}
 ALL: tuple[ItemState, ...] = ("open", "flagged", "adjudicated")
 STATES: dict[str, tuple[ItemState, ...]] = {
     "pending": ("open",),
@@ -60,54 +60,17 @@ def draw_progress() -> None:
 
 
 def draw_start() -> ItemFilter:
-    """Filters, and the button that gives the next item."""
-    with state.open_store() as store:
-        project = state.project(store)
-        languages = store.queue.languages(project.id)
-        sources = {entry.id: entry.name for entry in store.library.all(project.id)}
-    age, language, source = st.columns(3)
-    oldest = age.selectbox(
-        "Older than", list(AGES), format_func=lambda v: v or "any age", key="review.age"
-    )
-    spoken = language.selectbox(
-        "Language", ["", *languages], format_func=lambda v: v or "any", key="review.language"
-    )
-    rests_on = source.selectbox(
-        "Rests on", ["", *sources], format_func=lambda v: sources.get(v, "any source"),
-        key="review.source",
-    )  # fmt: skip
-    wanted = ItemFilter(
-        older_than=AGES[oldest or ""], language=spoken or "", source_id=rests_on or ""
-    )
-    if not project.is_blind:
-        wanted = _by_the_machine(wanted)
+    """The button that gives the next item, and filters."""
+    top = st.container()
+    wanted = draw_filters()
     st.session_state["review.wanted"] = wanted
-    if st.button(
-        "Next item", key="review.next", type="primary", icon=":material/arrow_forward:",
-        shortcut="Ctrl+Enter",
-    ):  # fmt: skip
-        go_on(wanted)
+    with top:
+        if st.button(
+            "Next item", key="review.next", type="primary", icon=":material/arrow_forward:",
+            shortcut="Ctrl+Enter",
+        ):  # fmt: skip
+            go_on(wanted)
     return wanted
-
-
-def _by_the_machine(wanted: ItemFilter) -> ItemFilter:
-    """Filters by what the machine says, for those who may know it."""
-    label, p, apart = st.columns([2, 3, 3])
-    chosen = label.selectbox(
-        "The machine says",
-        ["", *LABEL_WORDS],
-        format_func=lambda v: LABEL_WORDS[v] if v else "any",
-        key="review.label",
-    )
-    low, high = p.slider("How likely hallucinated (%)", 0, 100, (0, 100), key="review.p")
-    least = apart.slider("Agents disagree at least (%)", 0, 100, 0, key="review.apart")
-    return replace(
-        wanted,
-        label=chosen or "",
-        p_from=low / 100 if low else None,
-        p_to=high / 100 if high < 100 else None,
-        disagreement_from=least / 100,
-    )
 
 
 def why_shown(why: str, is_blind: bool) -> str:
@@ -151,7 +114,7 @@ def draw_list(wanted: ItemFilter) -> None:
         project = state.project(store)
         items, total = store.queue.page(
             project.id,
-            _of_mine(store, chosen, wanted),
+            _of_mine(store, chosen, wanted, project),
             STATES[chosen],
             limit=PAGE_SIZE,
             offset=(number - 1) * PAGE_SIZE,
@@ -185,9 +148,11 @@ def draw_list(wanted: ItemFilter) -> None:
         st.switch_page(LABEL_PAGE, query_params={"case": items[selected[0]].case_id})
 
 
-def _of_mine(store: Store, chosen: str, wanted: ItemFilter) -> ItemFilter:
+def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) -> ItemFilter:
     """The filter with what the person who is here has to do with the items."""
     person = state.person(store)
+    if chosen == "pending":
+        return replace(wanted, given_below=project.people_each)
     if chosen == "my drafts":
         names = (DRAFT_NAME.fullmatch(name) for name in drafts_of(store, person))
         return replace(wanted, among=tuple(name[1] for name in names if name))
@@ -203,6 +168,6 @@ def _cells(item: Item, claim: str, people: int, is_blind: bool) -> dict[str, Any
         label = item.label
         cells["The machine"] = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
         cells["p"] = "" if item.p is None else f"{item.p:.2f}"
-    cells["Why"] = why_shown(why_of(item), is_blind)
     cells["Reviewed"] = f"{item.given} of {people}"
+    cells["Why"] = why_shown(why_of(item), is_blind)
     return cells

@@ -34,8 +34,8 @@ class Rules:
 class ItemFilter:
     """What the queue shows or gives; empty fields do not filter. Ages are in seconds.
 
-    `given_from` is how many people have answered at least; `differ`: whether they say different
-    things. `person_did` is what that person made of it; `among` are ids of cases or runs.
+    `given_from` and `given_below` bound how many people have answered; `differ`: whether they say
+    different things. `person_did` is what that person made of it; `among` are ids of cases or runs.
     `has_gold`: a right answer is known.
     """
 
@@ -47,6 +47,7 @@ class ItemFilter:
     disagreement_from: float = 0.0
     older_than: float | None = None
     given_from: int = 0
+    given_below: int | None = None
     differ: bool | None = None
     person: str = ""
     person_did: AssignmentState | Literal[""] = ""
@@ -70,6 +71,7 @@ class ItemFilter:
                 None if self.older_than is None else now - self.older_than,
             ),
             ("items.given >= :given_from", "given_from", self.given_from or None),
+            ("items.given < :given_below", "given_below", self.given_below),
             ("(items.differ > 0) = :differ", "differ", differ),
             (HAS_DONE, "did", self.person_did or None),
             ("1", "did_by", self.person if self.person_did else None),
