@@ -98,12 +98,12 @@ def _check_again(run: Run, case: Case, key: str) -> None:
         chosen: list[str] = st.session_state.get(f"{key}.kept") or []
         sources = [*chosen, *held_uploads(f"{key}.upload")]
         documents, images = split_sources(list(dict.fromkeys(sources)), with_refused=True)
-        with state.open_store() as store:
+        with state.open_store() as store, store.writing():
+            person = state.require(store, case.project_id, "annotator", "check again")
             again = case
             if set(documents) != set(case.documents) or set(images) != set(case.images):
                 again = _with_sources(store, case, documents, images)
             plan = replace(run.plan, classifier="")
-            person = state.person(store)
         started = state.jobs().start(
             again, plan, parent_id=run.id, by=person, typed=state.typed_keys()
         )

@@ -141,13 +141,14 @@ def draw_place_button(
 def show_source(place: Place) -> None:
     """The page picture with the passage boxed; for plain sources the text around it."""
     st.markdown(f"**{escaped(place_words(place))}**")
-    if place.source_id.endswith(SEEN):
+    with state.open_store() as store:
+        may = state.may_see_source(store, place.source_id.removesuffix(SEEN))
+        source = store.readings.get(place.source_id, place.source) if may else None
+    if may and place.source_id.endswith(SEEN):
         _show_image(place)
         return
-    with state.open_store() as store:
-        source = store.readings.get(place.source_id, place.source)
     if source is None:
-        st.info("This source was deleted from the library; the passage itself is kept in the run.")
+        st.info("This source is not in the library; the passage itself is kept in the run.")
         return
     picture = source_picture(place, source)
     if picture is None:

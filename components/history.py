@@ -22,7 +22,7 @@ from components.words import (
     when,
 )
 from core.config import MEGABYTE
-from core.errors import InputError
+from core.errors import ReviewError
 from core.evidence.terms import query_terms, terms
 from core.intake.language import language_of
 from core.store.runs import RunFilter, RunRow
@@ -171,13 +171,15 @@ def draw_trace_import() -> None:
             return
         try:
             with state.open_store() as store:
+                project = state.project(store)
+                state.require(store, project.id, "annotator", "open a trace file")
                 run_id = import_trace(
                     store,
                     upload.getvalue(),
-                    state.project(store).id,
+                    project.id,
                     lambda text, language: list(terms(text, language)),
                 )
-        except InputError as error:
+        except ReviewError as error:
             st.error(escaped(f"{upload.name}: {error}"), icon=":material/error:")
             return
         st.page_link(

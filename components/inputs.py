@@ -9,7 +9,7 @@ import streamlit as st
 
 from components import state
 from components.words import escaped, size
-from core.errors import InputError
+from core.errors import InputError, ReviewError
 from core.intake.library import store_file
 from core.records import LibraryEntry
 
@@ -95,13 +95,14 @@ def _limit() -> int:
 def _take(name: str, data: bytes) -> str:
     """Store one upload; its id, or "!" and why it was refused."""
     with state.open_store() as store:
-        project, person = state.project(store), state.person(store)
+        project = state.project(store)
         settings = store.projects.settings()
         try:
+            person = state.require(store, project.id, "annotator", "add files")
             entry = store_file(
                 store, state.home(), project.id, name, data, person, time.time(), settings
             )
-        except InputError as error:
+        except ReviewError as error:
             return f"!{error}"
     state.prereading().submit(entry.id, entry.name)
     return entry.id

@@ -12,6 +12,7 @@ from components.highlight import marked_text
 from components.inputs import entry_facts
 from components.show import show
 from components.words import escaped, size, when
+from core.errors import ReviewError
 from core.intake.library import file_bytes, reindex, remove_file
 from core.records import LibraryEntry
 
@@ -22,10 +23,13 @@ STATUS = {
     "refused": "refused",
 }
 PREVIEW = 4000
+PROBLEM = "library.problem"
 
 
 def draw_library() -> None:
     """All files of the project; choose some to see, delete, or read again."""
+    if problem := st.session_state.pop(PROBLEM, ""):
+        st.error(escaped(problem), icon=":material/error:")
     with state.open_store() as store:
         project = state.project(store)
         entries = store.library.all(project.id)
@@ -118,15 +122,26 @@ def _delete(chosen: list[LibraryEntry]) -> None:
     """Delete, and select nothing: rows move up, and the next one was not meant."""
     _unask()
     st.session_state["library.version"] = st.session_state.get("library.version", 0) + 1
-    with state.open_store() as store:
-        for entry in chosen:
-            remove_file(store, state.home(), entry.project_id, entry.id, time.time())
+    try:
+        with state.open_store() as store:
+            for entry in chosen:
+                with store.writing():
+                    state.require(store, entry.project_id, "annotator", "delete files")
+                    remove_file(store, state.home(), entry.project_id, entry.id, time.time())
+    except ReviewError as error:
+        st.session_state[PROBLEM] = str(error)
 
 
 def _read_again(chosen: list[LibraryEntry]) -> None:
-    with state.open_store() as store:
-        for entry in chosen:
-            reindex(store, entry.id)
+    try:
+        with state.open_store() as store:
+            for entry in chosen:
+                with store.writing():
+                    state.require(store, entry.project_id, "annotator", "read files again")
+                    reindex(store, entry.id)
+    except ReviewError as error:
+        st.session_state[PROBLEM] = str(error)
+        return
     for entry in chosen:
         state.prereading().submit(entry.id, entry.name, anew=True)
     what = "The file is" if len(chosen) == 1 else f"{len(chosen)} files are"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -11,6 +12,7 @@ from components.highlight import marked_text
 from components.show import show
 from components.trace import debate_html
 from components.words import escaped, seconds
+from core.errors import ReviewError
 from core.events import Event, ProgressMade, Stage
 from core.jobs import Live
 from core.progress import Progress, folded
@@ -37,6 +39,8 @@ def follow(run_id: str) -> None:
         run = store.runs.get(run_id, time.time(), lease)
         events = [event for _, event in store.runs.events(run_id)]
         case = store.cases.get(run.case_id) if run else None
+        if run is not None and not state.may_see(store, run.project_id):
+            run = None  # their role was taken away meanwhile
     if run is None or case is None or run.status not in ("queued", "running"):
         st.rerun()
         return
@@ -50,8 +54,8 @@ def follow(run_id: str) -> None:
             "Stop",
             key="run.stop",
             icon=":material/stop:",
-            on_click=_stop,
-            args=(run_id,),
+            on_click=stop,
+            args=([run_id], run.project_id),
             shortcut="Ctrl+Shift+S",
             width="stretch",
         )
@@ -72,8 +76,16 @@ def notice(run_id: str, status: RunStatus) -> None:
         st.rerun()
 
 
-def _stop(run_id: str) -> None:
-    state.jobs().stop(run_id, str(st.session_state.get("person", "")))
+def stop(run_ids: Sequence[str], project_id: str) -> None:
+    """Stop these runs of a project, if whoever is here may."""
+    try:
+        with state.open_store() as store:
+            by = state.require(store, project_id, "annotator", "stop a check")
+    except ReviewError as error:
+        st.toast(escaped(str(error)), icon=":material/error:")
+        return
+    for run_id in run_ids:
+        state.jobs().stop(run_id, by)
 
 
 def _draw_stage(progress: Progress, live: Live | None, started_at: float, *, waiting: bool) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from components import state
 from components.key_fields import draw_plan_keys
+from components.live import stop
 from components.show import open_run, rows_chosen
 from components.words import (
     LABEL_SIGNS,
@@ -23,6 +24,7 @@ from core.claim_table import results, results_csv, resume_batch
 from core.errors import ReviewError
 from core.progress import can_resume
 from core.records import Run
+from core.store import Store
 from core.store.batches import Batch, BatchRow
 
 POLL_SECONDS = 1.0
@@ -50,7 +52,7 @@ def draw_batches() -> None:
 def draw_batch(batch_id: str) -> None:
     """One table's results; redrawn while rows are under way."""
     with state.open_store() as store:
-        batch = store.batches.get(batch_id)
+        batch = _seen(store, batch_id)
         rows = results(store, batch_id) if batch else []
     st.page_link("pages/check/many.py", label="All tables", icon=":material/arrow_back:")
     if batch is None:
@@ -60,16 +62,22 @@ def draw_batch(batch_id: str) -> None:
     begun = f"{when(batch.created_at)} · {escaped(batch.author)}"
     st.markdown(f"**{escaped(batch.name)}** · {begun} · {roster}")
     if any(run is not None and run.status in ALIVE for _, run in rows):
-        _follow(batch_id)
+        _follow(batch)
     else:
         _draw_results(batch_id, rows, finished=True)
         _offer_resume(batch, rows)
 
 
+def _seen(store: Store, batch_id: str) -> Batch | None:
+    """The table, unless it is in a project of others."""
+    batch = store.batches.get(batch_id)
+    return batch if batch is not None and state.may_see(store, batch.project_id) else None
+
+
 def draw_neighbours(batch_id: str, run_id: str) -> None:
     """On a run's page: back to the table it was opened from, and to the rows around it."""
     with state.open_store() as store:
-        rows = store.batches.rows(batch_id)
+        rows = store.batches.rows(batch_id) if _seen(store, batch_id) else []
     checked = [row for row in rows if row.run_id]
     place = next((i for i, row in enumerate(checked) if row.run_id == run_id), None)
     if place is None:
@@ -94,31 +102,26 @@ def _button(label: str, icon: str, keys: str) -> bool:
 
 
 @st.fragment(run_every=POLL_SECONDS)
-def _follow(batch_id: str) -> None:
+def _follow(batch: Batch) -> None:
     with state.open_store() as store:
-        rows = results(store, batch_id)
-    alive = sum(run is not None and run.status in ALIVE for _, run in rows)
+        rows = results(store, batch.id) if _seen(store, batch.id) else []
+    alive = [run.id for _, run in rows if run is not None and run.status in ALIVE]
     if not alive:
         st.rerun()
         return
     checked = sum(run is not None and run.status == "finished" for _, run in rows)
     st.progress(
-        1 - alive / len(rows), text=f"{checked} of {len(rows)} claims checked, {alive} to go"
+        1 - len(alive) / len(rows),
+        text=f"{checked} of {len(rows)} claims checked, {len(alive)} to go",
     )
     st.button(
         "Stop all",
         key="many.stop",
         icon=":material/stop:",
-        on_click=_stop,
-        args=([run.id for _, run in rows if run is not None and run.status in ALIVE],),
+        on_click=stop,
+        args=(alive, batch.project_id),
     )
-    _draw_results(batch_id, rows, finished=False)
-
-
-def _stop(run_ids: list[str]) -> None:
-    by = str(st.session_state.get("person", ""))
-    for run_id in run_ids:
-        state.jobs().stop(run_id, by)
+    _draw_results(batch.id, rows, finished=False)
 
 
 def _draw_results(

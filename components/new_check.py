@@ -116,9 +116,11 @@ def start_check() -> None:
                 str(_typed("role", project.role)),
                 str(_typed("instruction", project.instruction)),
             )
-            person, typed = state.person(store), state.typed_keys()
+            typed = state.typed_keys()
             require_keys(plan, state.keys())
-            case = store_case(store, project, draft, person, time.time())
+            with store.writing():
+                person = state.require(store, project.id, "annotator", "check a claim")
+                case = store_case(store, project, draft, person, time.time())
         st.session_state["new.started"] = state.jobs().start(case, plan, by=person, typed=typed)
         end_draft()
     except ReviewError as error:

@@ -37,7 +37,8 @@ def _start_example(example: Example) -> None:
     """Put the example's files into the library and check it like any other case."""
     try:
         with state.open_store() as store:
-            project, person = state.project(store), state.person(store)
+            project = state.project(store)
+            person = state.require(store, project.id, "annotator", "check a claim")
             ids = [_add(store, project.id, person, name, data) for name, data in example.files()]
             draft = Draft(
                 example.response,
@@ -48,7 +49,7 @@ def _start_example(example: Example) -> None:
             case = store_case(store, project, draft, person, time.time())
             settings = store.projects.settings()
         plan = Plan(max_turns=settings.max_turns, passages=settings.passages)
-        st.session_state["new.started"] = state.jobs().start(case, plan)
+        st.session_state["new.started"] = state.jobs().start(case, plan, by=person)
     except ReviewError as error:
         st.session_state["new.problem"] = str(error)
 

@@ -15,6 +15,7 @@ from core.agents.rosters import sheets_of
 from core.checking import PROTOCOLS
 from core.errors import InputError, ReviewError
 from core.jobs import new_id
+from core.login import member_name
 from core.records import Member, PersonRole, Project
 
 ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
@@ -23,7 +24,7 @@ ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
 def draw_choice() -> None:
     """Switch between projects, or begin another."""
     with state.open_store() as store:
-        projects, current = store.projects.all(), state.project(store)
+        projects, current = state.projects(store), state.project(store)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
         ids = [project.id for project in projects]
@@ -51,8 +52,10 @@ def _begin() -> None:
     project = Project(new_id(), str(st.session_state.get("project.new") or "").strip(), now)
     try:
         with state.open_store() as store, store.writing():
+            person = state.person(store)
+            store.projects.require_for_all(person, "admin", "begin a project")
             store.projects.save(project)
-            store.projects.set_member(Member(project.id, state.person(store), "admin", now))
+            store.projects.set_member(Member(project.id, person, "admin", now))
     except ReviewError as error:
         st.session_state["project.problem"] = str(error)
         return
@@ -125,7 +128,7 @@ def _draw_defaults(project: Project, words: Mapping[str, str]) -> tuple[str, str
 def _save(before: Project, changed: Project) -> None:
     """Store the change, unless somebody else has changed the project meanwhile."""
     with state.open_store() as store, store.writing():
-        store.projects.require(changed.id, state.person(store), "admin", "change the project")
+        state.require(store, changed.id, "admin", "change the project")
         if store.projects.get(changed.id) != before:
             raise InputError(
                 "Somebody changed this project while you were typing. Copy what you wrote, "
@@ -142,7 +145,7 @@ def draw_members() -> None:
         project = state.project(store)
         members = store.projects.members(project.id)
     for member in members:
-        left, right = st.columns([3, 3], vertical_alignment="center")
+        left, right, out = st.columns([3, 3, 1], vertical_alignment="center")
         left.markdown(f"**{escaped(member.person)}** · since {when(member.added_at)}")
         right.selectbox(
             f"Role of {escaped(member.person)}",
@@ -152,6 +155,13 @@ def draw_members() -> None:
             key=f"project.{project.id}.role.{member.person}",
             label_visibility="collapsed",
             on_change=_set_role,
+            args=(project.id, member.person),
+        )
+        out.button(
+            "Remove",
+            key=f"project.{project.id}.remove.{member.person}",
+            help="Takes the role away; all that was said and done under the name stays.",
+            on_click=_remove_member,
             args=(project.id, member.person),
         )
     name, role, add = st.columns([3, 3, 1], vertical_alignment="bottom")
@@ -170,17 +180,25 @@ def _set_role(project_id: str, person: str) -> None:
 
 
 def _add_member(project_id: str) -> None:
-    person = str(st.session_state.get("project.member") or "").strip()
+    person = member_name(str(st.session_state.get("project.member") or ""))
     role: PersonRole = st.session_state.get("project.member.role") or "annotator"
     if _write_member(Member(project_id, person, role, time.time()), is_new=True):
         st.session_state["project.member"] = ""
 
 
+def _remove_member(project_id: str, person: str) -> None:
+    try:
+        with state.open_store() as store, store.writing():
+            state.require(store, project_id, "admin", "change who is in the project")
+            store.projects.remove_member(project_id, person)
+    except ReviewError as error:
+        st.session_state["project.member.problem"] = str(error)
+
+
 def _write_member(member: Member, *, is_new: bool) -> bool:
     try:
         with state.open_store() as store, store.writing():
-            by = state.person(store)
-            store.projects.require(member.project_id, by, "admin", "change who is in the project")
+            state.require(store, member.project_id, "admin", "change who is in the project")
             write = store.projects.add_member if is_new else store.projects.set_member
             write(member)
     except ReviewError as error:

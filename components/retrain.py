@@ -79,8 +79,7 @@ def draw_training() -> None:
 def _start() -> None:
     try:
         with state.open_store() as store:
-            project, person = state.project(store), state.person(store)
-            start_training(store, state.home(), project.id, person)
+            start_training(store, state.home(), state.person(store))
     except ReviewError as error:
         st.session_state["retrain.problem"] = str(error)
 
@@ -116,8 +115,7 @@ def _follow() -> None:
 def _cancel(training_id: str) -> None:
     try:
         with state.open_store() as store:
-            project, person = state.project(store), state.person(store)
-            cancel_training(store, training_id, project.id, person)
+            cancel_training(store, training_id, state.person(store))
     except ReviewError as error:
         st.session_state["retrain.problem"] = str(error)
 

@@ -152,17 +152,16 @@ def require_lead(store: Store) -> None:
     """Refuse whoever may not change rosters.
 
     Raises:
-        NotAllowed: the person here is neither lead nor admin of the project.
+        NotAllowed: the person here is neither lead nor admin of the first project.
     """
-    project, person = state.project(store), state.person(store)
-    store.projects.require(project.id, person, "lead", "change rosters")
+    store.projects.require_for_all(state.person(store), "lead", "change rosters")
 
 
 def keep(store: Store, sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
     """Append a version of a roster; call it inside `Store.writing()`.
 
     Raises:
-        NotAllowed: the person here is neither lead nor admin of the project.
+        NotAllowed: the person here is neither lead nor admin of the first project.
         InputError: the name belongs to another roster, a shipped or a kept one.
         ConflictError: somebody else changed the roster since the version `seen`.
     """

@@ -110,7 +110,9 @@ def _start(name: str) -> None:
     try:
         with state.open_store() as store:
             sheet = sheet_named(name, store)
-            account = Account(new_id(), state.person(store), state.project(store).id)
+            project = state.project(store)
+            by = state.require(store, project.id, "annotator", "test a roster")
+            account = Account(new_id(), by, project.id)
         require_filled_in(sheet)
     except ReviewError as error:
         st.session_state[PROBLEM] = str(error)

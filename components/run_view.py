@@ -98,16 +98,17 @@ def _draw_ending(run: Run, progress: Progress) -> None:
             icon=":material/resume:",
             type="primary",
             on_click=_resume,
-            args=(run.id,),
+            args=(run.id, run.project_id),
         )
         problem = st.session_state.pop("run.resume.problem", "")
         if problem:
             st.error(escaped(problem))
 
 
-def _resume(run_id: str) -> None:
-    by = str(st.session_state.get("person", ""))
+def _resume(run_id: str, project_id: str) -> None:
     try:
+        with state.open_store() as store:
+            by = state.require(store, project_id, "annotator", "resume a check")
         resumed = state.jobs().resume(run_id, by, state.typed_keys())
     except ReviewError as error:
         st.session_state["run.resume.problem"] = str(error)
@@ -155,12 +156,12 @@ def _draw_roles(progress: Progress) -> None:
 
 
 def load_run(run_id: str) -> tuple[Run, Case, Progress, list[Correction]] | None:
-    """A run with its case, state and corrections; None when there is none."""
+    """A run with its case, state and corrections; None when there is none that one may see."""
     with state.open_store() as store:
         lease = store.projects.settings().lease_seconds
         run = store.runs.get(run_id, time.time(), lease)
         case = store.cases.get(run.case_id) if run else None
-        if run is None or case is None:
+        if run is None or case is None or not state.may_see(store, run.project_id):
             return None
         progress = Progress()
         for _, event in store.runs.events(run_id):

@@ -6,18 +6,21 @@ import time
 
 import streamlit as st
 
-from components import state
+from components import login, state
 from components.words import escaped
 from core.checking import rename_person
 from core.config import SETTINGS
 from core.doctor import checks
-from core.errors import ReviewError
+from core.errors import NotAllowed, ReviewError
 
 
 def draw_person() -> None:
-    """The name that stands at corrections."""
+    """The name that stands at corrections; whoever logged in has theirs from the provider."""
     with state.open_store() as store:
         name = state.person(store)
+    if login.is_on():
+        st.markdown(f"You are logged in as **{escaped(name)}**; so it stands at your corrections.")
+        return
     st.text_input(
         "Your name, as it stands at your corrections",
         value=name,
@@ -31,6 +34,8 @@ def draw_person() -> None:
 def _rename() -> None:
     name = str(st.session_state.get("settings.person") or "").strip()
     try:
+        if login.is_on():
+            raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
         with state.open_store() as store:
             rename_person(store, state.person(store), name, time.time())
     except ReviewError as error:
@@ -70,8 +75,7 @@ def _set(name: str) -> None:
     value = st.session_state.get(f"settings.{name}")
     try:
         with state.open_store() as store, store.writing():
-            project, person = state.project(store), state.person(store)
-            store.projects.require(project.id, person, "admin", "change limits")
+            store.projects.require_for_all(state.person(store), "admin", "change limits")
             store.projects.save_setting(name, int(value or 0))
     except ReviewError as error:
         st.session_state["settings.problem"] = str(error)

@@ -12,14 +12,16 @@ from pathlib import Path
 
 import streamlit as st
 
+from components import login
 from core.agents.keys_here import keys_here
 from core.checking import first_project, person_here
 from core.config import PROJECT_ROOT, home_from
 from core.errors import ReviewError
 from core.jobs import Jobs
+from core.login import name_of, project_of
 from core.models.keys import Keys
 from core.prereading import Prereading
-from core.records import Project
+from core.records import PersonRole, Project
 from core.store import Store
 from core.store import open_store as open_store_in
 from core.warm_up import warm_up
@@ -45,7 +47,12 @@ def home() -> Path:
 
 
 def open_store() -> Store:
-    """A store for this script run; use it in a `with` block."""
+    """A store for this script run; use it in a `with` block.
+
+    Raises:
+        NotAllowed: login is on and nobody is logged in: nothing is read, written or made then.
+    """
+    login.require_inside()
     return open_store_in(home())
 
 
@@ -78,28 +85,86 @@ def prereading() -> Prereading:
 
 
 def person(store: Store) -> str:
-    """Who is here: the name given in this session, else the last one, else the system's."""
+    """Who is here: whoever logged in, whatever the session says; without login, a name is enough.
+
+    That is then the name given in this session, else the last one, else the system's.
+    """
+    identity = login.identity()
+    if identity is not None:
+        return name_of(store, identity, time.time())
     name = str(st.session_state.get("person") or person_here(store))
     st.session_state["person"] = name
     return name
 
 
 def project(store: Store) -> Project:
-    """The project at hand; a newcomer gets one."""
-    chosen = store.projects.get(str(st.session_state.get("project", "")))
-    found = chosen or first_project(store, person(store), time.time())
+    """The project at hand; a newcomer gets one. With login it is one in which they have a role.
+
+    Raises:
+        NotAllowed: they are logged in, and have a role in none.
+    """
+    name, wanted = person(store), str(st.session_state.get("project", ""))
+    if login.is_on():
+        found = project_of(store, name, wanted)
+    else:
+        found = store.projects.get(wanted) or first_project(store, name, time.time())
     st.session_state["project"] = found.id
     return found
+
+
+def projects(store: Store) -> list[Project]:
+    """The projects that whoever is here may see, oldest first."""
+    return store.projects.of(person(store)) if login.is_on() else store.projects.all()
+
+
+def may_see(store: Store, project_id: str) -> bool:
+    """True where whoever is here may look at a project's cases: with login, its people only."""
+    return not login.is_on() or store.projects.role_of(project_id, person(store)) is not None
+
+
+def may_see_source(store: Store, source_id: str) -> bool:
+    """True where they may look at a whole source: with login, one in a library of theirs.
+
+    A trace file names sources by their content alone, and may name those of others.
+    """
+    if not login.is_on():
+        return True
+    return any(store.library.get(mine.id, source_id) for mine in projects(store))
+
+
+def is_admitted() -> bool:
+    """True where whoever is here may see anything at all."""
+    try:
+        if not login.is_on():
+            return True
+        with open_store() as store:
+            project(store)
+    except ReviewError:
+        return False
+    return True
+
+
+def require(store: Store, project_id: str, at_least: PersonRole, what: str) -> str:
+    """Who is here, once their role there permits it; call it in the transaction that writes.
+
+    Raises:
+        NotAllowed: they have no role there, or a lesser one.
+    """
+    name = person(store)
+    store.projects.require(project_id, name, at_least, what)
+    return name
 
 
 @st.cache_resource
 def _warm_up() -> None:
     """Load the engine soon after the first page is drawn, so that the first check need not."""
 
+    folder = home()
+
     def load() -> None:
         time.sleep(WARM_AFTER_SECONDS)
         try:
-            warm_up(home())
+            warm_up(folder)
         except ReviewError:
             return  # the first check says it, in words and where it can be seen
 

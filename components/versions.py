@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components import state
+from components import login, state
 from components.charts import confusion_figure, shift_figure
 from components.words import LABEL_WORDS, clipped, escaped, percent, when
 from core.errors import ReviewError
@@ -84,14 +85,13 @@ def _draw_figures(held: dict[str, Any], compared_with: str, version_id: str) -> 
     for column, (name, words) in zip(columns, RATES.items(), strict=True):
         _draw_rate(column, words, before.get(name), after.get(name), name == "brier")
     with st.expander("Which cases changed"):
+        rows = _seen(held.get("rows", []))
         left, right = st.columns(2)
         left.plotly_chart(
             confusion_figure(before, after), key=f"retrain.confusion.{version_id}", width="stretch"
         )
-        right.plotly_chart(
-            shift_figure(held.get("rows", [])), key=f"retrain.shift.{version_id}", width="stretch"
-        )
-        _draw_rows(held.get("rows", []))
+        right.plotly_chart(shift_figure(rows), key=f"retrain.shift.{version_id}", width="stretch")
+        _draw_rows(rows)
 
 
 def _draw_rate(
@@ -104,6 +104,18 @@ def _draw_rate(
         column.metric(words, shown, "no change", delta_color="off", delta_arrow="off")
     else:
         column.metric(words, shown, change, delta_color="inverse" if is_loss else "normal")
+
+
+def _seen(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without those of other people's projects: one classifier learns from all of them."""
+    if not login.is_on():
+        return rows
+    now = time.time()
+    with state.open_store() as store:
+        runs = {str(row["run_id"]): store.runs.get(str(row["run_id"]), now, 0.0) for row in rows}
+        projects = {run.project_id for run in runs.values() if run is not None}
+        mine = {project_id for project_id in projects if state.may_see(store, project_id)}
+    return [row for row in rows if (run := runs[str(row["run_id"])]) and run.project_id in mine]
 
 
 def _draw_rows(rows: list[dict[str, Any]]) -> None:
@@ -137,10 +149,8 @@ def _activate(version_id: str) -> None:
     reason = str(st.session_state.get(f"retrain.activate.{version_id}.reason") or "")
     try:
         with state.open_store() as store:
-            project, person = state.project(store), state.person(store)
-            activate(
-                store, state.home(), version_id, project_id=project.id, by=person, reason=reason
-            )
+            person = state.person(store)
+            activate(store, state.home(), version_id, by=person, reason=reason)
     except ReviewError as error:
         st.session_state["retrain.activate.problem"] = str(error)
         return

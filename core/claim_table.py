@@ -152,6 +152,7 @@ def start_batch(
     by_name = {entry.name: entry for entry in reversed(entries)}  # the newest of a name counts
     shared = [by_id[i] for i in common if i in by_id]
     with store.writing():  # no case without its batch
+        store.projects.require(project.id, author, "annotator", "check a table")
         prepared = [_prepared(store, project, batch, row, (by_name, shared)) for row in rows]
         queued = [_with_run(store, jobs, row, plan) for row in prepared]
         store.batches.add(batch, queued)
@@ -209,6 +210,7 @@ def resume_batch(
     with store.writing():
         batch = store.batches.get(batch_id)
         if batch is not None:
+            store.projects.require(batch.project_id, by, "annotator", "check a table")
             require_keys(batch.plan, payer.keys)
         for row in store.batches.rows(batch_id) if batch else []:
             run = store.runs.get(row.run_id, time.time(), lease) if row.run_id else None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import urlsplit
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -20,6 +21,7 @@ from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
 from core.errors import ConfigError, ReviewError
 from core.intake.isolation import read_source
 from core.intake.request import silent
+from core.login import login_here, require_reachable
 from core.store import open_store
 from core.tools.sandbox import why_off
 from core.verdict.classifier import load_classifier
@@ -145,6 +147,18 @@ def _training(home: Path) -> str:
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
 
 
+def _login(home: Path) -> str:
+    """Whether people must log in, and whether their identity providers answer."""
+    found = login_here((Path.home(), PROJECT_ROOT))
+    if found is None:
+        return "off: whoever opens the page gives a name and is trusted"
+    for address in found.providers.values():
+        require_reachable(address)
+    where = f" at {found.origin}" if found.origin else ""
+    hosts = ", ".join(urlsplit(address).netloc for address in found.providers.values())
+    return f"on{where}, by {hosts}"
+
+
 LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
     ("Python", _python),
     ("packages", _packages),
@@ -155,4 +169,5 @@ LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
     ("OCR", _ocr),
     ("code sandbox", _sandbox),
     ("retraining", _training),
+    ("login", _login),
 )

@@ -46,6 +46,7 @@ ROOMS = (
     "jobs",
     "prereading",
     "checking",
+    "login",
     "estimate",
     "claim_table",
     "agreement",

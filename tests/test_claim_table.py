@@ -134,7 +134,7 @@ def test_a_batch_that_cannot_be_stored_leaves_no_case(
         monkeypatch.setattr(store.batches, "add", full)
         rows = read_claims("t.csv", b"claim\nOne.\nTwo.", 10)
         with pytest.raises(OSError, match="disk full"):
-            start_batch(store, Jobs(home), project, rows, author="M", name="t.csv", plan=Plan())
+            start_batch(store, Jobs(home), project, rows, author="Mira", name="t.csv", plan=Plan())
         assert next(store.db.query("SELECT count(*) AS n FROM cases"))["n"] == 0
 
 
@@ -148,7 +148,7 @@ def test_a_row_says_what_it_rests_on(home: Path) -> None:
         rows = read_claims("t.csv", b"claim,document\nOne.,cats.txt\nTwo.,", 10)
         jobs = Jobs(home)
         batch = start_batch(
-            store, jobs, project, rows, author="M", name="t", plan=Plan(), common=files[1:]
+            store, jobs, project, rows, author="Mira", name="t", plan=Plan(), common=files[1:]
         )
         named = [row.sources for row, _ in results(store, batch)]
         for row, _ in results(store, batch):

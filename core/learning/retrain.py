@@ -19,18 +19,18 @@ from core.verdict.classifier import load_classifier, load_head, version_folder
 TRAINING_LEASE_SECONDS = 30.0
 
 
-def start_training(store: Store, home: Path, project_id: str, author: str) -> str:
+def start_training(store: Store, home: Path, author: str) -> str:
     """Start a training in a process of its own and return its id.
 
     Raises:
-        NotAllowed: the author is no lead of the project.
+        NotAllowed: the author is no lead of the first project: one classifier serves them all.
         NotEnoughLabels: a label has too few corrections.
         ConflictError: a training is under way already.
     """
     now = time.time()
     training = Training(new_id(), author, now, "running", {}, None, "", None)
     with store.writing():  # the hold-out is for good: it grows only when the training starts
-        store.projects.require(project_id, author, "lead", "retrain")
+        store.projects.require_for_all(author, "lead", "retrain")
         if not store.versions.start_training(training, now, TRAINING_LEASE_SECONDS):
             raise ConflictError("A training is under way already; wait for it or cancel it.")
         grow_holdout(store, now).require_enough()
@@ -50,15 +50,15 @@ def start_training(store: Store, home: Path, project_id: str, author: str) -> st
     return training.id
 
 
-def cancel_training(store: Store, training_id: str, project_id: str, by: str) -> None:
+def cancel_training(store: Store, training_id: str, by: str) -> None:
     """Ask a training to end; its process sees it at its next report.
 
     Raises:
-        NotAllowed: the person is no lead of the project.
+        NotAllowed: the person is no lead of the first project.
     """
     words = f"Cancelled by {by}."
     with store.writing():
-        store.projects.require(project_id, by, "lead", "cancel a training")
+        store.projects.require_for_all(by, "lead", "cancel a training")
         store.versions.end_training(training_id, "cancelled", time.time(), message=words)
 
 
@@ -75,13 +75,11 @@ def is_worse(store: Store, version: str) -> bool:
     return bool(after[key] < before[key])
 
 
-def activate(
-    store: Store, home: Path, version: str, *, project_id: str, by: str, reason: str
-) -> None:
+def activate(store: Store, home: Path, version: str, *, by: str, reason: str) -> None:
     """Make a version the active one, or roll back to an earlier one.
 
     Raises:
-        NotAllowed: the person is no lead of the project.
+        NotAllowed: the person is no lead of the first project.
         InputError: it did worse on the hold-out and no reason was given, or it is not there.
         ConfigError: its files are missing or were changed.
     """
@@ -95,5 +93,5 @@ def activate(
     load_head(version_folder(home, version))
     load_classifier(home, version)
     with store.writing():
-        store.projects.require(project_id, by, "lead", "activate a version")
+        store.projects.require_for_all(by, "lead", "activate a version")
         store.versions.activate(version, time.time(), by, reason.strip())

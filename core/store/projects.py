@@ -102,6 +102,19 @@ class Projects:
         rows = self._db.query("SELECT payload FROM projects ORDER BY created_at, id")
         return [from_json(Project, row["payload"]) for row in rows]
 
+    def first(self) -> Project | None:
+        """The oldest project: its roles count for what holds for all; None in an empty home."""
+        return next(iter(self.all()), None)
+
+    def of(self, person: str) -> list[Project]:
+        """The projects in which the person has a role, oldest first."""
+        rows = self._db.query(
+            "SELECT p.payload FROM projects p JOIN members m ON m.project_id = p.id "
+            "WHERE m.person = ? ORDER BY p.created_at, p.id",
+            [person],
+        )
+        return [from_json(Project, row["payload"]) for row in rows]
+
     def add_member(self, member: Member) -> None:
         """Take a person into a project; call inside `Store.writing()`.
 
@@ -127,10 +140,8 @@ class Projects:
             ConflictError: the project would have no admin any more: nobody could name one.
         """
         person = member.person.strip()
-        if member.role != "admin" and self._admins(member.project_id) == [person]:
-            raise ConflictError(
-                f"{person} is the only admin of this project; make somebody else an admin first."
-            )
+        if member.role != "admin":
+            self._require_another_admin(member.project_id, person)
         self.add_person(member.person, member.added_at)
         self._db.execute(
             "INSERT INTO members (project_id, person, role, added_at) VALUES (?, ?, ?, ?) "
@@ -138,7 +149,25 @@ class Projects:
             [member.project_id, person, member.role, member.added_at],
         )
 
-    def _admins(self, project_id: str) -> list[str]:
+    def remove_member(self, project_id: str, person: str) -> None:
+        """Take a person's role in a project away; all they did stays. Call inside `writing()`.
+
+        Raises:
+            ConflictError: the project would have no admin any more: nobody could name one.
+        """
+        self._require_another_admin(project_id, person)
+        self._db.execute(
+            "DELETE FROM members WHERE project_id = ? AND person = ?", [project_id, person]
+        )
+
+    def _require_another_admin(self, project_id: str, person: str) -> None:
+        if self.admins(project_id) == [person]:
+            raise ConflictError(
+                f"{person} is the only admin of this project; make somebody else an admin first."
+            )
+
+    def admins(self, project_id: str) -> list[str]:
+        """Who may change the project, by name."""
         return [m.person for m in self.members(project_id) if m.role == "admin"]
 
     def members(self, project_id: str) -> list[Member]:
@@ -167,10 +196,21 @@ class Projects:
         """
         role = self.role_of(project_id, person)
         if role is None or RANK[role] < RANK[at_least]:
+            project = self.get(project_id)
+            where = f"“{project.name}”" if project else "this project"
             raise NotAllowed(
                 f"To {what} takes the role {at_least}; {person or 'nobody'} has "
-                f"{role or 'none'} in this project. An admin can change that on Project."
+                f"{role or 'none'} in {where}. An admin can change that on Project."
             )
+
+    def require_for_all(self, person: str, at_least: PersonRole, what: str) -> None:
+        """Refuse what holds for every project to whom their role in the first does not permit it.
+
+        Raises:
+            NotAllowed: the person has no role there, or a lesser one.
+        """
+        first = self.first()
+        self.require(first.id if first else "", person, at_least, what)
 
 
 def _value(name: str, stored: str) -> object:

@@ -32,8 +32,8 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Starts servers that are killed at the end."""
     servers: list[Server] = []
 
-    def make(pace: float = 0.0) -> Server:
-        server = Server(tmp_path / "home", free_port(), pace)
+    def make(pace: float = 0.0, port: int = 0, account: Path | None = None) -> Server:
+        server = Server(tmp_path / "home", port or free_port(), pace, account=account)
         servers.append(server)
         server.start()
         return server
@@ -56,15 +56,24 @@ def open_page(
     contexts: list[BrowserContext] = []
     strangers: list[str] = []
 
-    def opened(server: Server, path: str = "/", **options: Any) -> Page:
+    def opened(server: Server, path: str = "/", beside: str = "", **options: Any) -> Page:
+        """`beside` is the address of another server of ours that the page may be sent to."""
         values: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}} | options
         context = browser.new_context(**values)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(30_000)
 
+        known = (
+            server.url,
+            "data:",
+            "blob:",
+            server.url.replace("http", "ws"),
+            beside or server.url,
+        )
+
         def noted(url: str) -> None:
-            if not url.startswith((server.url, "data:", "blob:", server.url.replace("http", "ws"))):
+            if not url.startswith(known):
                 strangers.append(url)
 
         page.on("request", lambda r: noted(r.url))

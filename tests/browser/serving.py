@@ -25,12 +25,14 @@ class Server:
     port: int
     pace: float = 0.0
     module: tuple[str, ...] = ("tests.browser.paced_server",)
+    account: Path | None = None  # the home of who runs it, where Streamlit looks for secrets
+    address: str = ""  # of a proxy that stands before it
     process: subprocess.Popen[bytes] | None = field(default=None)
 
     @property
     def url(self) -> str:
         """Its address."""
-        return f"http://127.0.0.1:{self.port}"
+        return self.address or f"http://127.0.0.1:{self.port}"
 
     def spawn(self) -> None:
         """Start its process."""
@@ -43,7 +45,8 @@ class Server:
                 "COUNTERPOINT_HOME": str(self.home),
                 "PACE": str(self.pace),
                 "PYTHONFAULTHANDLER": "1",
-            },
+            }
+            | ({"HOME": str(self.account)} if self.account else {}),
             stdout=log,
             stderr=log,
         )

@@ -58,9 +58,10 @@ def wait_for_training(home: Path) -> str:
 @pytest.mark.timeout(900)
 def test_corrections_become_a_version_that_is_activated_and_rolled_back(corrected: Path) -> None:
     with open_store(corrected) as store:
-        start_training(store, corrected, led(store), "Mira")
+        led(store)
+        start_training(store, corrected, "Mira")
         with pytest.raises(ConflictError, match="under way already"):
-            start_training(store, corrected, led(store), "Mira")
+            start_training(store, corrected, "Mira")
     assert wait_for_training(corrected) == "finished"
     with open_store(corrected) as store:
         version = store.versions.all()[0]
@@ -73,21 +74,21 @@ def test_corrections_become_a_version_that_is_activated_and_rolled_back(correcte
         assert json.loads((folder / "card.json").read_text()) == version.card
         assert store.versions.active() == SEED_VERSION
         reason = "a test" if is_worse(store, version.id) else ""
-        mira = {"project_id": led(store), "by": "Mira"}
-        activate(store, corrected, version.id, **mira, reason=reason)
+        activate(store, corrected, version.id, by="Mira", reason=reason)
         assert store.versions.active() == version.id
         p = load_classifier(corrected, version.id).probability(
             "Both debaters agree that the statement is wrong. Verdict: INCORRECT, the statement "
             "is hallucinated."
         )
         assert p > 0.5
-        activate(store, corrected, SEED_VERSION, **mira, reason="back")
+        activate(store, corrected, SEED_VERSION, by="Mira", reason="back")
         assert store.versions.active() == SEED_VERSION
 
 
 def test_too_few_corrections_start_nothing(home: Path) -> None:
     with open_store(home) as store, pytest.raises(NotEnoughLabels):
-        start_training(store, home, led(store), "Mira")
+        led(store)
+        start_training(store, home, "Mira")
     with open_store(home) as store:
         assert store.versions.trainings(time.time(), 1.0) == []
 
@@ -96,12 +97,13 @@ def test_too_few_corrections_start_nothing(home: Path) -> None:
 @pytest.mark.timeout(200)
 def test_a_cancelled_training_leaves_no_version_and_no_files(corrected: Path) -> None:
     with open_store(corrected) as store:
-        training = start_training(store, corrected, led(store), "Mira")
+        led(store)
+        training = start_training(store, corrected, "Mira")
         end = time.monotonic() + PATIENCE
         while not store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)[0].progress:
             assert time.monotonic() < end
             time.sleep(0.1)
-        cancel_training(store, training, led(store), "Mira")
+        cancel_training(store, training, "Mira")
         assert wait_for_training(corrected) == "cancelled Cancelled by Mira."
         while any(path.is_dir() for path in (corrected / "models").iterdir()):
             assert time.monotonic() < end, "the process did not clear up"
@@ -123,16 +125,17 @@ def worse_version(home: Path) -> None:
 def test_a_worse_version_takes_a_reason(home: Path) -> None:
     worse_version(home)
     with open_store(home) as store:
+        led(store)
         with pytest.raises(InputError, match="activating it takes a reason"):
-            activate(store, home, "v1", project_id=led(store), by="Mira", reason="  ")
+            activate(store, home, "v1", by="Mira", reason="  ")
         with pytest.raises(ConfigError, match="found none that can be read"):
-            activate(store, home, "v1", project_id=led(store), by="Mira", reason="I know better")
+            activate(store, home, "v1", by="Mira", reason="I know better")
         assert store.versions.active() == SEED_VERSION
 
 
 def test_an_unknown_version_is_refused(home: Path) -> None:
     with open_store(home) as store, pytest.raises(InputError, match="no version v9"):
-        activate(store, home, "v9", project_id=led(store), by="Mira", reason="")
+        activate(store, home, "v9", by="Mira", reason="")
 
 
 def test_whoever_lost_the_role_meanwhile_changes_nothing(home: Path) -> None:
@@ -144,9 +147,9 @@ def test_whoever_lost_the_role_meanwhile_changes_nothing(home: Path) -> None:
         )
         store.projects.set_member(Member(project, "Mira", "annotator", 2.0))
         with pytest.raises(NotAllowed, match="To cancel a training takes the role lead"):
-            cancel_training(store, "t", project, "Mira")
+            cancel_training(store, "t", "Mira")
         with pytest.raises(NotAllowed, match="To activate a version takes the role lead"):
-            activate(store, home, SEED_VERSION, project_id=project, by="Mira", reason="")
+            activate(store, home, SEED_VERSION, by="Mira", reason="")
         assert [t.status for t in store.versions.trainings(time.time(), 60.0)] == ["running"]
         assert store.versions.activations() == []
         assert not store.db.conn.in_transaction
@@ -154,9 +157,9 @@ def test_whoever_lost_the_role_meanwhile_changes_nothing(home: Path) -> None:
 
 def test_a_training_takes_the_role_of_a_lead(corrected: Path) -> None:
     with open_store(corrected) as store:
-        project = led(store)
+        led(store)
         with pytest.raises(NotAllowed, match="To retrain takes the role lead; Karl has none"):
-            start_training(store, corrected, project, "Karl")
+            start_training(store, corrected, "Karl")
         assert store.versions.trainings(time.time(), 1.0) == []
         assert store.versions.holdout() == {}
 
@@ -164,15 +167,15 @@ def test_a_training_takes_the_role_of_a_lead(corrected: Path) -> None:
 def test_a_training_that_does_not_start_leaves_the_hold_out_as_it_was(home: Path) -> None:
     correct_claims(home, CLAIMS[:2])
     with open_store(home) as store:
-        project = led(store)
+        led(store)
         with pytest.raises(NotEnoughLabels):
-            start_training(store, home, project, "Mira")
+            start_training(store, home, "Mira")
         assert store.versions.trainings(time.time(), 1.0) == []
         store.versions.start_training(
             Training("t", "Mira", 1.0, "running", {}, None, "", None), time.time(), 60.0
         )
         with pytest.raises(ConflictError):
-            start_training(store, home, project, "Mira")
+            start_training(store, home, "Mira")
         assert store.versions.holdout() == {}
 
 

@@ -417,6 +417,7 @@ def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: st
 def test_a_broken_file_is_named_again_when_it_is_checked_again(app: OpenApp, home: Path) -> None:
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
         given = [("cats.txt", CATS.encode()), ("broken.pdf", b"%PDF-1.4 broken")]
         ids = [
             store_file(store, home, project.id, name, data, "Mira", 1.0, Settings()).id

@@ -52,6 +52,19 @@ def test_notes_are_not_settings(store: Store) -> None:
     assert store.projects.settings() == Settings()
 
 
+def test_a_member_goes_but_never_the_last_admin(store: Store) -> None:
+    store.projects.save(Project("a", "Ours", 1.0))
+    store.projects.set_member(Member("a", "Mira", "admin", 1.0))
+    store.projects.set_member(Member("a", "Karl", "lead", 1.0))
+    with pytest.raises(ConflictError, match="Mira is the only admin"):
+        store.projects.remove_member("a", "Mira")
+    store.projects.remove_member("a", "Karl")
+    assert [member.person for member in store.projects.members("a")] == ["Mira"]
+    assert store.projects.role_of("a", "Karl") is None
+    store.projects.add_member(Member("a", "Karl", "annotator", 2.0))
+    assert store.projects.role_of("a", "Karl") == "annotator"
+
+
 def test_a_project_needs_a_name_of_its_own(store: Store) -> None:
     store.projects.save(Project("a", "Ours", 1.0))
     with pytest.raises(InputError, match="Expected a name"):

@@ -1,0 +1,529 @@
+"""A server with a login: who sees what, under which name, and what a role permits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.agents.rosters import SHIPPED
+from core.checking import Draft, first_project, store_case
+from core.config import Settings
+from core.events import RunStopped
+from core.intake.library import store_file
+from core.login import Identity
+from core.records import Member, PersonRole, Plan, Project, Run
+from core.store import open_store
+from core.store.batches import Batch, BatchRow
+from core.store.traces import export_trace, import_trace
+from core.store.versions import Version
+from tests.pages.conftest import ROOT, TIMEOUT, WRONG
+from tests.test_login import GOOD
+
+OpenApp = Callable[..., AppTest]
+PAGES = [
+    "pages/check/new.py",
+    "pages/check/history.py",
+    "pages/check/many.py",
+    "pages/check/run.py",
+    "pages/check/table.py",
+    "pages/check/replay.py",
+    "pages/check/compare.py",
+    "pages/review/pending.py",
+    "pages/review/label.py",
+    "pages/review/agreement.py",
+    "pages/learn/retrain.py",
+    "pages/setup/project.py",
+    "pages/setup/library.py",
+    "pages/setup/settings.py",
+]
+ISSUER = "https://id.example.org"
+ANNA = {"is_logged_in": True, "iss": ISSUER, "sub": "1", "email": "anna@example.org"}
+ANNA |= {"email_verified": True}
+BO = ANNA | {"sub": "2", "email": "bo@example.org"}
+HERS, HIS = "anna@example.org", "bo@example.org"
+
+
+@pytest.fixture
+def door() -> Callable[..., AppTest]:
+    """Opens the app of a server with login, as somebody or as nobody."""
+
+    def open_app(
+        user: dict[str, Any] | None = None, page: str = "", /, auth: object = GOOD, **query: str
+    ) -> AppTest:
+        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT)
+        at.secrets = {"auth": auth}
+        at.user = user or {}
+        at.run()
+        if page:
+            at.switch_page(page)
+        for name, value in query.items():
+            at.query_params[name] = value
+        at.run()
+        assert not at.exception, at.exception[0].message
+        return at
+
+    return open_app
+
+
+def said(at: AppTest) -> str:
+    """Everything that stands on the page in words, without escapes."""
+    kinds = ("title", "header", "markdown", "caption", "info", "warning", "error")
+    found = [str(element.value) for kind in kinds for element in getattr(at, kind)]
+    found += [str(link.proto.label) for link in at.get("page_link")]
+    return "\n".join(found).replace("\\", "").replace("\u2060", "")
+
+
+def begun(home: Path) -> str:
+    """A home whose first project is Anna's, with a run of hers; the project's id."""
+    with open_store(home) as store:
+        project = first_project(store, HERS, 1.0)
+        store.projects.save(Project(project.id, "Bridges of ours", 1.0))
+    return project.id
+
+
+def added(home: Path, project_id: str, person: str, role: PersonRole) -> None:
+    with open_store(home) as store, store.writing():
+        store.projects.set_member(Member(project_id, person, role, 2.0))
+
+
+def stopped_run(home: Path, project_id: str, author: str = HERS) -> str:
+    """A run in a table that was stopped before it began; of its id both are made."""
+    with open_store(home) as store:
+        project = store.projects.get(project_id)
+        assert project
+        case = store_case(store, project, Draft(WRONG), author, 1.0)
+        run = Run("a" * 32, case.id, project_id, Plan(), "queued", 1.0)
+        with store.writing():
+            store.runs.add(run, "nobody", 1.0)
+            store.runs.append(run.id, "nobody", [RunStopped(2.0, author)])
+        store.batches.add(
+            Batch("b" * 32, project_id, "secret-table.csv", author, 1.0, Plan()),
+            [BatchRow("b" * 32, 1, WRONG, (), case.id, run.id)],
+        )
+    return run.id
+
+
+# The door
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nobody_sees_or_writes_anything_before_login(
+    door: Callable[..., AppTest], page: str, home: Path
+) -> None:
+    at = door(None, page, run="a" * 32, batch="b" * 32)
+    assert [title.value for title in at.title] == ["Counterpoint"]
+    assert [button.label for button in at.button] == ["Log in"]
+    assert not at.sidebar.caption
+    assert not at.error
+    assert not home.exists(), "the home was made"
+
+
+@pytest.mark.parametrize(
+    "user", [{"is_logged_in": False} | {"email": HERS}, {"email": HERS}, {"is_logged_in": "yes"}]
+)
+def test_claims_without_a_login_are_nothing(
+    door: Callable[..., AppTest], user: dict[str, Any], home: Path
+) -> None:
+    begun(home)
+    at = door(user)
+    assert [button.label for button in at.button] == ["Log in"]
+    assert "Bridges" not in said(at)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"client_secret": ""}, "found no client_secret"),
+        ({"cookie_secret": "short"}, "cookie_secret of at least 32"),
+    ],
+)
+def test_an_incomplete_section_lets_nobody_in(
+    door: Callable[..., AppTest], change: dict[str, str], words: str, home: Path
+) -> None:
+    for user in (None, ANNA):
+        at = door(user, auth=GOOD | change)
+        (error,) = at.error
+        assert words in error.value.replace("\\", "")
+        assert not at.button
+    assert not home.exists()
+
+
+def test_a_provider_that_does_not_answer_is_said_where_one_clicked(
+    door: Callable[..., AppTest],
+) -> None:
+    nowhere = GOOD | {"server_metadata_url": "http://127.0.0.1:9/x"}
+    at = door(None, auth=nowhere)
+    at.button(key="login.default").click().run()
+    assert not at.exception
+    assert "Expected the identity provider at 127" in at.error[0].value.replace("\\", "")
+
+
+def test_every_provider_has_its_button(door: Callable[..., AppTest]) -> None:
+    keys = ("client_id", "client_secret", "server_metadata_url")
+    at = door(None, auth=GOOD | {"google": {key: GOOD[key] for key in keys}})
+    assert [button.label for button in at.button] == ["Log in", "Log in with google"]
+
+
+def test_who_stands_at_another_address_is_told_the_right_one(
+    door: Callable[..., AppTest],
+) -> None:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT)
+    at.secrets = {"auth": GOOD}
+    at.context = {"url": "http://localhost:8501/history"}
+    at.run()
+    assert "only at https://cp.example.org" in said(at)
+    assert not at.button
+    at.context = {"url": "https://cp.example.org/"}
+    at.run()
+    assert [button.label for button in at.button] == ["Log in"]
+
+
+def test_whom_the_provider_does_not_name_can_go_out_again(door: Callable[..., AppTest]) -> None:
+    at = door({"is_logged_in": True, "email": HERS, "email_verified": True})
+    assert "“iss” and “sub”" in at.error[0].value.replace("\\", "")
+    assert [button.label for button in at.button] == ["Log out"]
+
+
+# Inside
+
+
+def test_the_first_to_come_is_admin_under_the_name_of_the_identity(
+    door: Callable[..., AppTest], home: Path
+) -> None:
+    at = door(ANNA)
+    assert "First project · anna@example.org" in said(at)
+    assert [b.label for b in at.sidebar.button] == ["Log out"]
+    with open_store(home) as store:
+        (project,) = store.projects.all()
+        assert store.projects.role_of(project.id, HERS) == "admin"
+
+
+def test_who_has_no_role_is_told_whom_to_ask(door: Callable[..., AppTest], home: Path) -> None:
+    begun(home)
+    for page in PAGES:
+        at = door(BO, page)
+        (info,) = at.info
+        told = info.value.replace("\\", "").replace("\u2060", "")
+        assert f"logged in as {HIS}, who has no role here yet. Ask {HERS} to add exactly" in told
+        assert "Bridges" not in said(at)
+        assert not at.error
+        assert [title.value for title in at.title] == ["Counterpoint"]
+        assert [button.label for button in at.button] == ["Log out"]
+
+
+def test_who_is_added_by_name_comes_in(door: Callable[..., AppTest], home: Path) -> None:
+    project = begun(home)
+    at = door(ANNA, "pages/setup/project.py")
+    at.text_input(key="project.member").set_value(" Bo@Example.org ")
+    at.button(key="project.member.add").click().run()
+    assert not at.error
+    with open_store(home) as store:
+        assert store.projects.role_of(project, HIS) == "annotator"
+    assert f"Bridges of ours · {HIS}" in said(door(BO))
+
+
+def test_who_is_taken_out_sees_nothing_any_more(door: Callable[..., AppTest], home: Path) -> None:
+    project = begun(home)
+    added(home, project, HIS, "annotator")
+    his = door(BO)
+    assert "Bridges" in said(his)
+    at = door(ANNA, "pages/setup/project.py")
+    at.button(key=f"project.{project}.remove.{HERS}").click().run()
+    assert "only admin" in at.error[0].value
+    at.button(key=f"project.{project}.remove.{HIS}").click().run()
+    assert not at.error
+    his.text_area(key="new.response").set_value("A claim of his")
+    his.button(key="new.check").click().run()
+    assert not his.exception
+    assert "who has no role here yet" in said(his)
+    assert "Bridges" not in said(his)
+    with open_store(home) as store:
+        assert [row["n"] for row in store.db.query("SELECT count(*) AS n FROM cases")] == [0]
+
+
+def test_an_annotator_takes_nobody_out(door: Callable[..., AppTest], home: Path) -> None:
+    project = begun(home)
+    added(home, project, HIS, "lead")
+    at = door(BO, "pages/setup/project.py")
+    at.button(key=f"project.{project}.remove.{HERS}").click().run()
+    assert "To change who is in the project takes the role admin" in at.error[0].value
+
+
+def test_nobody_poses_as_another(door: Callable[..., AppTest], home: Path) -> None:
+    project = begun(home)
+    added(home, project, HIS, "annotator")
+    with open_store(home) as store:
+        store.projects.save_note("person", HERS)
+    at = door(BO, "pages/setup/settings.py")
+    assert f"You are logged in as **{HIS}**" in said(at)
+    assert not [field for field in at.text_input if field.key == "settings.person"]
+    at.session_state["person"] = HERS
+    at.session_state["settings.person"] = HERS
+    at.run()
+    assert f"Bridges of ours · {HIS}" in said(at)
+    at.number_input(key="settings.passages").set_value(9).run()
+    assert "takes the role admin; bo@example.org has annotator" in at.error[0].value.replace(
+        "\\", ""
+    ).replace("\u2060", "")
+
+
+def test_a_typed_name_is_refused_even_where_no_field_was_drawn(
+    monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    from components import login, settings
+
+    begun(home)
+    monkeypatch.setattr(login, "is_on", lambda: True)
+    kept: dict[str, str] = {"settings.person": HERS}
+    monkeypatch.setattr("components.settings.st.session_state", kept)
+    settings._rename()
+    assert "cannot take another name" in kept["settings.person.problem"]
+    assert "person" not in kept
+
+
+def test_the_same_address_of_another_identity_is_another_person(
+    door: Callable[..., AppTest], home: Path
+) -> None:
+    begun(home)
+    assert f"· {HERS}" in said(door(ANNA))
+    heir = door(ANNA | {"sub": "77"})
+    assert Identity(ISSUER, "77").own_name in said(heir)
+    assert "Bridges" not in said(heir)
+
+
+def test_logging_out_leaves_the_door(door: Callable[..., AppTest], home: Path) -> None:
+    begun(home)
+    at = door(ANNA)
+    at.button(key="login.out").click().run()
+    assert not at.exception
+    assert [button.label for button in at.button] == ["Log in"]
+    assert "Bridges" not in said(at)
+
+
+# Other people's projects
+
+
+def test_links_into_a_project_of_others_lead_nowhere(
+    door: Callable[..., AppTest], home: Path
+) -> None:
+    theirs = begun(home)
+    run_id = stopped_run(home, theirs)
+    with open_store(home) as store, store.writing():
+        store.projects.save(Project("p" * 32, "Towers", 2.0))
+    added(home, "p" * 32, HIS, "admin")
+    opened = {
+        "pages/check/run.py": {"run": run_id},
+        "pages/check/replay.py": {"run": run_id},
+        "pages/check/table.py": {"batch": "b" * 32},
+        "pages/check/compare.py": {"before": run_id, "after": run_id},
+    }
+    for page, query in opened.items():
+        at = door(BO, page, **query)
+        assert "here" in at.info[0].value, page
+        for secret in (WRONG, "secret-table", "Bridges"):
+            assert secret not in said(at), page
+        hers = said(door(ANNA, page, **query))
+        assert "Bridges of ours" in hers
+        assert "this link" not in hers, page
+    at = door(BO, "pages/check/run.py", run="z", batch="b" * 32)
+    assert not [b for b in at.button if str(b.key).startswith("run.arrow")]
+
+
+def test_an_imported_trace_opens_no_source_of_others(
+    door: Callable[..., AppTest], home: Path, run_id: str
+) -> None:
+    """A trace names a source by the hash of its content, which somebody may know."""
+    with open_store(home) as store:
+        trace = export_trace(store, run_id, time.time(), 6)
+        with store.writing():
+            store.projects.save(Project("p" * 32, "Towers", 2.0))
+        mira = store.projects.first()
+        imported = import_trace(store, trace, "p" * 32, lambda *_: [])
+    assert mira
+    added(home, mira.id, HERS, "annotator")
+    added(home, "p" * 32, HERS, "annotator")
+    added(home, "p" * 32, HIS, "annotator")
+    for who, may in ((ANNA, True), (BO, False)):
+        at = door(who, "pages/check/run.py", run=imported)
+        next(b for b in at.button if "cats" in b.label).click().run()
+        assert not at.exception
+        assert any("is not in the library" in i.value for i in at.info) is not may
+
+
+def test_only_ones_own_projects_are_offered_and_taken(
+    door: Callable[..., AppTest], home: Path
+) -> None:
+    theirs = begun(home)
+    with open_store(home) as store, store.writing():
+        store.projects.save(Project("p" * 32, "Towers", 2.0))
+    added(home, "p" * 32, HIS, "admin")
+    at = door(BO, "pages/setup/project.py")
+    assert at.selectbox(key="project.choice").options == ["Towers"]
+    at.session_state["project"] = theirs
+    at.run()
+    assert f"Towers · {HIS}" in said(at)
+    assert "Bridges" not in said(at)
+
+
+def test_what_holds_for_all_projects_is_not_for_the_admin_of_a_later_one(
+    door: Callable[..., AppTest], home: Path
+) -> None:
+    begun(home)
+    with open_store(home) as store, store.writing():
+        store.projects.save(Project("p" * 32, "Towers", 2.0))
+    added(home, "p" * 32, HIS, "admin")
+    at = door(BO, "pages/setup/settings.py")
+    at.number_input(key="settings.day_cents").set_value(999_999).run()
+    assert "To change limits takes the role admin" in at.error[0].value
+    at.button(key="rosters.copy").click().run()
+    assert "To change rosters takes the role lead" in at.error[0].value
+    at = door(BO, "pages/setup/project.py")
+    at.text_input(key="project.new").set_value("A third")
+    at.button(key="project.begin").click().run()
+    assert "To begin a project takes the role admin" in at.error[0].value
+    with open_store(home) as store:
+        assert store.projects.settings() == Settings()
+        assert len(store.projects.all()) == 2
+
+
+def test_held_out_claims_of_others_are_not_shown(door: Callable[..., AppTest], home: Path) -> None:
+    theirs = begun(home)
+    run_id = stopped_run(home, theirs)
+    with open_store(home) as store, store.writing():
+        store.projects.save(Project("p" * 32, "Towers", 2.0))
+        row: dict[str, Any] = {"run_id": run_id, "claim": "A claim of theirs", "label": "supported"}
+        row |= {"before": 0.4, "after": 0.3}
+        rates = {"n": 1, "accuracy": 1.0, "always_hallucinated": 0.0}
+        card = {"holdout": {"before": rates, "after": rates, "rows": [row]}}
+        store.versions.add(Version("v1", 3.0, HERS, card))
+    added(home, "p" * 32, HIS, "admin")
+    shown = {
+        who["sub"]: [list(table.value.get("Claim", [])) for table in at.dataframe]
+        for who in (ANNA, BO)
+        for at in [door(who, "pages/learn/retrain.py")]
+    }
+    assert shown == {"1": [["A claim of theirs"]], "2": [[]]}
+
+
+# Roles where data is written: the page was drawn for somebody who has none in the project
+
+
+@pytest.fixture
+def stranger(home: Path) -> str:
+    """Without login everybody sees the page; Karl is here and has no role. The project's id."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Karl")
+        store_file(store, home, project.id, "a.txt", b"Cats sleep.", "Mira", 1.0, Settings())
+    return project.id
+
+
+def dump(home: Path) -> dict[str, list[Any]]:
+    """What people may write, table by table; not readings, notes and the like."""
+    tables = ("cases", "runs", "batches", "batch_rows", "corrections", "projects", "members")
+    with open_store(home) as store:
+        names = {row["name"] for row in store.db.query("SELECT name FROM sqlite_master")}
+        assert set(tables) <= names, names
+        return {name: list(store.db.query(f"SELECT * FROM {name}")) for name in tables} | {
+            "files": [(e.id, e.name) for p in store.projects.all() for e in store.library.all(p.id)]
+        }
+
+
+def refused(at: AppTest, what: str) -> bool:
+    words = [error.value for error in at.error] + [toast.value for toast in at.toast]
+    return any(f"To {what} takes the role annotator; Karl has none" in word for word in words)
+
+
+def test_who_has_no_role_checks_nothing(app: OpenApp, home: Path, stranger: str) -> None:
+    before = dump(home)
+    at = app()
+    at.text_area(key="new.response").set_value(WRONG)
+    at.button(key="new.check").click().run()
+    assert refused(at, "check a claim")
+    assert at.text_area(key="new.response").value == WRONG
+    at = app()
+    first = next(b for b in at.button if str(b.key).startswith("new.example."))
+    first.click().run()
+    assert refused(at, "check a claim")
+    at = app("pages/check/many.py")
+    at.text_area(key="many.pasted").set_value("claim\nOne.\n").run()
+    at.button(key="many.start").click().run()
+    assert refused(at, "check a table")
+    assert dump(home) == before
+
+
+def test_who_has_no_role_stops_and_resumes_nothing(app: OpenApp, home: Path, stranger: str) -> None:
+    run_id = stopped_run(home, stranger, "Mira")
+    before = dump(home)
+    at = app("pages/check/run.py", run=run_id)
+    at.button(key="run.resume").click().run()
+    assert refused(at, "resume a check")
+    at.button(key=f"run.{run_id}.again.go").click().run()
+    assert refused(at, "check again")
+    at = app("pages/check/table.py", batch="b" * 32)
+    at.button(key="many.resume").click().run()
+    assert refused(at, "check a table")
+    with open_store(home) as store, store.writing():
+        store.db.execute(
+            "UPDATE runs SET status = 'running', heartbeat_at = ?", [time.time() + 1e6]
+        )
+    running = dump(home)
+    at = app("pages/check/run.py", run=run_id)
+    at.button(key="run.stop").click().run()
+    assert refused(at, "stop a check")
+    at = app("pages/check/table.py", batch="b" * 32)
+    at.button(key="many.stop").click().run()
+    assert refused(at, "stop a check")
+    assert dump(home) == running
+    assert {k: v for k, v in running.items() if k != "runs"} == {
+        k: v for k, v in before.items() if k != "runs"
+    }
+
+
+def test_who_has_no_role_leaves_the_library_as_it_is(
+    app: OpenApp, home: Path, stranger: str
+) -> None:
+    before = dump(home)["files"]
+    at = app("pages/setup/library.py")
+    at.file_uploader(key="library.upload").set_value([("b.txt", b"Dogs bark.", "text/plain")]).run()
+    assert refused(at, "add files")
+    at = app("pages/setup/library.py")
+    chosen = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    at.session_state["library.table.0"] = chosen
+    at.run()
+    at.button(key="library.reindex").click().run()
+    assert refused(at, "read files again")
+    at.session_state["library.table.0"] = chosen
+    at.run()
+    at.button(key="library.delete").click().run()
+    at.session_state["library.table.0"] = chosen
+    at.run()
+    at.button(key="library.sure").click().run()
+    assert refused(at, "delete files")
+    assert dump(home)["files"] == before
+
+
+def test_who_has_no_role_opens_no_trace_file(
+    app: OpenApp, home: Path, run_id: str, tmp_path: Path
+) -> None:
+    with open_store(home) as store:
+        data = export_trace(store, run_id, time.time(), 6)
+        store.projects.save_note("person", "Karl")
+    before = dump(home)
+    at = app("pages/check/history.py")
+    at.file_uploader(key="history.trace").set_value(("t.json", data, "application/json")).run()
+    assert refused(at, "open a trace file")
+    assert dump(home) == before
+
+
+def test_who_has_no_role_tests_no_roster(app: OpenApp, home: Path, stranger: str) -> None:
+    at = app("pages/setup/settings.py")
+    at.selectbox(key="rosters.choice").set_value(list(SHIPPED)[1]).run()
+    at.button(key="rosters.test").click().run()
+    assert refused(at, "test a roster")
+    assert not at.session_state["rosters.trials"]
