@@ -147,10 +147,11 @@ def _draw_part(key: str, source: Source, start: int, end: int, changed: Callable
 
 
 def sources_of(case: Case) -> list[Source]:
-    """The case's documents and images that were read, in its order."""
+    """The case's documents and images that were read, and that whoever is here may see."""
     with state.open_store() as store:
         found = [
             store.readings.get(source_id, store.library.name_of(case.project_id, source_id))
             for source_id in (*case.documents, *case.images)
+            if state.may_see_source(store, source_id)
         ]
     return [source for source in found if source is not None]
