@@ -158,7 +158,6 @@ def require(store: Store, project_id: str, at_least: PersonRole, what: str) -> s
 @st.cache_resource
 def _warm_up() -> None:
     """Load the engine soon after the first page is drawn, so that the first check need not."""
-
     folder = home()
 
     def load() -> None:
