@@ -103,8 +103,8 @@ def _keep_in_address() -> None:
             del st.query_params[name]
 
 
-def draw_page(wanted: RunFilter) -> None:
-    """One page of runs; choosing a row opens it."""
+def draw_page(wanted: RunFilter) -> int:
+    """One page of runs, of how many; choosing a row opens it."""
     number = int(st.session_state.get("history.page") or 1)
     with state.open_store() as store:
         project = state.project(store)
@@ -122,7 +122,7 @@ def draw_page(wanted: RunFilter) -> None:
         st.rerun()
     if not total:
         st.info("No run matches. New check starts one.")
-        return
+        return 0
     st.caption(f"{total} run{'' if total == 1 else 's'}")
     picked = st.dataframe(
         [_cells(row) for row in rows],
@@ -143,6 +143,7 @@ def draw_page(wanted: RunFilter) -> None:
     selected = rows_chosen(picked)
     if selected and selected[0] < len(rows):
         open_run(rows[selected[0]].run.id)
+    return total
 
 
 def _cells(row: RunRow) -> dict[str, Any]:

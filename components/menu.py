@@ -26,6 +26,7 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Set up": (
         ("pages/setup/project.py", "Project", "group"),
         ("pages/setup/library.py", "Library", "folder"),
+        ("pages/setup/exchange.py", "In and out", "swap_vert"),
         ("pages/setup/settings.py", "Settings", "settings"),
     ),
 }

@@ -61,19 +61,19 @@ def html_report(
         parts += [element("h2", "Question"), element("p", case.question, dir="auto")]
     parts += [element("h2", "Response"), marked_text(case.response, marks)]
     if spans:
-        parts.append(_span_table(spans))
+        parts.append(span_table(spans))
     if corrections:
         parts.append(element("h2", "What people said"))
-        parts += [element("p", _said(correction), dir="auto") for correction in corrections]
+        parts += [element("p", said_words(correction), dir="auto") for correction in corrections]
     parts.append(element("h2", "Evidence"))
     parts += [_passage(passage) for passage in progress.evidence.values()]
     parts += [element("h2", "Debate"), debate_html(progress.turns)]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
     parts += [element("p", words) for words in _problems(progress)]
-    return str(_page("Counterpoint report", joined(parts)))
+    return str(page_html("Counterpoint report", joined(parts)))
 
 
-def _page(title: str, body: Html) -> Html:
+def page_html(title: str, body: Html) -> Html:
     """The document around the body; the styles are our own files, never a person's text."""
     styles = STYLES.read_text(encoding="utf-8") + PAGE_STYLES
     head = element(
@@ -96,7 +96,8 @@ def _line(run: Run, progress: Progress) -> str:
     )
 
 
-def _span_table(spans: Sequence[Span]) -> Html:
+def span_table(spans: Sequence[Span]) -> Html:
+    """The marked words, what is wrong with them, and what the evidence says."""
     rows = [
         element(
             "tr",
@@ -118,7 +119,8 @@ def _words_of(span: Span) -> str:
     return span.text if len(span.text) <= LONGEST_SPAN else shortened(span.text, LONGEST_SPAN)
 
 
-def _said(correction: Correction) -> str:
+def said_words(correction: Correction) -> str:
+    """What a person said, in one line."""
     words = f"{correction.author}, {when(correction.at)}: {LABEL_WORDS[correction.label].lower()}"
     if correction.reason:
         words += f" – {correction.reason}"
@@ -174,7 +176,7 @@ def markdown_report(
         lines += ["", f"{number}. {category_words(span.category)}, {percent(span.p)}", ""]
         lines += _fenced(_words_of(span) + (f"\nevidence: {span.instead}" if span.instead else ""))
     if corrections:
-        lines += ["", "## What people said", "", *_fenced("\n".join(map(_said, corrections)))]
+        lines += ["", "## What people said", "", *_fenced("\n".join(map(said_words, corrections)))]
     lines += ["", "## Evidence"]
     for passage in progress.evidence.values():
         place = passage.source + (f", p. {passage.page}" if passage.page else "")

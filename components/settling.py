@@ -18,7 +18,7 @@ from core.store.queue_filter import EVERYTHING, ItemFilter
 SETTLE_PAGE = "pages/review/settle.py"
 PAGE_SIZE = 25
 VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
-    "people differ": (ItemFilter(given_from=2, differ=True), ("open",)),
+    "people differ": (ItemFilter(differ=True), ("open",)),
     "flagged": (EVERYTHING, ("flagged",)),
     "people agree": (ItemFilter(given_from=2, differ=False), ("open",)),
     "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),

@@ -1,4 +1,4 @@
-"""The command line: `python -m core check|evaluate|doctor`.
+"""The command line: `python -m core check|evaluate|import|export|doctor`.
 
 Exit 0 when a run finished, 1 when it failed or its result could not be written, 2 for bad input
 with exactly one line on stderr.
@@ -46,11 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = parser_of(__doc__).parse_args(arguments)
         require_sense(given)
         home = home_from(os.environ, given.home)
-        if given.command == "doctor":
-            return _doctor(home)
-        if given.command == "evaluate":
-            return _evaluate(given, home)
-        return _check(given, home)
+        return COMMANDS[given.command](given, home)
     except ReviewError as error:
         _complain(str(error))
         return BAD_INPUT
@@ -76,7 +72,7 @@ def _complain(words: str) -> None:
             _silence(sys.stderr)
 
 
-def _print(text: str) -> None:
+def _print(text: str | bytes) -> None:
     """Write to standard output now, not when the program ends: then it is too late to say so.
 
     Raises:
@@ -85,7 +81,10 @@ def _print(text: str) -> None:
     if sys.stdout is None:
         raise OutputLost("standard output is closed")
     try:
-        sys.stdout.write(text)
+        if isinstance(text, bytes):
+            sys.stdout.buffer.write(text)
+        else:
+            sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
         _silence(sys.stdout)
@@ -99,13 +98,27 @@ def _silence(stream: TextIO) -> None:
         os.dup2(nowhere.fileno(), stream.fileno())
 
 
-def _doctor(home: Path) -> int:
+def _doctor(_: argparse.Namespace, home: Path) -> int:
     from core.doctor import report
 
     lines = io.StringIO()
     code = report(home, lines)
     _print(lines.getvalue())
     return code
+
+
+def _exchange(given: argparse.Namespace, home: Path) -> int:
+    """Bring a file in, or write one."""
+    from core.exchange.command_line import run_export, run_import
+
+    run = run_import if given.command == "import" else run_export
+    return run(given, home, _say, _print)
+
+
+def _say(words: str) -> None:
+    """Lines on standard error as they are."""
+    for line in words.splitlines():
+        _complain(line)
 
 
 def _check(given: argparse.Namespace, home: Path) -> int:
@@ -237,6 +250,14 @@ def _used(model: str, used: dict[str, Any]) -> str:
     taken = f" ({used['reused']} more answered by earlier runs)" if used["reused"] else ""
     return f"{model}: {calls}{taken}, {used['tokens_in'] + used['tokens_out']:,} tokens, {cost}"
 
+
+COMMANDS = {
+    "check": _check,
+    "evaluate": _evaluate,
+    "import": _exchange,
+    "export": _exchange,
+    "doctor": _doctor,
+}
 
 if __name__ == "__main__":
     code = main()

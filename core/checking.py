@@ -58,7 +58,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Draft:
-    """What a case is made of before it is stored; None takes the project's role or instruction."""
+    """What a case is made of before it is stored; None takes the project's role or instruction.
+
+    Without an `id` it gets a new one; without a `language` its words tell it.
+    """
 
     response: str
     question: str = ""
@@ -66,6 +69,9 @@ class Draft:
     images: tuple[str, ...] = ()
     role: str | None = None
     instruction: str | None = None
+    id: str = ""
+    language: str = ""
+    others: tuple[tuple[str, str], ...] = ()
 
 
 def person_here(store: Store) -> str:
@@ -150,7 +156,7 @@ def store_case(store: Store, project: Project, draft: Draft, author: str, now: f
         )
     text = f"{draft.question} {draft.response}"
     case = Case(
-        id=new_id(),
+        id=draft.id or new_id(),
         project_id=project.id,
         response=draft.response,
         question=draft.question,
@@ -158,9 +164,10 @@ def store_case(store: Store, project: Project, draft: Draft, author: str, now: f
         images=draft.images,
         role=project.role if draft.role is None else draft.role,
         instruction=project.instruction if draft.instruction is None else draft.instruction,
-        language=language_of(text),
+        language=draft.language or language_of(text),
         author=author,
         created_at=now,
+        others=draft.others,
     )
     with store.writing():
         store.cases.add(case, list(terms(text, case.language)))

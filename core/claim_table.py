@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any
 
 from core.checking import Draft, store_case
 from core.errors import InputError, ReviewError
+from core.formats.cells import CLAIM_NAMES, QUESTION_NAMES, safe_cell
 from core.intake.tables import delimiter_of
 from core.intake.text import decoded
 from core.jobs import NOTHING_TYPED, Jobs, new_id
@@ -27,12 +27,8 @@ from core.store import Store
 from core.store.batches import Batch, BatchRow
 
 LONGEST_HEADER = 200
-CLAIM_NAMES = ("claim", "response", "statement", "answer", "text", "sentence")
-QUESTION_NAMES = ("question", "prompt", "query")
 SOURCE_NAMES = ("documents", "document", "sources", "source", "files", "file", "images", "image")
 Reader = Any  # what csv.reader gives has no public name
-# A spreadsheet looks past spaces, and may drop what nobody sees before it looks.
-FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")
 RESULT_COLUMNS = (
     "row", "claim", "question", "sources", "label", "p_hallucinated", "confidence", "cause",
     "status", "problem", "run_id",
@@ -255,11 +251,3 @@ def results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
         values += [row.problem, row.run_id, *(cell for _, cell in row.others)]
         writer.writerow([safe_cell(value) for value in values])
     return b"\xef\xbb\xbf" + out.getvalue().encode()
-
-
-def safe_cell(value: object) -> str:
-    """The value as a cell that no spreadsheet takes for a formula."""
-    if value is None:
-        return ""
-    text = str(value)
-    return "'" + text if isinstance(value, str) and FORMULA.match(text) else text

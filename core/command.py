@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from core.agents.shipped import SHIPPED
 from core.errors import InputError
+from core.exchange.arguments import add_commands
 
 MOST_TOKENS = 1_000_000_000
 MOST_ROWS = 1_000_000_000
@@ -46,9 +47,14 @@ TEXTS = {
     "check": (
         "claim", "question", "role", "instruction", "roster", "protocol", "model", "api_base",
     ),
+    "import": ("project", "agent"),
+    "export": ("project",),
     "evaluate": ("dataset", "split", "task", "roster", "protocol", "model", "api_base"),
 }  # fmt: skip
-SAY_SOMETHING = ("roster", "model", "api_base", "dataset", "split", "task")
+PATHS = (
+    "home", "claim_file", "document", "image", "path", "keep", "file", "out", "sources",
+)  # fmt: skip
+SAY_SOMETHING = ("project", "roster", "model", "api_base", "dataset", "split", "task")
 # Spaces, controls and characters that only shape others: a text of these alone says nothing.
 UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 
@@ -87,6 +93,7 @@ def parser_of(about: str | None) -> OneLineParser:
     )
     _add_evaluate(evaluate)
     _add_home(evaluate)
+    add_commands(commands, _add_home)
     doctor = commands.add_parser("doctor", help="say what works here and what to do about the rest")
     _add_home(doctor)
     return parser
@@ -203,7 +210,17 @@ def _whole(text: str, least: int, most: int) -> int:
 
 def _require_paths(given: argparse.Namespace) -> None:
     """An empty path would be the folder that one stands in."""
-    for option in ("home", "claim_file", "document", "image", "path", "keep"):
+    for option in (
+        "home",
+        "claim_file",
+        "document",
+        "image",
+        "path",
+        "keep",
+        "file",
+        "out",
+        "sources",
+    ):
         paths = getattr(given, option, None)
         if "" in (paths if isinstance(paths, list) else [paths]):
             name = option.replace("_", "-")
@@ -219,7 +236,7 @@ def _require_texts(given: argparse.Namespace) -> None:
         if value is not None and not value.strip():
             name = option.replace("_", "-")
             raise InputError(f"Expected a text in --{name}, found an empty one; give one.")
-    if given.api_base is not None and given.model is None:
+    if getattr(given, "api_base", None) is not None and given.model is None:
         raise InputError(
             "Expected --model beside --api-base, found none; name the model that is asked there."
         )

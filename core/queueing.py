@@ -58,6 +58,22 @@ def stances(progress: Progress) -> tuple[tuple[str, Label], ...]:
     return tuple(sorted(found.items()))
 
 
+def imported_item(case: Case, now: float, label: Label | None, p: float | None) -> Item:
+    """A case that no run has checked, with what an outside agent suggested, if any did."""
+    unsure = UNJUDGED if p is None else 1.0 - abs(2.0 * p - 1.0)
+    return Item(
+        case_id=case.id,
+        project_id=case.project_id,
+        run_id=None,
+        added_at=now,
+        label=label or "",
+        p=p,
+        disagreement=0.0,
+        language=case.language,
+        teaches=round(unsure / 2.0, 4),
+    )
+
+
 def disagreement(progress: Progress) -> float:
     """How far the agents were apart at the end, in [0, 1]: 0 where all say the same.
 

@@ -15,11 +15,11 @@ from core.claim_table import (
     results,
     results_csv,
     resume_batch,
-    safe_cell,
     start_batch,
 )
 from core.config import Settings
 from core.errors import InputError
+from core.formats.cells import safe_cell
 from core.intake.library import store_file
 from core.jobs import Jobs
 from core.records import Plan

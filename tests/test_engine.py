@@ -61,7 +61,7 @@ def roster(resources: Resources) -> Roster:
     return roster_named("builtin", resources.encoder)
 
 
-def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: str) -> Case:
+def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: Any) -> Case:
     """A stored case over stored files."""
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)

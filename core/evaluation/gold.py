@@ -5,19 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.formats.marks import GoldSpan as GoldSpan  # of every row's marks
 from core.records import Label
-
-
-@dataclass(frozen=True)
-class GoldSpan:
-    """Words that people marked: `[start, end)` in `GoldRow.response`, code points.
-
-    `p` is the share of annotators who marked them; 1.0 where the set gives no share.
-    """
-
-    start: int
-    end: int
-    p: float = 1.0
 
 
 @dataclass(frozen=True)

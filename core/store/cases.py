@@ -52,6 +52,13 @@ class Cases:
         found = (self.get(case_id) for case_id in case_ids)
         return [case for case in found if case is not None]
 
+    def all(self, project_id: str) -> list[Case]:
+        """All cases of a project in the order in which they were stored."""
+        rows = self._db.query(
+            "SELECT payload FROM cases WHERE project_id = ? ORDER BY rowid", [project_id]
+        )
+        return [from_json(Case, row["payload"]) for row in rows]
+
     def same(self, project_id: str, response: str, question: str) -> list[Case]:
         """Earlier cases with the same question and response, newest first."""
         rows = self._db.query(

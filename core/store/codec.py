@@ -12,19 +12,36 @@ import msgspec
 
 from core.errors import InputError
 from core.events import EVENT_TYPES, Event
-from core.records import BoxedText, Case, Label, Page, Plan, Project, Source
-from core.reviews import Correction, Gold, Suggestion
+from core.records import (
+    BoxedText,
+    Case,
+    Label,
+    LibraryEntry,
+    Member,
+    Page,
+    Plan,
+    Project,
+    Run,
+    Source,
+)
+from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.seats import RosterSheet
 
 Record = TypeVar("Record")
 KINDS: tuple[Any, ...] = (
     *EVENT_TYPES.values(),
+    Assignment,
     Case,
     Correction,
     Gold,
+    Handling,
+    Item,
+    LibraryEntry,
+    Member,
     Plan,
     Project,
     RosterSheet,
+    Run,
     Source,
     Suggestion,
     tuple[BoxedText, ...],

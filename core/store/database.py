@@ -75,6 +75,18 @@ class Store:
                 self._turn.release()
 
     @contextlib.contextmanager
+    def part(self) -> Iterator[None]:
+        """A part of a transaction that is taken back alone when it fails; inside `writing()`."""
+        self.db.conn.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            self.db.conn.execute("ROLLBACK TO part")
+            self.db.conn.execute("RELEASE part")
+            raise
+        self.db.conn.execute("RELEASE part")
+
+    @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """One view of the database: what others write or drop meanwhile is not seen."""
         self.db.conn.execute("BEGIN")

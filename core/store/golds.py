@@ -69,9 +69,12 @@ class Golds:
 
     def suggestions(self, case_id: str) -> list[Suggestion]:
         """What outside agents say of a case: of each agent the newest, by agent."""
+        newest = {suggestion.agent: suggestion for suggestion in self.suggested(case_id)}
+        return [newest[agent] for agent in sorted(newest)]
+
+    def suggested(self, case_id: str) -> list[Suggestion]:
+        """Everything that outside agents ever said of a case, oldest first."""
         rows = self._db.query(
             "SELECT payload FROM suggestions WHERE case_id = ? ORDER BY rowid", [case_id]
         )
-        found = (from_json(Suggestion, row["payload"]) for row in rows)
-        newest = {suggestion.agent: suggestion for suggestion in found}
-        return [newest[agent] for agent in sorted(newest)]
+        return [from_json(Suggestion, row["payload"]) for row in rows]

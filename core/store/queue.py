@@ -58,6 +58,12 @@ class Queue:
             values,
         )
 
+    def restore(self, item: Item, people: Sequence[Assignment]) -> None:
+        """Put an item back as it was elsewhere, with who has or had it."""
+        self.add(item)
+        for assignment in people:
+            self._put(assignment)
+
     def missing(self, project_id: str, most: int) -> list[str]:
         """Newest finished runs of cases that the queue does not hold them for, oldest first."""
         rows = self._db.query(

@@ -84,6 +84,20 @@ def import_trace(
     return run_id
 
 
+def restore_trace(store: Store, data: bytes, run: Run, case: Case) -> None:
+    """Store a trace as the very run that it was, of a case that is here; inside `writing()`.
+
+    Raises:
+        InputError: the file is no trace, is damaged, or tells of another case.
+    """
+    trace = _read(data)
+    told = trace.case
+    if (told.id, told.response, told.question) != (case.id, case.response, case.question):
+        raise InputError("Expected the trace of a run over its own case, found another’s.")
+    store.runs.add(replace(run, plan=trace.plan, status="queued", origin="imported"), "", 0.0)
+    store.runs.append(run.id, None, _closed(trace.events))
+
+
 def _from_its_start(events: Sequence[Event]) -> tuple[Event, ...]:
     """The events without those of a wait in the queue; all of them when the run never began."""
     for place, event in enumerate(events):

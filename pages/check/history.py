@@ -2,8 +2,10 @@
 
 from components.frame import page_title
 from components.history import draw_filters, draw_page, draw_trace_import
+from components.report_many import draw_report_button
 
 page_title("History", "Every check of this project, newest first.")
 wanted = draw_filters()
-draw_page(wanted)
+if draw_page(wanted):
+    draw_report_button(wanted)
 draw_trace_import()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow
-from core.evaluation.record import Record
 from core.evaluation.rules import Rule
 from core.evaluation.sets.keyed import keyed
-from core.evaluation.sets.marks import FACT_IS_TRUE, WRONG_IS_TRUE, label_of, word
 from core.evaluation.sets.pairs import row_id
+from core.formats.marks import FACT_IS_TRUE, WRONG_IS_TRUE, label_of, word
+from core.formats.record import Record
 from core.records import Label
 
 ATOMIC: dict[str, Label | None] = {"s": "supported", "ns": "hallucinated", "ir": None}

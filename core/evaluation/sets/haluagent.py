@@ -7,11 +7,11 @@ from pathlib import Path
 
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow
-from core.evaluation.record import Record
 from core.evaluation.rules import Rule
 from core.evaluation.sets import factool_claims
-from core.evaluation.sets.marks import WRONG_IS_TRUE, label_of
 from core.evaluation.sets.pairs import row_id
+from core.formats.marks import WRONG_IS_TRUE, label_of
+from core.formats.record import Record
 
 TRANSLATE = "翻译"  # the word for "translate": the file holds these questions and those on dates
 # task -> (pattern of the file, language, field whose text is the evidence)

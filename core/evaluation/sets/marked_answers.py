@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.record import Record
 from core.evaluation.rules import Rule
-from core.evaluation.sets.marks import found_spans, joined, majority, nearest, shares, span, word
 from core.evaluation.sets.pairs import row_id
+from core.formats.haluquestqa import listed
+from core.formats.marks import found_spans, joined, majority, nearest, shares, span, word
+from core.formats.record import Record
 from core.records import Label
 
-MOST_LIST = 100_000  # characters of a list written into one cell
 NO_WORDS = ("null", "")
 FACTUAL: dict[str, Label] = {"yes": "supported", "no": "hallucinated"}
 
@@ -24,8 +23,8 @@ def load_haluquestqa(folder: Path, task: str, split: str | None) -> Iterator[Gol
     """Two rows a judged question, one an answer; an answer with a factual error is hallucinated."""
     for path in data_files(folder, ("*.csv",), split):
         for record in records(path, delimiter="\t"):
-            pieces = _cell(record, "factuality_span")
-            answers = _cell(record, "factuality_label")
+            pieces = listed(record, "factuality_span")
+            answers = listed(record, "factuality_label")
             if len(pieces) != len(answers) or set(answers) - {"answer1", "answer2"}:
                 raise record.broken("answer1 or answer2 in factuality_label for each span", answers)
             for number in (1, 2):
@@ -50,18 +49,6 @@ def _judged(record: Record, name: str, number: int, wrong: Sequence[str]) -> Gol
         # Where no piece is found again, nobody knows which words are wrong.
         spans=spans if spans or not wrong else None,
     )
-
-
-def _cell(record: Record, name: str) -> tuple[str, ...]:
-    """The texts of a list that is written into a cell as Python writes it; empty where blank."""
-    text = record.plain(name).strip()
-    try:
-        found = ast.literal_eval(text) if text and len(text) <= MOST_LIST else []
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise record.broken(f"a list in {name}", text) from None
-    if not isinstance(found, list) or len(text) > MOST_LIST:
-        raise record.broken(f"a list in {name} of at most {MOST_LIST:,} characters", text)
-    return tuple(str(one) for one in found)
 
 
 def load_ragtruth(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:

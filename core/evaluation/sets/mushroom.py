@@ -8,9 +8,9 @@ from pathlib import Path
 
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.record import Record
 from core.evaluation.rules import Rule
-from core.evaluation.sets.marks import span
+from core.formats.marks import span
+from core.formats.record import Record
 
 LANGUAGES = tuple("ar ca cs de en es eu fa fi fr hi it sv zh".split())
 LABELLED = ("val/mushroom.*-val.*.jsonl", "test_labeled/mushroom.*-tst.*.jsonl")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from core.evaluation.files import data_files, json_lines, members, read_member
 from core.evaluation.gold import GoldRow
-from core.evaluation.record import Record
 from core.evaluation.rules import Rule
+from core.formats.record import Record
 from core.records import Label
 
 # Its authors print it beside the data: it keeps crawlers out.

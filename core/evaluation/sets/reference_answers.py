@@ -8,10 +8,10 @@ from pathlib import Path
 
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow
-from core.evaluation.record import Record
 from core.evaluation.rules import Rule
 from core.evaluation.sets.keyed import keyed
 from core.evaluation.sets.pairs import row_id
+from core.formats.record import Record
 from core.records import Label
 
 JUDGED_ANSWER = re.compile(r"Q: (?P<question>.*?)\nA: (?P<answer>.*)\nTrue:\s*", re.DOTALL)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.record import Record
 from core.evaluation.rules import Rule
 from core.evaluation.sets.keyed import listed_under
-from core.evaluation.sets.marks import FACT_IS_TRUE, joined, label_of, span, word
 from core.evaluation.sets.pairs import row_id
+from core.formats.marks import FACT_IS_TRUE, joined, label_of, span, word
+from core.formats.record import Record
 from core.records import Label
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from core.errors import InputError
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow
-from core.evaluation.record import Record
 from core.evaluation.rules import Rule
 from core.evaluation.sets.pairs import row_id
+from core.formats.record import Record
 
 MOST_BYTES = 4 * 2**20  # of one recorded debate; the largest has about a fiftieth
 MOST_TOGETHER = 256 * 2**20

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from core.errors import InputError
-from core.evaluation.record import Record
+from core.formats.record import Record
 
 RECORD = Record(
     {

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from core.evaluation.gold import GoldSpan
-from core.evaluation.record import Record
+from core.formats.record import Record
 from core.records import Label
+
+
+@dataclass(frozen=True)
+class GoldSpan:
+    """Words that people marked: `[start, end)` in the response, code points.
+
+    `p` is the share of annotators who marked them; 1.0 where the set gives no share.
+    """
+
+    start: int
+    end: int
+    p: float = 1.0
+
 
 WRONG_IS_TRUE: Mapping[str, Label] = {"1": "hallucinated", "0": "supported"}
 FACT_IS_TRUE: Mapping[str, Label] = {"true": "supported", "false": "hallucinated"}

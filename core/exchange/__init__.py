@@ -1,0 +1,1 @@
+"""In and out of a store: rows of any format, and whole projects as archives."""

@@ -1,0 +1,175 @@
+"""`python -m core import` and `export`: files in and out of a home, and one line on what came."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from core.builtin.speech import counted
+from core.checking import first_project, person_here, read_whole
+from core.config import MEGABYTE, shown_safely
+from core.errors import InputError
+from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
+from core.exchange.arguments import ARCHIVE
+from core.exchange.incoming import take_in
+from core.exchange.order import Order, Outcome
+from core.exchange.outgoing import rows_of
+from core.formats.label_studio import CONFIG
+from core.formats.packed import MOST_MEGABYTES
+from core.formats.registry import FORMATS, joined_sources
+from core.records import Project
+from core.store import Store, open_store
+
+MOST_SHOWN = 50
+Say = Callable[[str], None]
+Out = Callable[[str | bytes], None]
+
+
+def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+    """Bring a file in; 0 where something came in or was there, else 2.
+
+    Raises:
+        InputError: the file cannot be read at all, or there is no such project.
+    """
+    name = shown_safely(Path(given.file).name if given.file != "-" else "standard input")
+    if given.format == ARCHIVE:
+        return _take_archive(given, home, say, out)
+    data = _bytes(given.file)
+    with open_store(home) as store:
+        person = person_here(store)
+        project = project_named(store, given.project, person)
+        how = FORMATS[given.format]
+        read = how.read(name, data)
+        if given.sources is not None:
+            read = joined_sources(read, _bytes(given.sources), given.format)
+        order = Order(project, person, time.time(), name, given.labels, given.agent.strip()[:80])
+        outcome = take_in(store, home, read, order)
+    for line in problem_lines(outcome):
+        say(line)
+    say(f"{counted(outcome.rows, 'row')} into “{project.name}”: {outcome.words}.")
+    if given.json:
+        told = {"format": given.format, "file": name, "project": project.name}
+        out(json.dumps(told | outcome.as_dict(), ensure_ascii=False) + "\n")
+    return 0 if outcome.new + outcome.known else 2
+
+
+def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+    """Write a project's cases; 0.
+
+    Raises:
+        InputError: there is no such project, or the file cannot be written.
+    """
+    with open_store(home) as store:
+        project = project_named(store, given.project, person_here(store))
+        if given.format == ARCHIVE:
+            return _give_archive(store, home, project, given, say, out)
+        rows = rows_of(store, home, project, given.only)
+    write = FORMATS[given.format].write
+    data = write(rows) if write else b""
+    is_stdout = given.out == "-"
+    _write(given.out, data, out)
+    answered = sum(row.answer is not None for row in rows)
+    if given.format == "label-studio":
+        say("The labelling configuration that fits these tasks:\n" + CONFIG)
+    say(f"Wrote {counted(len(rows), 'case')} of “{project.name}”, {answered} with an answer.")
+    if given.json:
+        told = {"format": given.format, "rows": len(rows), "answered": answered}
+        line = json.dumps(told | {"project": project.name}, ensure_ascii=False)
+        (say if is_stdout else out)(line + ("" if is_stdout else "\n"))
+    return 0
+
+
+def _write(path: str, data: bytes, out: Out) -> None:
+    if path == "-":
+        out(data)
+    else:
+        write_whole(Path(path), data)
+
+
+def _give_archive(
+    store: Store, home: Path, project: Project, given: argparse.Namespace, say: Say, out: Out
+) -> int:
+    counts = give(store, home, project, data := io.BytesIO())
+    _write(given.out, data.getvalue(), out)
+    say(f"Wrote “{project.name}” with {counted_words(counts)}.")
+    if given.json:
+        line = json.dumps({"format": ARCHIVE, "project": project.name} | counts)
+        (say if given.out == "-" else out)(line + ("" if given.out == "-" else "\n"))
+    return 0
+
+
+def _take_archive(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+    if given.project is not None or given.labels != "gold":
+        raise InputError("An archive brings its own project; leave --project and --as out.")
+    data = read_whole(Path(given.file), MOST_ARCHIVE // MEGABYTE) if given.file != "-" else b""
+    stream = io.BytesIO(data or sys.stdin.buffer.read(MOST_ARCHIVE + 1))
+    with open_store(home) as store:
+        project, counts = take(store, home, stream, person_here(store), time.time())
+    say(f"“{project.name}” is here with {counted_words(counts)}.")
+    if given.json:
+        out(json.dumps({"format": ARCHIVE, "project": project.name} | counts) + "\n")
+    return 0
+
+
+def project_named(store: Store, name: str | None, person: str) -> Project:
+    """The project of that name, without one the first.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if name is None:
+        return first_project(store, person, time.time())
+    projects = store.projects.all()
+    found = next((project for project in projects if project.name == name), None)
+    if found is None:
+        known = ", ".join(f"“{project.name}”" for project in projects) or "none"
+        raise InputError(f"Expected the name of a project ({known}), found “{name[:80]}”.")
+    return found
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file: it appears whole or not at all.
+
+    Raises:
+        InputError: it cannot be written there.
+    """
+    temporary: Path | None = None
+    try:
+        if path.exists() and not path.is_file():  # a pipe or a device takes it as it comes
+            path.write_bytes(data)
+            return
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
+            temporary = Path(stream.name)
+            stream.write(data)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except (OSError, ValueError) as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise InputError(
+            f"Expected a file that can be written at {shown_safely(str(path))}, found: {error}."
+        ) from error
+
+
+def problem_lines(outcome: Outcome) -> list[str]:
+    """The rows left out, with line and reason; after many of them only how many more."""
+    shown = [
+        f"{outcome.unit} {one.place}: {' '.join(one.reason.split())}"
+        for one in outcome.problems[:MOST_SHOWN]
+    ]
+    more = len(outcome.problems) - len(shown)
+    return [*shown, f"… and {more} more."] if more > 0 else shown
+
+
+def _bytes(file: str) -> bytes:
+    if file != "-":
+        return read_whole(Path(file), MOST_MEGABYTES)
+    if sys.stdin is None:
+        raise InputError("Expected the rows on standard input, found it closed.")
+    return sys.stdin.buffer.read(MOST_MEGABYTES * MEGABYTE + 1)

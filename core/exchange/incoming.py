@@ -1,0 +1,268 @@
+"""Rows of a file become cases of a project: known ones are found again, nothing comes in twice.
+
+Each row is stored whole or not at all, and one that cannot be is listed with its reason. What a row
+says is appended only where it says something new, so the same file again changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from core.checking import Draft, store_case
+from core.curation import differ
+from core.errors import InputError, ReviewError
+from core.exchange.order import Order, Outcome
+from core.exchange.outgoing import PLAIN, stored_row
+from core.exchange.said import (
+    Says,
+    is_said,
+    judged_elsewhere,
+    new_corrections,
+    new_golds,
+    new_suggestions,
+)
+from core.formats.row import Document, ExchangeRow, Problem, Read, imported_name, imported_row
+from core.intake.kinds import KINDS
+from core.intake.library import store_file
+from core.queueing import imported_item
+from core.records import Case, LibraryEntry, Project
+from core.reviews import Handling
+from core.store import Store
+
+AT_ONCE = 200  # rows a transaction: others who write wait for no more
+LONGEST_NAME = 120
+NO_NAME = "source.txt"
+
+
+def take_in(
+    store: Store,
+    home: Path,
+    read: Read,
+    order: Order,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Outcome:
+    """Store a file's rows; `on_progress` is told how many are done, of how many."""
+    outcome = Outcome(read.unit, len(read.rows) + len(read.problems))
+    outcome.problems += read.problems
+    rows = iter(_with_ids(read.rows, order.project))
+    done = 0
+    while part := list(islice(rows, AT_ONCE)):
+        placed = [_with_files(store, home, row, order, outcome) for row in part]
+        with store.writing():
+            for row in placed:
+                if row is not None:
+                    _take(store, row, order, outcome)
+        done += len(part)
+        on_progress(done, len(read.rows))
+    outcome.problems.sort(key=lambda one: one.place)
+    return outcome
+
+
+def foreseen(store: Store, read: Read, project: Project) -> tuple[int, int, list[Problem]]:
+    """(new cases, known ones, rows whose id names another case) before anything is stored."""
+    new = known = 0
+    problems: list[Problem] = []
+    for row in _with_ids(read.rows, project):
+        try:
+            is_known = _known_case(store, row, project) is not None
+        except InputError as error:
+            problems.append(Problem(row.place, str(error)))
+        else:
+            known, new = known + is_known, new + (not is_known)
+    return new, known, problems
+
+
+def _with_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeRow]:
+    """Rows without an id get one that is the same whenever the file is read again."""
+    seen: Counter[str] = Counter()
+    found = []
+    for row in rows:
+        if not row.id:
+            texts = "\n".join(d.text or d.id for d in row.documents)
+            key = "\n".join((project.id, row.question, row.response, texts))
+            seen[key] += 1
+            digest = hashlib.sha256(f"{seen[key]}\n{key}".encode()).hexdigest()
+            row = replace(row, id=digest[:32])
+        found.append(row)
+    return found
+
+
+def _with_files(
+    store: Store, home: Path, row: ExchangeRow, order: Order, outcome: Outcome
+) -> ExchangeRow | None:
+    """The row with the ids of its files, which are in the library then; None for a bad row."""
+    try:
+        _known_case(store, row, order.project)
+        _require_length(store, row)
+        documents = [
+            _file(store, home, document, row, order, outcome) for document in row.documents
+        ]
+        images = [_file(store, home, image, row, order, outcome) for image in row.images]
+    except ReviewError as error:
+        outcome.problems.append(Problem(row.place, str(error)))
+        return None
+    outcome.missing += sum(not one for one in (*documents, *images))
+    return replace(
+        row,
+        documents=tuple(Document("", None, one) for one in documents if one),
+        images=tuple(Document("", None, one) for one in images if one),
+    )
+
+
+def _require_length(store: Store, row: ExchangeRow) -> None:
+    most = store.projects.settings().response_characters
+    if len(row.response) > most:
+        raise InputError(
+            f"expected at most {most:,} characters in a response, found {len(row.response):,}; "
+            "shorten it, or raise the limit on Settings."
+        )
+
+
+def _file(
+    store: Store, home: Path, document: Document, row: ExchangeRow, order: Order, outcome: Outcome
+) -> str:
+    """The library's id of a document, which is added where it is new; "" where it is not here."""
+    project = order.project
+    if document.text is None:
+        return document.id if store.library.get(project.id, document.id) else ""
+    data = document.text.encode()
+    source = hashlib.sha256(data).hexdigest()
+    if source in outcome.sources:
+        return source
+    if (
+        not document.name and len(document.text) <= LONGEST_NAME
+    ):  # a table's cell may be the name of a file that is there already
+        named = [e for e in store.library.all(project.id) if e.name == document.text.strip()]
+        if named:
+            return named[0].id
+    known = store.library.get(project.id, source)
+    if known is None:
+        _add(store, home, data, document.name or f"{row.id[:60]}.txt", order)
+        outcome.documents += 1
+    outcome.sources[source] = known.name if known else document.name
+    return source
+
+
+def _add(store: Store, home: Path, data: bytes, name: str, order: Order) -> LibraryEntry:
+    """A text as a file of the library, under a name that has it read as what it is."""
+    bare = (
+        "".join(c for c in name if c.isprintable() and c not in "/\\")[:LONGEST_NAME].strip()
+        or NO_NAME
+    )
+    ending = bare.rpartition(".")[2].lower() if "." in bare else ""
+    if KINDS.get(ending) not in PLAIN:  # a text under the name of the PDF that it was taken from
+        bare += ".txt"
+    settings = store.projects.settings()
+    return store_file(store, home, order.project.id, bare, data, order.by, order.now, settings)
+
+
+def _known_case(store: Store, row: ExchangeRow, project: Project) -> Case | None:
+    """The case that the row's id names, if any.
+
+    Raises:
+        InputError: it names another case.
+    """
+    case = store.cases.get(row.id)
+    if case is None:
+        return None
+    if case.project_id != project.id:
+        raise InputError(
+            f"expected an id that is free or names the same case, found “{row.id[:60]}”, which "
+            "names a case of another project; give the row another id."
+        )
+    if (case.response, case.question) != (row.response, row.question):
+        what = "response" if case.response != row.response else "question"
+        raise InputError(
+            f"expected an id that is free or names the same case, found “{row.id[:60]}”, which "
+            f"names a case with another {what}; give the row another id."
+        )
+    return case
+
+
+def _take(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> None:
+    """Store one row whole, or list why it is not."""
+    try:
+        with store.part():
+            says, is_new = _stored(store, row, order)
+    except ReviewError as error:
+        outcome.problems.append(Problem(row.place, str(error)))
+    except sqlite3.IntegrityError:
+        outcome.problems.append(
+            Problem(
+                row.place,
+                "expected records of this case alone, found ids of another case’s; remove them.",
+            )
+        )
+    else:
+        outcome.new += is_new
+        outcome.known += not is_new
+        outcome.golds += len(says.golds)
+        outcome.corrections += len(says.corrections)
+        outcome.suggestions += len(says.suggestions)
+
+
+def _stored(store: Store, row: ExchangeRow, order: Order) -> tuple[Says, bool]:
+    """What the row said that was new, and whether its case is."""
+    known = _known_case(store, row, order.project)
+    case = known or _new_case(store, row, order)
+    before = stored_row(store, case)
+    says = _says(store, row, before, order)
+    for gold in says.golds:
+        store.golds.add(gold, case.response)
+    for correction in says.corrections:
+        store.corrections.add(correction, case.response)
+    for suggestion in says.suggestions:
+        store.golds.suggest(suggestion, case)
+    if known is None:
+        for one in row.handlings:
+            person = imported_name(one.person)
+            store.handlings.add(replace(one, case_id=case.id, person=person))
+        store.handlings.add(Handling(case.id, order.by, order.now, "imported", order.file[:200]))
+    if store.queue.get(case.id) is None:
+        first = next(iter(says.suggestions), None)
+        label, p = (first.label, first.p) if first else (None, None)
+        store.queue.add(imported_item(case, order.now, label, p))
+    if says.corrections:
+        store.queue.set_differ(case.id, differ(store.corrections.newest_of_case(case.id)))
+    return says, known is None
+
+
+def _new_case(store: Store, row: ExchangeRow, order: Order) -> Case:
+    draft = Draft(
+        row.response,
+        row.question,
+        tuple(dict.fromkeys(document.id for document in row.documents)),
+        tuple(dict.fromkeys(image.id for image in row.images)),
+        row.role,
+        row.instruction,
+        row.id,
+        row.language,
+        row.others,
+    )
+    return store_case(store, order.project, draft, order.by, order.now)
+
+
+def _says(store: Store, row: ExchangeRow, before: ExchangeRow, order: Order) -> Says:
+    """What the row says that the case does not know yet, as records to append."""
+    named = imported_row(row)
+    verdict = row.verdict
+    is_elsewhere = verdict is not None and not store.runs.has_ended(verdict.run_id)
+    machine = judged_elsewhere(verdict) if verdict and is_elsewhere else []
+    suggested = new_suggestions((*named.suggestions, *machine), before, order.now)
+    if order.labels == "suggestions":
+        told = is_said(row, order.suggested_by)
+        return Says((), (), (*suggested, *new_suggestions(told, before, order.now)))
+    if order.labels == "cases":
+        return Says((), (), suggested)
+    corrections = [
+        one if one.run_id is None or store.runs.has_ended(one.run_id) else replace(one, run_id=None)
+        for one in new_corrections(row.corrections, before, order.now)
+    ]
+    golds = new_golds(named.golds, before, order.by, order.now)
+    return Says(golds, tuple(corrections), suggested)

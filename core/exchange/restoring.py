@@ -1,0 +1,147 @@
+"""An archive's content becomes a project of a store: in one transaction, under its own ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from core.errors import ConflictError, InputError
+from core.evidence.terms import terms
+from core.intake.library import store_file
+from core.jobs import new_id
+from core.records import Case, LibraryEntry, Member, Project, Run
+from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
+from core.store import Store
+from core.store.traces import restore_trace
+
+MOST_NAMES = 1000
+
+
+@dataclass(frozen=True)
+class Content:
+    """What an archive holds, checked for its shape; documents and traces by their ids."""
+
+    project: Project
+    members: Sequence[Member]
+    library: Sequence[LibraryEntry]
+    cases: Sequence[Case]
+    runs: Sequence[Run]
+    corrections: Sequence[Correction]
+    golds: Sequence[Gold]
+    suggestions: Sequence[Suggestion]
+    handlings: Sequence[Handling]
+    items: Sequence[Item]
+    assignments: Sequence[Assignment]
+    documents: Mapping[str, bytes]
+    traces: Mapping[str, bytes]
+
+
+def restore(store: Store, home: Path, content: Content, by: str, now: float) -> Project:
+    """Store the content and return its project; one that is here already is left as it is.
+
+    Raises:
+        InputError: its parts do not belong together.
+        ConflictError: some of its cases are here, but not as this project.
+    """
+    _require_sense(content)
+    with store.writing():
+        here = [case.id for case in content.cases if store.cases.get(case.id) is not None]
+        known = store.projects.get(content.project.id)
+        if known is not None and len(here) == len(content.cases):
+            return known
+        if here or known is not None:
+            raise ConflictError(
+                f"Some of “{content.project.name}” is here already ({len(here)} of "
+                f"{len(content.cases)} cases), so nothing was stored; import it into another home."
+            )
+        project = _with_free_name(store, content.project)
+        _people_and_files(store, home, project, content, by, now)
+        _cases(store, project, content)
+    return project
+
+
+def _require_sense(content: Content) -> None:
+    """Every record is of a case and a run of the archive itself."""
+    project = content.project.id
+    cases = {case.id for case in content.cases}
+    runs = {run.id: run.case_id for run in content.runs}
+    owned: list[Any] = [
+        *content.members,
+        *content.library,
+        *content.cases,
+        *content.runs,
+        *content.items,
+    ]
+    of_cases: list[Any] = [
+        *content.runs, *content.corrections, *content.golds, *content.suggestions,
+        *content.handlings, *content.items, *content.assignments,
+    ]  # fmt: skip
+    judged: list[Any] = [*content.corrections, *content.items]
+    told = [(one.run_id, one.case_id) for one in judged if one.run_id]
+    is_whole = (
+        all(one.project_id == project for one in owned)
+        and all(one.case_id in cases for one in of_cases)
+        and all(runs.get(run or "") == case for run, case in told)
+        and {item.case_id for item in content.items} >= {a.case_id for a in content.assignments}
+        and set(content.traces) <= set(runs)
+        and {entry.id for entry in content.library} == set(content.documents)
+        and len(cases) == len(content.cases)
+    )
+    if not is_whole:
+        raise InputError(
+            "Expected an archive whose parts belong to one project, found others; export it again."
+        )
+
+
+def _with_free_name(store: Store, project: Project) -> Project:
+    taken = {one.name for one in store.projects.all()}
+    names = (project.name, *(f"{project.name} ({n})" for n in range(2, MOST_NAMES)))
+    name = next((one for one in names if one not in taken), f"{project.name} {new_id()}")
+    return replace(project, name=name)
+
+
+def _people_and_files(
+    store: Store, home: Path, project: Project, content: Content, by: str, now: float
+) -> None:
+    store.projects.save(project)
+    for member in content.members:
+        store.projects.set_member(member)
+    if store.projects.role_of(project.id, by) != "admin":
+        store.projects.set_member(Member(project.id, by, "admin", now))
+    settings = store.projects.settings()
+    for entry in content.library:
+        data = content.documents[entry.id]
+        added = store_file(
+            store, home, project.id, entry.name, data, entry.added_by, entry.added_at, settings
+        )
+        if added.kind != entry.kind:
+            raise InputError(
+                f"Expected {entry.name[:60]} as {entry.kind}, found {added.kind}; export it again."
+            )
+
+
+def _cases(store: Store, project: Project, content: Content) -> None:
+    responses = {case.id: case for case in content.cases}
+    for case in content.cases:
+        words = terms(f"{case.question} {case.response}", case.language)
+        store.cases.add(replace(case, project_id=project.id), list(words))
+    for run in content.runs:
+        if run.id in content.traces:
+            restore_trace(store, content.traces[run.id], run, responses[run.case_id])
+        else:
+            store.runs.add(replace(run, origin="imported"), "", 0.0)
+    for gold in content.golds:
+        store.golds.add(gold, responses[gold.case_id].response)
+    for correction in content.corrections:
+        store.corrections.add(correction, responses[correction.case_id].response)
+    for suggestion in content.suggestions:
+        store.golds.suggest(suggestion, responses[suggestion.case_id])
+    for handling in content.handlings:
+        store.handlings.add(handling)
+    people: dict[str, list[Assignment]] = {}
+    for assignment in content.assignments:
+        people.setdefault(assignment.case_id, []).append(assignment)
+    for item in content.items:
+        store.queue.restore(item, people.get(item.case_id, ()))

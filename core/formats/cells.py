@@ -1,0 +1,33 @@
+"""Tables' cells: what columns are called, and how a text is kept from becoming a formula."""
+
+from __future__ import annotations
+
+import re
+
+CLAIM_NAMES = ("claim", "response", "statement", "answer", "text", "sentence")
+QUESTION_NAMES = ("question", "prompt", "query")
+# A spreadsheet looks past spaces, and may drop what nobody sees before it looks.
+FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")
+
+
+def safe_cell(value: object) -> str:
+    """The value as a cell that no spreadsheet takes for a formula."""
+    if value is None:
+        return ""
+    text = str(value)
+    return "'" + text if isinstance(value, str) and FORMULA.match(text) else text
+
+
+def masked(cell: str) -> str:
+    """The cell as no formula, so that `bare` gives exactly it again."""
+    return "'" + cell if _would_be_one(cell) else cell
+
+
+def bare(cell: str) -> str:
+    """What `masked` made, as it was before."""
+    return cell[1:] if cell.startswith("'") and _would_be_one(cell) else cell
+
+
+def _would_be_one(cell: str) -> bool:
+    """A formula, or what looks like one that was masked before."""
+    return FORMULA.match(cell.lstrip("'")) is not None

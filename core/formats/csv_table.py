@@ -1,0 +1,296 @@
+"""CSV: one row a case, spans as JSON in a cell; cells that look like formulas are made harmless.
+
+Any table with a column of responses (or claims) is read. What this writes carries a column
+`schema`: only there a leading apostrophe is ours, and reading takes exactly it away again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from core.errors import InputError
+from core.formats.cells import CLAIM_NAMES, QUESTION_NAMES, bare, masked
+from core.formats.fields import (
+    case_id,
+    label_of,
+    plain_span,
+    rows_of,
+    said,
+    soft_of,
+    spans_of,
+)
+from core.formats.jsonl import require_schema
+from core.formats.packed import MOST_ROW, json_lines, text_of, unfit_text
+from core.formats.record import Record
+from core.formats.row import (
+    SCHEMA,
+    Document,
+    ExchangeRow,
+    Problem,
+    Read,
+    correction_of,
+    gold_of,
+)
+from core.intake.tables import DECLARED, DELIMITERS
+from core.reviews import Gold
+
+COLUMNS = (
+    "schema", "id", "question", "response", "language", "label", "spans", "soft", "reason",
+    "corrected_answer", "answers", "document", "verdict", "p_hallucinated",
+)  # fmt: skip
+RESPONSE_NAMES = ("response", *(name for name in CLAIM_NAMES if name != "response"))
+DOCUMENT_NAMES = ("document", "documents", "context", "source", "evidence")
+LABEL_NAMES = ("label", "verdict_label", "gold")
+READ = frozenset((*COLUMNS, *RESPONSE_NAMES, *QUESTION_NAMES, *DOCUMENT_NAMES, *LABEL_NAMES))
+Grid = Iterator[tuple[int, list[str]] | Problem]
+
+
+def read(name: str, data: bytes) -> Read:
+    """The rows of a table under its header.
+
+    Raises:
+        InputError: it is no table with a column of responses.
+    """
+    text = text_of(name, data)
+    declared = DECLARED.match(text)
+    text = text[declared.end() :] if declared else text
+    header, delimiter = _header(name, text, declared[1] if declared else "")
+    grid = _grid(text, delimiter)
+    next(grid, None)  # the header
+    items = _items(header, grid)
+    rows, problems = rows_of(items, _row)
+    return Read(tuple(rows), tuple(problems))
+
+
+def _header(name: str, text: str, delimiter: str) -> tuple[list[str], str]:
+    """The columns' names, and what separates them: what makes a column of responses."""
+    csv.field_size_limit(MOST_ROW)
+    found: list[str] = []
+    for candidate in (delimiter,) if delimiter else DELIMITERS:
+        first = next(_grid(text, candidate), None)
+        if first is None or isinstance(first, Problem):
+            continue
+        names = first[1]
+        folded = [_folded(one) for one in names]
+        found = names if len(names) > len(found) else found
+        if any(one in folded for one in RESPONSE_NAMES):
+            is_ours = "schema" in folded
+            names = [bare(one) for one in names] if is_ours else names
+            _require_once(name, names, folded)
+            return names, candidate
+    shown = ", ".join(found)[:200] or "none"
+    raise InputError(
+        f"{name}: expected a header with a column called response (or claim), found {shown}; name "
+        "the column of responses “response”."
+    )
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _require_once(name: str, names: Sequence[str], folded: Sequence[str]) -> None:
+    read = [one for one in folded if one in READ]
+    twice = next((one for own in (names, read) for one in own if own.count(one) > 1), "")
+    if twice:
+        raise InputError(
+            f"{name}: expected each column once, found “{twice}” twice; rename one of them."
+        )
+
+
+def _grid(text: str, delimiter: str) -> Grid:
+    """(line, cells) of each row that holds anything; behind a broken quote nothing is read."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            yield Problem(
+                line,
+                f"expected double quotes that match, found: {error}; put the text into double "
+                "quotes and write a quote inside it twice. What follows could not be read.",
+            )
+            return
+        if cells is None:
+            return
+        if cells:
+            yield line, cells
+
+
+def _items(header: list[str], grid: Grid) -> Iterator[tuple[int, object] | Problem]:
+    """Each row as a mapping by its columns."""
+    is_ours = "schema" in map(_folded, header)
+    for item in grid:
+        if isinstance(item, Problem):
+            yield item
+            continue
+        line, cells = item
+        if len(cells) > len(header):
+            yield Problem(
+                line,
+                f"expected {len(header)} cells as in the header, found {len(cells)}; put texts "
+                "that hold a comma into double quotes.",
+            )
+            continue
+        cells = [bare(cell) for cell in cells] if is_ours else cells
+        if why := next(filter(None, map(unfit_text, cells)), ""):
+            yield Problem(line, f"expected text in every cell, {why}")
+            continue
+        yield line, dict(zip(header, cells, strict=False))
+
+
+def _row(record: Record) -> ExchangeRow:
+    given = {_folded(name): str(value) for name, value in record.fields.items()}
+    _require_schema(given.get("schema", ""))
+    used = {"schema", "id", "language", "soft", "spans", "reason", "corrected_answer", "answers"}
+    values: dict[str, str] = {}
+    for what, names in (
+        ("response", RESPONSE_NAMES), ("question", QUESTION_NAMES), ("label", LABEL_NAMES),
+        ("document", DOCUMENT_NAMES),
+    ):  # fmt: skip
+        name = next((one for one in names if one in given), "")
+        used.add(name)
+        values[what] = given.get(name, "")
+    if given.get("schema"):
+        used |= {"verdict", "p_hallucinated"}
+    response = values["response"]
+    if not response.strip():
+        raise InputError("expected a text in the column of responses, found none; fill it in.")
+    cells = ((name, str(value)) for name, value in record.fields.items())
+    is_ours = "schema" in given  # a row of ours has no cell for what it does not know
+    others = [(n, v) for n, v in cells if _folded(n) not in used and (v or not is_ours)]
+    row = ExchangeRow(
+        id=case_id(given.get("id")),
+        response=response,
+        question=values["question"],
+        language=given.get("language", ""),
+        documents=_documents(values["document"]),
+        others=tuple(others),
+        place=record.line,
+    )
+    return _with_answers(row, given, values["label"])
+
+
+def _require_schema(cell: str) -> None:
+    require_schema(None if not cell else int(cell) if cell.isascii() and cell.isdigit() else cell)
+
+
+def _with_answers(row: ExchangeRow, given: dict[str, str], word: str) -> ExchangeRow:
+    spans = spans_of(row.response, _json(given.get("spans", ""), "spans"))
+    label = said(label_of(word.strip()), spans, bool(given.get("spans")))
+    golds: tuple[Gold, ...] = ()
+    if label is not None:
+        soft = soft_of(row.response, _json(given.get("soft", ""), "soft"))
+        words = {name: given.get(name, "") for name in ("reason", "corrected_answer")}
+        golds = (gold_of(label, spans, soft=soft, **words),)
+    answers = _json(given.get("answers", ""), "answers")
+    if answers is not None and not isinstance(answers, list):
+        raise InputError("expected a JSON list in the column answers, found another value.")
+    corrections = tuple(
+        _answer(row.response, Record(a if isinstance(a, dict) else {}, "", row.place))
+        for a in answers or []
+    )
+    return replace(row, golds=golds, corrections=corrections)
+
+
+def _answer(response: str, record: Record) -> Any:
+    label = label_of(record.fields.get("label"))
+    if label is None:
+        raise InputError("expected a label in each of the answers, found none; add it.")
+    words = {name: record.spare(name) for name in ("reason", "corrected_answer")}
+    spans = spans_of(response, record.fields.get("spans"))
+    return correction_of(record.text("person"), label, spans, **words)
+
+
+def _json(cell: str, name: str) -> object:
+    """The value that a cell holds as JSON; None where it is empty."""
+    if not cell.strip():
+        return None
+    item = next(json_lines(cell.replace("\n", " ").replace("\r", " ")), None)
+    if item is None or isinstance(item, Problem):
+        why = item.reason if item else "expected JSON"
+        raise InputError(f"in the column {name}: {why}")
+    return item[1]
+
+
+def _documents(cell: str) -> tuple[Document, ...]:
+    """The text that the row rests on; ours are a JSON list of name and text."""
+    if not cell.strip():
+        return ()
+    if cell.startswith("[{"):
+        items = _json(cell, "document")
+        if isinstance(items, list) and all(isinstance(item, dict) for item in items):
+            records = [Record(item, "", 0) for item in items]
+            return tuple(Document(r.text("name"), _text(r), r.spare("id")) for r in records)
+    return (Document("", cell),)
+
+
+def _text(record: Record) -> str | None:
+    return record.plain("text") if record.spare("text") else None
+
+
+def write(rows: Sequence[ExchangeRow]) -> bytes:
+    """The rows as a table: UTF-8 with BOM, for spreadsheets."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    titles = list(dict.fromkeys(_title(name) for row in rows for name, _ in row.others))
+    writer.writerow([masked(name) for name in (*COLUMNS, *titles)])
+    for row in rows:
+        others = {_title(name): text for name, text in row.others}
+        cells = [*_cells(row), *(others.get(name, "") for name in titles)]
+        writer.writerow([masked(cell) for cell in cells])
+    return b"\xef\xbb\xbf" + out.getvalue().encode()
+
+
+def _title(name: str) -> str:
+    """A further column's name; one that bears a name of ours is told apart."""
+    return f"{name} (other)" if _folded(name) in COLUMNS else name
+
+
+def _cells(row: ExchangeRow) -> list[str]:
+    answer = row.answer
+    people = [one for one in row.people if one is not answer]
+    answers = [
+        {
+            "person": one.author,
+            "label": one.label,
+            "spans": [plain_span(span) for span in one.spans],
+            "reason": one.reason,
+            "corrected_answer": one.corrected_answer,
+        }
+        for one in people
+    ]
+    documents = [
+        {"name": d.name, "text": d.text} if d.text is not None else {"name": d.name, "id": d.id}
+        for d in row.documents
+    ]
+    verdict = row.verdict
+    p = verdict.p_hallucinated if verdict else None
+    return [
+        str(SCHEMA),
+        row.id,
+        row.question,
+        row.response,
+        row.language,
+        answer.label if answer else "",
+        _dumped([plain_span(span) for span in answer.spans]) if answer else "",
+        _dumped([{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft])
+        if row.soft
+        else "",
+        answer.reason if answer else "",
+        answer.corrected_answer if answer else "",
+        _dumped(answers) if answers else "",
+        _dumped(documents) if documents else "",
+        verdict.label if verdict else "",
+        "" if p is None else str(p),
+    ]
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,99 @@
+"""The formats by name: how each is read and written, and how a file is recognised."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from core.errors import InputError
+from core.formats import (
+    argilla,
+    csv_table,
+    faithbench,
+    haluquestqa,
+    jsonl,
+    label_studio,
+    mushroom,
+    ragtruth,
+    xsum,
+)
+from core.formats.packed import json_items, text_of
+from core.formats.row import ExchangeRow, Problem, Read
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a kind of file is read and written; `write` is None for layouts that are only read."""
+
+    words: str
+    ending: str
+    read: Callable[[str, bytes], Read]
+    write: Callable[[Sequence[ExchangeRow]], bytes] | None = None
+
+
+FORMATS: dict[str, Format] = {
+    "jsonl": Format("JSONL (everything)", "jsonl", jsonl.read, jsonl.write),
+    "csv": Format("CSV (for spreadsheets)", "csv", csv_table.read, csv_table.write),
+    "label-studio": Format("Label Studio", "json", label_studio.read, label_studio.write),
+    "argilla": Format("Argilla", "json", argilla.read, argilla.write),
+    "mu-shroom": Format("Mu-SHROOM", "jsonl", mushroom.read, mushroom.write),
+    "ragtruth": Format("RAGTruth", "jsonl", ragtruth.read, ragtruth.write),
+    "faithbench": Format("FaithBench", "json", faithbench.read),
+    "haluquestqa": Format("HaluQuestQA", "csv", haluquestqa.read),
+    "xsum": Format("XSum annotations", "csv", xsum.read),
+}
+
+
+def recognised(name: str, data: bytes) -> str:
+    """The name of the format that the file is in, by its first row.
+
+    Raises:
+        InputError: it is empty, or no text.
+    """
+    text = text_of(name, data)
+    if text.lstrip()[:1] not in ("{", "["):
+        return _of_table(text)
+    item = next(iter(json_items(text)), None)
+    value = None if item is None or isinstance(item, Problem) else item[1]
+    if faithbench.is_faithbench(value):
+        return "faithbench"
+    keys = set(value) if isinstance(value, dict) else set()
+    for wanted, found in (
+        ({"data"}, "label-studio"),
+        ({"fields"}, "argilla"),
+        ({"model_output_text"}, "mu-shroom"),
+        ({"response", "labels"}, "ragtruth"),
+        ({"source_id", "source_info"}, "ragtruth"),
+    ):
+        if wanted <= keys and "schema" not in keys:
+            return found
+    return "jsonl"
+
+
+def _of_table(text: str) -> str:
+    head = text[:100_000]
+    for delimiter, columns, found in (
+        ("\t", haluquestqa.COLUMNS, "haluquestqa"),
+        (",", xsum.COLUMNS, "xsum"),
+    ):
+        reader = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
+        try:
+            names = next(reader, [])
+        except csv.Error:
+            continue
+        if columns <= set(names):
+            return found
+    return "csv"
+
+
+def joined_sources(read: Read, data: bytes, name: str) -> Read:
+    """RAGTruth's responses with the sources of their second file.
+
+    Raises:
+        InputError: the format has no second file, or nothing in it can be read.
+    """
+    if name != "ragtruth":
+        raise InputError(f"Expected a second file only beside ragtruth, found one beside {name}.")
+    return ragtruth.with_sources(read, data)

@@ -1,0 +1,70 @@
+"""Stores to import into and export from, and what of a row every format keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from core.checking import first_project
+from core.exchange.incoming import take_in
+from core.exchange.order import As, Order, Outcome
+from core.exchange.outgoing import rows_of
+from core.formats.registry import FORMATS
+from core.formats.row import ExchangeRow, Read
+from core.records import Project
+from core.store import Store, open_store
+
+NOW = 1_700_000_000.0
+NOWHERE = Path("/nowhere")  # no row here has a document
+
+
+def project_of(store: Store) -> Project:
+    """The one project."""
+    return first_project(store, "lee", NOW)
+
+
+def imported(
+    store: Store,
+    read: Read,
+    labels: As = "gold",
+    *,
+    home: Path = NOWHERE,
+    now: float = NOW,
+    agent: str = "",
+) -> Outcome:
+    """Rows brought in by lee."""
+    order = Order(project_of(store), "lee", now, "rows", labels, agent)
+    return take_in(store, home, read, order)
+
+
+def exported(store: Store, name: str, home: Path = NOWHERE, which: str = "all") -> bytes:
+    """The project's cases as a file."""
+    write = FORMATS[name].write
+    assert write is not None
+    return write(rows_of(store, home, project_of(store), which))
+
+
+def moved(rows: tuple[ExchangeRow, ...], name: str) -> tuple[list[ExchangeRow], list[ExchangeRow]]:
+    """(the rows of a store, those of a fresh one that its file was read into)."""
+    with open_store(None) as first, open_store(None) as second:
+        assert not imported(first, Read(rows)).problems
+        read = FORMATS[name].read("rows", exported(first, name))
+        assert not read.problems
+        assert not imported(second, read).problems
+        sides = [rows_of(s, NOWHERE, project_of(s)) for s in (first, second)]
+        return sides[0], sides[1]
+
+
+def kept(row: ExchangeRow) -> dict[str, Any]:
+    """What must come through every format."""
+    answer = row.answer
+    return {
+        "id": row.id,
+        "response": row.response,
+        "question": row.question,
+        "label": answer.label if answer else None,
+        "spans": [(s.start, s.end, s.text, s.category) for s in answer.spans] if answer else None,
+        "reason": answer.reason if answer else "",
+        "corrected_answer": answer.corrected_answer if answer else "",
+        "soft": row.soft,
+    }

@@ -1,0 +1,241 @@
+"""A whole project leaves one home and is the same in another; what was changed is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.__main__ import main
+from core.checking import Draft, first_project, store_case
+from core.config import Settings
+from core.errors import ReviewError
+from core.events import RunFinished, RunStarted
+from core.exchange import archive
+from core.exchange.archive import MANIFEST, give, take
+from core.intake.library import file_bytes, store_file
+from core.queueing import imported_item
+from core.records import Member, Plan, Project, Run, Span, Verdict
+from core.reviews import Correction, Gold, Handling, Suggestion
+from core.store import Store, open_store
+from tests.exchange.stores import kept, project_of
+from tests.intake.builders import photograph, png
+
+TEXT = "The tower is old. 👩‍👩‍👧"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a project in which everything occurs."""
+    home = tmp_path / "one"
+    with open_store(home) as store:
+        project = first_project(store, "lee", 1.0)
+        store.projects.save(replace(project, name="Towers", people_each=3, is_blind=True))
+        store.projects.set_member(Member(project.id, "ana", "annotator", 2.0))
+        files = [("facts.txt", b"The tower is new."), ("tower.png", png(photograph(64, 48)))]
+        ids = [
+            store_file(store, home, project.id, name, data, "ana", 3.0, Settings()).id
+            for name, data in files
+        ]
+        draft = Draft(TEXT, "Old?", (ids[0],), (ids[1],), others=(("model", "x"),))
+        case = store_case(store, project, draft, "ana", 4.0)
+        verdict = Verdict("hallucinated", 0.9, 0.9, "It is new.")
+        with store.writing():
+            store.runs.add(Run("r1", case.id, project.id, Plan(), "queued", 5.0), "", 0.0)
+            store.runs.append(
+                "r1", None, [RunStarted(5.0, case, Plan(), ()), RunFinished(6.0, verdict, 1.0)]
+            )
+            span = Span(4, 9, "tower", 1.0, "reasoning", "ana")
+            given = Correction("c1", "r1", case.id, "ana", 7.0, "unclear", (span,), "why")
+            store.corrections.add(given, TEXT)
+            back = Correction("c2", "r1", case.id, "ana", 8.0, "unclear", withdraws="c1")
+            store.corrections.add(back, TEXT)
+            store.golds.add(Gold("g1", case.id, "lee", 9.0, "imported", "supported"), TEXT)
+            store.golds.suggest(Suggestion("s1", case.id, "bot", 9.0, "unclear", 0.5), case)
+            store.handlings.add(Handling(case.id, "ana", 9.0, "flagged", "hm"))
+            store.queue.add(replace(imported_item(case, 9.0, None, 0.4), state="flagged", given=1))
+            store.queue.end(case.id, "ana", "submitted", 9.5)
+    return home
+
+
+def packed(home: Path) -> bytes:
+    stream = io.BytesIO()
+    with open_store(home) as store:
+        give(store, home, project_of(store), stream)
+    return stream.getvalue()
+
+
+def taken(home: Path, data: bytes) -> Project:
+    with open_store(home) as store:
+        return take(store, home, io.BytesIO(data), "kim", 100.0)[0]
+
+
+def everything(store: Store, home: Path, project: Project) -> dict[str, object]:
+    cases = store.cases.all(project.id)
+    ids = [case.id for case in cases]
+    return {
+        "project": replace(project, name=""),
+        "cases": cases,
+        "files": [(e.id, e.name, e.kind, e.added_by, file_bytes(home, e.id))
+                  for e in store.library.all(project.id)],
+        "runs": [replace(run, origin="here") for i in ids for run in store.runs.of_case(i, 0, 0)],
+        "events": [store.runs.events("r1")],
+        "corrections": [store.corrections.history(i) for i in ids],
+        "standing": [store.corrections.of_case(i) for i in ids],
+        "golds": [store.golds.of_case(i) for i in ids],
+        "suggestions": [store.golds.suggested(i) for i in ids],
+        "handlings": [store.handlings.of_case(i) for i in ids],
+        "items": [store.queue.get(i) for i in ids],
+        "assignments": [store.queue.people_of(i) for i in ids],
+    }  # fmt: skip
+
+
+def test_everything_is_there_and_equal(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "two"
+    project = taken(other, packed(home))
+    with open_store(home) as store, open_store(other) as second:
+        before = everything(store, home, project_of(store))
+        assert everything(second, other, project) == before
+        roles = {m.person: m.role for m in second.projects.members(project.id)}
+    assert roles == {"lee": "admin", "ana": "annotator", "kim": "admin"}
+    assert all(before.values())
+
+
+def test_the_same_project_gives_the_same_bytes_and_comes_in_once(
+    home: Path, tmp_path: Path
+) -> None:
+    data, other = packed(home), tmp_path / "two"
+    assert data == packed(home)
+    first = taken(other, data)
+    assert taken(other, data) == first
+    with open_store(other) as store:
+        assert len(store.projects.all()) == 1
+        assert len(store.cases.all(first.id)) == 1
+
+
+def test_a_name_that_is_taken_is_told_apart(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "two"
+    with open_store(other) as store:
+        store.projects.save(Project("p", "Towers", 1.0))
+    assert taken(other, packed(home)).name == "Towers (2)"
+
+
+Change = Callable[[dict[str, bytes]], None]
+
+
+def changed(data: bytes, change: Change, *, is_resummed: bool = False) -> bytes:
+    """The archive with other members, and a manifest that says so where that is asked for."""
+    with zipfile.ZipFile(io.BytesIO(data)) as source:
+        files = {name: source.read(name) for name in source.namelist()}
+    change(files)
+    if is_resummed:
+        manifest = json.loads(files[MANIFEST])
+        manifest["files"] = {
+            n: hashlib.sha256(d).hexdigest() for n, d in files.items() if n != MANIFEST
+        }
+        files[MANIFEST] = json.dumps(manifest).encode()
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, content in files.items():
+            target.writestr(name, content)
+    return stream.getvalue()
+
+
+def newer(files: dict[str, bytes]) -> None:
+    files[MANIFEST] = files[MANIFEST].replace(b'"version": 1', b'"version": 2')
+
+
+def other_text(files: dict[str, bytes]) -> None:
+    files["cases.jsonl"] = files["cases.jsonl"].replace(b"tower is old", b"tower is odd")
+
+
+def other_document(files: dict[str, bytes]) -> None:
+    name = next(name for name in files if name.startswith("documents/"))
+    files[name] = b"other"
+
+
+def other_case(files: dict[str, bytes]) -> None:
+    files["golds.jsonl"] = files["golds.jsonl"].replace(b'"case_id": "', b'"case_id": "x')
+
+
+def other_shape(files: dict[str, bytes]) -> None:
+    files["golds.jsonl"] = b'{"id": 5}\n'
+
+
+def without_cases(files: dict[str, bytes]) -> None:
+    del files["cases.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_resummed", "words"),
+    [
+        (newer, False, "version 1, found 2"),
+        (other_text, False, "changed or damaged"),
+        (other_text, True, "its own case"),
+        (other_document, False, "changed or damaged"),
+        (other_document, True, "bytes"),
+        (other_case, True, "belong to one project"),
+        (other_shape, True, "golds.jsonl"),
+        (without_cases, True, "cases.jsonl"),
+        (lambda files: files.update({"../../evil.txt": b"x"}), True, "evil"),
+        (lambda files: files.update({"/etc/passwd": b"x"}), True, "passwd"),
+        (lambda files: files.update({"documents/" + "0" * 64: b"x"}), True, "bytes"),
+        (lambda files: files.pop(MANIFEST), False, "another zip file"),
+        (lambda files: files.update({MANIFEST: b"[]"}), False, "another zip file"),
+        (lambda files: files.update({MANIFEST: b"["}), False, "JSON"),
+    ],
+)  # fmt: skip
+def test_a_changed_archive_is_refused_and_leaves_nothing(
+    home: Path, tmp_path: Path, change: Change, is_resummed: bool, words: str
+) -> None:
+    data, other = changed(packed(home), change, is_resummed=is_resummed), tmp_path / "two"
+    with pytest.raises(ReviewError, match=words):
+        taken(other, data)
+    with open_store(other) as store:
+        assert store.projects.all() == []
+    assert not (tmp_path / "evil.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"no zip", b"PK\x03\x04" + b"x" * 100, b"PK\x05\x06" + b"\0" * 18]
+)
+def test_what_is_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(ReviewError):
+        taken(tmp_path / "two", data)
+
+
+def test_a_bomb_is_refused_unread(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MOST_ARCHIVE", 1_000_000)
+    data = changed(packed(home), lambda f: f.update({"golds.jsonl": b" " * 2_000_000}))
+    assert len(data) < 100_000
+    with pytest.raises(ReviewError, match="left unread"):
+        taken(tmp_path / "two", data)
+
+
+def test_the_command_line_moves_a_project(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, other = str(tmp_path / "project.zip"), tmp_path / "two"
+    assert main(["export", "--format", "archive", "--out", out, "--home", str(home)]) == 0
+    assert main(["import", "--format", "archive", out, "--home", str(other), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["cases"] == 1
+    with open_store(home) as store, open_store(other) as second:
+        rows = [kept_rows(s) for s in (store, second)]
+    assert rows[0] == rows[1]
+    assert main(["import", "--format", "archive", out, "--as", "cases", "--home", str(other)]) == 2
+
+
+def kept_rows(store: Store) -> list[object]:
+    from core.exchange.outgoing import rows_of
+    from tests.exchange.stores import NOWHERE
+
+    return [kept(row) for row in rows_of(store, NOWHERE, project_of(store))]

@@ -1,0 +1,188 @@
+"""Rows that cannot be read are listed with line and reason; the others come in."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from core.errors import InputError
+from core.formats.names import ONLY_READ, WRITTEN
+from core.formats.packed import MOST_ROW
+from core.formats.registry import FORMATS
+from core.store import open_store
+from tests.exchange.stores import exported, imported
+
+GOOD = {"id": "good", "response": "The tower is old.", "label": "supported", "spans": []}
+
+
+def lines(*rows: Any) -> bytes:
+    return b"".join(r if isinstance(r, bytes) else json.dumps(r).encode() + b"\n" for r in rows)
+
+
+def reasons(name: str, data: bytes) -> list[tuple[int, str]]:
+    """Places and reasons; the good row beside them came in."""
+    with open_store(None) as store:
+        outcome = imported(store, FORMATS[name].read("rows", data))
+        assert store.cases.get("good") is not None
+        return [(one.place, one.reason) for one in outcome.problems]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (b"{broken\n", "expected JSON"),
+        (b"[1, 2]\n", "a JSON object"),
+        (b'{"id": "x", "response": "a"} {}\n', "found more"),
+        (b'{"id": "x", "response": "a", "p": NaN}\n', "NaN"),
+        (b'{"id": "x", "response": "a", "p": 1e999}\n', "too large"),
+        (b'{"id": "x", "id": "y", "response": "a"}\n', "twice"),
+        (b'{"id": "x", "response": "a\\ud800"}\n', "half a character"),
+        (b'{"id": "x", "response": "a\\u0000b"}\n', "NUL"),
+        (b'{"id": "x", "response": "a", "n": ' + b"9" * 5000 + b"}\n", "expected JSON"),
+        (b'{"id": "x", "response": "a", "n": ' + b"[" * 40 + b"]" * 40 + b"}\n", "levels"),
+        (b"[" * 200_000 + b"\n", "expected JSON"),
+        (b'{"id": "x", "response": "caf\xe9"}\n', "UTF-8"),
+        ({"id": "x"}, "response"),
+        ({"id": "x", "response": " \n"}, "response"),
+        ({"id": "x", "response": 5}, "response"),
+        ({"id": {}, "response": "a"}, "id"),
+        ({"id": True, "response": "a"}, "id"),
+        ({"id": "a" * 201, "response": "a"}, "200"),
+        ({"id": "a\nb", "response": "a"}, "printable"),
+        ({"id": "x", "response": "abc", "label": "1"}, "supported, hallucinated or unclear"),
+        ({"id": "x", "response": "abc", "label": 1}, "supported, hallucinated or unclear"),
+        ({"id": "x", "response": "abc", "spans": [{"start": 0, "end": 9}]}, "3 characters"),
+        ({"id": "x", "response": "abc", "spans": [{"start": 2, "end": 1}]}, "2 to 1"),
+        ({"id": "x", "response": "abc", "spans": [{"start": 1, "end": 1}]}, "1 to 1"),
+        ({"id": "x", "response": "abc", "spans": [{"start": -1, "end": 1}]}, "-1 to 1"),
+        ({"id": "x", "response": "abc", "spans": [{"start": "0", "end": 1}]}, "whole numbers"),
+        ({"id": "x", "response": "abc", "spans": [{"start": 0.0, "end": 1}]}, "whole numbers"),
+        ({"id": "x", "response": "abc", "spans": [{"start": 0, "end": 1, "text": "b"}]}, "“b”"),
+        ({"id": "x", "response": "abc", "spans": {"start": 0}}, "list of spans"),
+        ({"id": "x", "response": "abc", "spans": [7]}, "span"),
+        ({"id": "x", "response": "abc", "spans": [{"start": 0, "end": 1, "p": 2}]}, "0 to 1"),
+        ({"schema": 99, "id": "x", "response": "abc"}, "schema"),
+        ({"schema": "1", "id": "x", "response": "abc"}, "schema"),
+        ({"id": "good", "response": "Another text."}, "another response"),
+        ({"id": "good", "response": "The tower is old.", "question": "?"}, "another question"),
+        ({"id": "x", "response": "a", "golds": [{"label": "nonsense"}]}, "golds"),
+        ({"id": "x", "response": "a", "documents": [{"name": "n"}]}, "documents"),
+        ({"id": "x", "response": "a" * 60_001}, "60,000"),
+    ],
+)
+def test_a_bad_row_of_jsonl_is_listed(row: Any, words: str) -> None:
+    (found,) = reasons("jsonl", lines(GOOD, b"\n", row))
+    assert found[0] == 3
+    assert words in found[1]
+    assert found[1].startswith("expected")
+
+
+def test_a_row_is_limited_before_it_is_parsed() -> None:
+    (found,) = reasons("jsonl", lines(GOOD, b'{"response": "' + b"a" * MOST_ROW + b'"}\n'))
+    assert "characters in a row" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "words"),
+    [
+        ("mu-shroom", {"model_output_text": "abc", "hard_labels": [[0, 9]]}, "3 characters"),
+        ("mu-shroom", {"model_output_text": "abc", "hard_labels": [[0]]}, "span"),
+        ("mu-shroom", {"model_output_text": "", "hard_labels": []}, "model_output_text"),
+        ("ragtruth", {"response": "abc", "labels": [{"start": 0, "end": 9}]}, "3 characters"),
+        ("ragtruth", {"response": "abc", "labels": 5}, "list of spans"),
+    ],
+)
+def test_bad_rows_of_other_lines_are_listed(name: str, row: dict[str, Any], words: str) -> None:
+    text = "response" if name == "ragtruth" else "model_output_text"
+    good = {"id": "good", text: "Right."}
+    (found,) = reasons(name, lines(row | {"id": "x"}, good))
+    assert (found[0], words in found[1]) == (1, True), found
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "words"),
+    [
+        ("label-studio", {"id": 5}, "data"),
+        ("label-studio", {"data": {"id": "x"}}, "text"),
+        ("label-studio", {"data": {"text": "abc"}, "annotations": [5]}, "annotations"),
+        ("argilla", {"fields": {}}, "response"),
+        ("argilla", {"fields": {"text": "abc"}, "responses": {"spans": [{"value": 5}]}}, "spans"),
+    ],
+)
+def test_bad_items_of_lists_are_listed(name: str, row: dict[str, Any], words: str) -> None:
+    good = {
+        "label-studio": {"data": {"id": "good", "text": "Right."}},
+        "argilla": {"id": "good", "fields": {"response": "Right."}},
+    }
+    (found,) = reasons(name, json.dumps([row, good[name]]).encode())
+    assert (found[0], words in found[1]) == (1, True), found
+
+
+def test_bad_rows_of_a_table_are_listed_by_line() -> None:
+    table = (
+        'id,response,label,spans\ngood,"two\nlines",supported,\nx,abc,maybe,\ny,abc,,"[{]"\n'
+        "z,,supported,\nw,a,b,c,d\nv,abc,supported,\n"
+    )
+    found = reasons("csv", table.encode())
+    assert [place for place, _ in found] == [4, 5, 6, 7]
+    assert ["supported, hallucinated" in found[0][1], "cells" in found[3][1]] == [True, True]
+
+
+def test_an_unclosed_quote_says_that_the_rest_was_not_read() -> None:
+    (found,) = reasons("csv", b'id,response\ngood,a\nx,"open\ny,b\n')
+    assert found[0] == 3
+    assert "What follows" in found[1]
+
+
+def test_a_list_that_breaks_off_keeps_what_came_before() -> None:
+    rows = b'[{"data": {"id": "good", "text": "Right."}}, {"data": {"id": "x"'
+    (found,) = reasons("label-studio", rows)
+    assert found[0] == 2
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, *ONLY_READ])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b" \n", b"\x1f\x8bno gzip", b"\xff\xfe\x00", b"caf\xe9\n", b"\x89PNG\r\n\x1a\n\xff"],
+    ids=["empty", "blank", "gzip", "odd", "latin", "picture"],
+)
+def test_what_is_no_text_is_refused_with_a_sentence(name: str, data: bytes) -> None:
+    with pytest.raises(InputError):
+        FORMATS[name].read("rows", data)
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, *ONLY_READ])
+@pytest.mark.parametrize("data", [b"{}", b"[]", b"[{}]", b"null", b'"x"', b"a,b\n1,2\n", b"\x00"])
+def test_nothing_that_is_another_kind_of_file_comes_in(name: str, data: bytes) -> None:
+    try:
+        read = FORMATS[name].read("rows", data)
+    except InputError:
+        return
+    assert not read.rows
+
+
+def test_gzip_bom_and_crlf_are_taken_as_they_come() -> None:
+    with open_store(None) as store:
+        data = b"\xef\xbb\xbf" + json.dumps(GOOD).encode() + b"\r\n\r\n"
+        assert imported(store, FORMATS["jsonl"].read("rows", gzip.compress(data))).new == 1
+
+
+def test_numbers_as_ids_are_texts_from_then_on() -> None:
+    with open_store(None) as store:
+        rows = lines({"id": 7, "response": "a"}, {"id": "7", "response": "a"}, {"response": "b"})
+        outcome = imported(store, FORMATS["jsonl"].read("rows", rows))
+        assert (outcome.new, outcome.known) == (2, 1)
+        assert json.loads(exported(store, "jsonl").splitlines()[0])["id"] == "7"
+
+
+def test_offsets_of_javascript_are_seen_by_the_quote() -> None:
+    text = "😀😀 wrong word"
+    span = {"start": 5, "end": 10, "text": "wrong"}
+    row = {"id": "good", "response": text, "spans": [span]}
+    with open_store(None) as store:
+        assert not imported(store, FORMATS["jsonl"].read("rows", lines(row))).problems
+        (gold,) = store.golds.of_case("good")
+        assert [(s.start, s.end, s.text) for s in gold.spans] == [(3, 8, "wrong")]

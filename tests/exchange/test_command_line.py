@@ -1,0 +1,247 @@
+"""`import` and `export` by command line: fresh homes, exit codes, one summary, listed problems."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.__main__ import main
+from core.exchange.arguments import ARCHIVE
+from core.exchange.command_line import MOST_SHOWN
+from core.formats.names import ONLY_READ, WRITTEN
+from core.formats.registry import FORMATS
+from core.store import open_store
+from tests.test_architecture import ROOT
+
+ROWS = (
+    {"id": "a", "response": "👩‍👩‍👧 =1+1", "label": "hallucinated",
+     "spans": [{"start": 6, "end": 10}]},
+    {"id": 7, "response": "same", "label": "supported"},
+    {"id": "c", "response": "same"},
+)  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Three cases: with a span, without, and without a label."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
+    return path
+
+
+def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    code = main([*arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def state(home: Path) -> list[tuple[Any, ...]]:
+    with open_store(home) as store:
+        project = store.projects.all()[0]
+        golds = store.golds.newest(project.id)
+        return [
+            (
+                case.id,
+                case.response,
+                golds[case.id].label if case.id in golds else None,
+                [(s.start, s.end) for s in golds[case.id].spans] if case.id in golds else None,
+            )
+            for case in store.cases.all(project.id)
+        ]
+
+
+def test_the_formats_are_those_that_are_listed() -> None:
+    assert tuple(FORMATS) == (*WRITTEN, *ONLY_READ)
+    assert tuple(name for name, one in FORMATS.items() if one.write) == WRITTEN
+    assert ARCHIVE not in FORMATS
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_each_format_leaves_one_home_and_enters_another(
+    name: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, out = tmp_path / "one", tmp_path / "two", str(tmp_path / "out")
+    assert (
+        run("import", "--format", "jsonl", str(file), "--home", str(first), capsys=capsys)[0] == 0
+    )
+    assert (
+        run("export", "--format", name, "--out", out, "--home", str(first), capsys=capsys)[0] == 0
+    )
+    assert run("import", "--format", name, out, "--home", str(second), capsys=capsys)[0] == 0
+    assert state(second) == state(first)
+    assert [row[0] for row in state(first)] == ["a", "7", "c"]
+    before = state(second)
+    code, text, _ = run(
+        "import", "--format", name, out, "--home", str(second), "--json", capsys=capsys
+    )
+    found = json.loads(text)
+    assert (code, found["new"], found["known"], found["golds"]) == (0, 0, 3, 0)
+    assert state(second) == before
+
+
+def test_bad_rows_are_listed_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": 1, "response": "ok"}\n' + "broken\n" * (MOST_SHOWN + 5))
+    code, _, err = run("import", "--format", "jsonl", str(path), "--home", str(tmp_path / "h"),
+                       capsys=capsys)  # fmt: skip
+    told = err.splitlines()
+    assert code == 0
+    assert told[0].startswith("line 2: expected JSON")
+    assert told[MOST_SHOWN] == "… and 5 more."
+    assert "1 new case" in told[-1]
+    assert "55 rows left out" in told[-1]
+
+
+def test_a_file_of_bad_rows_alone_exits_with_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("broken\n")
+    code, out, err = run(
+        "import", "--format", "jsonl", str(path), "--home", str(tmp_path / "h"), "--json",
+        capsys=capsys,
+    )  # fmt: skip
+    assert code == 2
+    assert json.loads(out)["problems"][0]["line"] == 1
+    assert "line 1" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("import", "--format", "jsonl", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("import", "--format", "word", "x"), "invalid choice"),
+        (("import", "--format", "jsonl", ""), "empty"),
+        (("import", "--format", "jsonl", str(ROOT)), "folder"),
+        (("export", "--format", "csv", "--out", "-", "--project", "None of these"), "project"),
+        (("export", "--format", "faithbench", "--out", "-"), "invalid choice"),
+        (("export", "--format", "csv", "--out", "/nowhere/at/all"), "written"),
+    ],
+)
+def test_bad_input_takes_one_line(
+    arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(*arguments, capsys=capsys)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert words in err
+
+
+def test_labels_come_in_as_suggestions_where_that_is_said(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "h"
+    code, out, _ = run(
+        "import", "--format", "jsonl", str(file), "--as", "suggestions", "--agent", "mine",
+        "--home", str(home), "--json", capsys=capsys,
+    )  # fmt: skip
+    assert (code, json.loads(out)["suggestions"], json.loads(out)["golds"]) == (0, 2, 0)
+    with open_store(home) as store:
+        (found,) = store.golds.suggestions("a")
+        item = store.queue.get("a")
+    assert (found.agent, found.label, len(found.spans)) == ("mine", "hallucinated", 1)
+    assert item is not None
+    assert (item.run_id, item.label) == (None, "hallucinated")
+
+
+def test_no_cell_is_a_formula(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, home = tmp_path / "rows.csv", str(tmp_path / "h")
+    cells = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "'=1", "  =1", "=cmd|' /C calc'!A0"]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([("response", "=title"), *((cell, cell) for cell in cells)])
+    assert run("import", "--format", "csv", str(path), "--home", home, capsys=capsys)[0] == 0
+    out = str(tmp_path / "out.csv")
+    assert run("export", "--format", "csv", "--out", out, "--home", home, capsys=capsys)[0] == 0
+    text = Path(out).read_bytes().decode("utf-8-sig")
+    for row in csv.reader(io.StringIO(text, newline="")):
+        assert not any(cell.lstrip()[:1] in tuple("=+-@\t\r") for cell in row if cell.strip())
+    again = str(tmp_path / "again")
+    assert run("import", "--format", "csv", out, "--home", again, capsys=capsys)[0] == 0
+    assert [row[1] for row in state(Path(again))] == cells
+
+
+def test_documents_come_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    responses, sources = tmp_path / "response.jsonl", tmp_path / "source_info.jsonl"
+    responses.write_text('{"id": "1", "source_id": "s", "response": "Old.", "labels": []}\n' * 1)
+    sources.write_text('{"source_id": "s", "source_info": "The tower is old."}\n')
+    home, other, out = tmp_path / "h", tmp_path / "o", str(tmp_path / "out")
+    code, text, _ = run(
+        "import", "--format", "ragtruth", str(responses), "--sources", str(sources), "--home",
+        str(home), "--json", capsys=capsys,
+    )  # fmt: skip
+    assert (code, json.loads(text)["documents"]) == (0, 1)
+    for name in ("jsonl", "ragtruth", "csv", "label-studio"):
+        target = other / name
+        run("export", "--format", name, "--out", out, "--home", str(home), capsys=capsys)
+        run("import", "--format", name, out, "--home", str(target), capsys=capsys)
+        with open_store(target) as store, open_store(home) as first:
+            case, before = store.cases.get("1"), first.cases.get("1")
+            assert case is not None
+            assert before is not None
+            assert case.documents == before.documents != ()
+
+
+def test_a_reader_that_goes_away_is_no_bad_input(file: Path, tmp_path: Path) -> None:
+    home = str(tmp_path / "h")
+    assert main(["import", "--format", "jsonl", str(file), "--home", home]) == 0
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "core", "export", "--format", "csv", "--out", "-"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env=os.environ | {"COUNTERPOINT_HOME": home},
+            check=False,
+        )
+    assert (done.returncode, b"cannot be written" in done.stderr) == (1, True)
+
+
+def test_a_process_of_its_own_reads_and_writes(file: Path, tmp_path: Path) -> None:
+    def command(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [sys.executable, "-m", "core", *arguments, "--home", str(tmp_path / "h")],
+            input=given,
+            capture_output=True,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONIOENCODING": "ascii"},
+            check=False,
+        )
+
+    taken = command("import", "--format", "jsonl", "-", given=file.read_bytes())
+    assert (taken.returncode, taken.stdout) == (0, b"")
+    assert b"3 new cases" in taken.stderr
+    given = command("export", "--format", "jsonl", "--out", "-")
+    assert given.returncode == 0
+    assert [json.loads(line)["id"] for line in given.stdout.splitlines()] == ["a", "7", "c"]
+    assert len(given.stderr.splitlines()) == 1
+
+
+def test_a_tables_document_is_a_file_of_the_library_or_a_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, path = tmp_path / "h", tmp_path / "rows.csv"
+    rows = tmp_path / "rows.jsonl"
+    document = {"name": "facts.pdf", "text": "The tower is old."}
+    rows.write_text(json.dumps({"id": "a", "response": "Old.", "documents": [document]}))
+    path.write_text("id,response,document\nb,Old.,facts.pdf.txt\nc,New.,The tower is new.\n")
+    for name, given in (("jsonl", rows), ("csv", path)):
+        code, _, err = run("import", "--format", name, str(given), "--home", str(home),
+                           capsys=capsys)  # fmt: skip
+        assert (code, "left out" in err) == (0, False), err
+    with open_store(home) as store:
+        cases = {one: store.cases.get(one) for one in "abc"}
+        names = [entry.name for entry in store.library.all(store.projects.all()[0].id)]
+    found = {one: case.documents for one, case in cases.items() if case}
+    assert found["a"] == found["b"] != found["c"]
+    assert sorted(names) == ["c.txt", "facts.pdf.txt"]

@@ -1,0 +1,208 @@
+"""Any text and spans survive store → each format → a fresh store, and a second import."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from core.exchange.outgoing import rows_of
+from core.formats.names import WRITTEN
+from core.formats.registry import FORMATS
+from core.formats.row import ExchangeRow, MachineVerdict, Read, correction_of, gold_of, imported_row
+from core.records import Span, WordScore
+from core.reviews import Correction, Suggestion
+from core.store import open_store
+from tests.exchange.stores import NOWHERE, exported, imported, kept, moved, project_of
+
+HARD = (
+    "👩‍👩‍👧‍👦 family", "e\u0301tude", "\u0915\u094d\u0937 हिन्दी", "שלום \u202eעולם", "a\r\nb\rc\n",
+    "  leading", "=1+1", "'=1+1", "@x", "\tTAB", "\x01\x1f\x7f\x85", "\u2028\u2029", '"quoted", ;|',
+    "\U0001d4b3 astral", "\ufeffbom", "<b>&amp;</b>", "[{", "\\n \\u0041", "sep=;\r\n",
+)  # fmt: skip
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
+TEXT = st.one_of(st.text(CHARACTERS, max_size=40), st.sampled_from(HARD))
+RESPONSE = st.lists(TEXT, min_size=1, max_size=4).map("".join).filter(lambda text: text.strip())
+IDS = st.one_of(
+    st.text(CHARACTERS, min_size=1, max_size=20).filter(lambda i: i.isprintable() and i.strip()),
+    st.integers(-5, 10**12).map(str),
+    st.sampled_from(["=1", "-7", "'x", "a,b;c\td".replace("\t", "")]),
+)
+
+
+@st.composite
+def spans(draw: Any, response: str) -> tuple[Span, ...]:
+    """Spans of the response, overlapping ones too."""
+    size = len(response)
+    found = []
+    for _ in range(draw(st.integers(0, 3))):
+        start = draw(st.integers(0, size - 1))
+        end = draw(st.integers(start + 1, size))
+        category = draw(st.sampled_from(["contradicted", "unspecified", "eigene Art", "=x"]))
+        found.append(Span(start, end, response[start:end], 1.0, category, ""))
+    return tuple(found)
+
+
+@st.composite
+def rows(draw: Any) -> tuple[ExchangeRow, ...]:
+    """Some cases under different ids."""
+    found = []
+    for name in draw(st.lists(IDS, min_size=1, max_size=3, unique=True)):
+        response = draw(RESPONSE)
+        label = draw(st.sampled_from([None, "supported", "hallucinated", "unclear"]))
+        marked = draw(spans(response))
+        soft = tuple(WordScore(s.start, s.end, 0.25) for s in marked[:1])
+        texts = {"reason": draw(TEXT).strip(), "corrected_answer": draw(TEXT).strip()}
+        gold = None if label is None else gold_of(label, marked, soft=soft, **texts)
+        found.append(ExchangeRow(name, response, draw(TEXT), "en", golds=(gold,) if gold else ()))
+    return tuple(found)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@given(given_rows=rows())
+@example(given_rows=tuple(ExchangeRow(f"h{n}", text + ".") for n, text in enumerate(HARD)))
+@example(given_rows=(ExchangeRow("a", "same"), ExchangeRow("b", "same")))
+def test_texts_labels_and_spans_survive(name: str, given_rows: tuple[ExchangeRow, ...]) -> None:
+    before, after = moved(given_rows, name)
+    assert [kept(row) for row in after] == [kept(row) for row in before]
+    assert [kept(row)["id"] for row in before] == [row.id for row in given_rows]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_very_long_text_survives(name: str) -> None:
+    text = "Ünïcode 👩‍👩‍👧 text\r\n" * 2500
+    span = Span(49_000, 49_007, text[49_000:49_007], 1.0, "contradicted", "")
+    row = ExchangeRow("long", text, golds=(gold_of("hallucinated", [span]),))
+    before, after = moved((row,), name)
+    assert len(text) >= 50_000
+    assert kept(after[0]) == kept(before[0])
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_same_file_twice_changes_nothing(name: str) -> None:
+    span = Span(0, 3, "The", 1.0, "contradicted", "")
+    row = ExchangeRow(
+        "1",
+        "The tower.",
+        golds=(gold_of("hallucinated", [span], reason="why"),),
+        corrections=(correction_of("ana", "hallucinated", [span]), correction_of("bo", "unclear")),
+        suggestions=(Suggestion("", "", "detector", 0.0, "hallucinated", 0.7, (span,)),),
+    )
+    with open_store(None) as store, open_store(None) as other:
+        imported(store, Read((row,)))
+        data = exported(store, name)
+        for target in (store, other):
+            imported(target, FORMATS[name].read("rows", data), now=1.0)
+            state = [list(target.db.query(f"SELECT * FROM {t}")) for t in TABLES]
+            again = imported(target, FORMATS[name].read("rows", data), now=2.0)
+            assert (again.new, again.known) == (0, 1)
+            assert state == [list(target.db.query(f"SELECT * FROM {t}")) for t in TABLES]
+        assert exported(store, name) == data
+
+
+TABLES = ("cases", "golds", "corrections", "suggestions", "items", "handlings", "library")
+
+
+@pytest.mark.parametrize("name", ["jsonl", "csv", "label-studio", "argilla"])
+def test_what_several_people_said_survives(name: str) -> None:
+    row = ExchangeRow(
+        "1",
+        "The tower is old.",
+        golds=(gold_of("supported"),),
+        corrections=(
+            correction_of("ana", "hallucinated", [Span(4, 9, "tower", 1.0, "reasoning", "")]),
+            correction_of("bo", "unclear", reason="who knows"),
+        ),
+    )
+    before, after = moved((row,), name)
+    people = [
+        [(one.author, one.label, one.spans, one.reason) for one in side[0].people]
+        for side in (before, after)
+    ]
+    assert people[0] == people[1]
+    assert [author for author, *_ in people[0]] == ["ana (imported)", "bo (imported)"]
+    assert kept(after[0])["label"] == "supported", (
+        "the gold that came along is nobody’s to overrule"
+    )
+
+
+def test_jsonl_keeps_everything() -> None:
+    span = Span(4, 9, "tower", 0.4, "reasoning", "ana", "castle")
+    row = ExchangeRow(
+        "1",
+        "The tower is old.",
+        "What is old?",
+        "en",
+        "Role",
+        "Instruction",
+        golds=(
+            replace(gold_of("supported"), id="g1", at=5.0, author="x"),
+            replace(
+                gold_of("unclear", [span], reason="r"),
+                id="g2",
+                at=7.0,
+                author="z",
+                origin="adjudicated",
+            ),
+        ),
+        corrections=(
+            replace(correction_of("ana", "unclear", [span]), id="c1", at=3.0, seconds=8.5),
+            replace(correction_of("ana", "unclear"), id="c2", at=4.0, withdraws="c1"),
+        ),
+        suggestions=(Suggestion("s1", "", "d", 2.0, "hallucinated", 0.7, (span,)),),
+        others=(("model", "gpt"), ("logits#json", "[1.5, null]")),
+    )
+    (before,), (after,) = moved((imported_row(row),), "jsonl")
+    assert replace(after, handlings=()) == replace(before, handlings=())
+    assert [one.did for one in after.handlings] == ["imported", "imported"]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_own_file_that_comes_back_changes_nothing(name: str) -> None:
+    span = Span(4, 9, "tower", 1.0, "reasoning", "lee")
+    row = ExchangeRow("1", "The tower.", golds=(gold_of("supported"),))
+    with open_store(None) as store:
+        imported(store, Read((row,)))
+        given = [
+            Correction("c1", None, "1", "lee", 2e9, "unclear", (), "hm"),
+            Correction("c2", None, "1", "ana", 3e9, "hallucinated", (span,), "p. 3"),
+        ]
+        with store.writing():
+            for one in given:
+                store.corrections.add(one, row.response)
+        before = [list(store.db.query(f"SELECT * FROM {table}")) for table in TABLES]
+        data = exported(store, name)
+        assert imported(store, FORMATS[name].read("rows", data)).known == 1
+        assert before == [list(store.db.query(f"SELECT * FROM {table}")) for table in TABLES]
+    with open_store(None) as other:
+        imported(other, FORMATS[name].read("rows", data))
+        (found,) = rows_of(other, NOWHERE, project_of(other))
+        assert kept(found)["label"] == "hallucinated", "the newest correction counts elsewhere too"
+        assert kept(found)["spans"] == [(4, 9, "tower", "reasoning")]
+
+
+def test_the_verdict_of_another_home_is_a_suggestion() -> None:
+    verdict = MachineVerdict("f" * 32, "hallucinated", 0.9, 0.9, "why", None, 5.0)
+    row = ExchangeRow("1", "The tower.", verdict=verdict)
+    with open_store(None) as store:
+        for _ in range(2):
+            assert not imported(store, Read((row,))).problems
+        (found,) = store.golds.suggestions("1")
+        item = store.queue.get("1")
+    assert (found.label, found.p, found.at) == ("hallucinated", 0.9, 5.0)
+    assert item is not None
+    assert (item.run_id, item.label, item.p) == (None, "hallucinated", 0.9)
+
+
+@pytest.mark.parametrize("name", ["label-studio", "argilla"])
+def test_nobody_of_several_becomes_the_gold(name: str) -> None:
+    people = (correction_of("ana", "unclear"), correction_of("bo", "hallucinated"))
+    _, (after,) = moved((ExchangeRow("1", "The tower.", corrections=people),), name)
+    assert after.golds == ()
+    assert [(one.author, one.label) for one in after.people] == [
+        ("ana (imported)", "unclear"),
+        ("bo (imported)", "hallucinated"),
+    ]

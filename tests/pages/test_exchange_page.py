@@ -1,0 +1,139 @@
+"""In and out: a file is shown before it is stored, comes in, and goes out again."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.exchange_out import _archive, _maker
+from components.import_outcome import RUNNING
+from components.importing import imports
+from core.checking import first_project
+from core.exchange.archive import give
+from core.records import Member
+from core.store import open_store
+
+OpenApp = Callable[..., AppTest]
+PAGE = "pages/setup/exchange.py"
+SPAN = {"start": 4, "end": 9, "text": "tower", "category": "reasoning"}
+GOOD = {"id": "a", "response": "The tower.", "label": "hallucinated", "spans": [SPAN]}
+ROWS = b"\n".join([json.dumps(GOOD).encode(), b"broken", b'{"id": "b", "response": "Two."}'])
+
+
+@pytest.fixture
+def project_id(home: Path) -> str:
+    """A project whose admin is Mira."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+    return project.id
+
+
+def given(at: AppTest, name: str, data: bytes) -> AppTest:
+    at.file_uploader(key="exchange.file").set_value([(name, data, "text/plain")]).run()
+    assert not at.exception, at.exception[0].message
+    return at
+
+
+def imported(at: AppTest, key: str = "exchange.import") -> AppTest:
+    at.button(key=key).click().run()
+    end = time.monotonic() + 30
+    while not imports().known[at.session_state[RUNNING]].is_over:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    at.run()
+    assert not at.exception, at.exception[0].message
+    return at
+
+
+def texts(at: AppTest) -> str:
+    return " ".join(one.value for one in (*at.markdown, *at.success, *at.error, *at.info))
+
+
+def test_a_file_is_shown_and_then_stored(app: OpenApp, project_id: str, home: Path) -> None:
+    at = given(app(PAGE), "rows.jsonl", ROWS)
+    assert "**3 rows**: 2 new, 0 known, 1 cannot be read." in texts(at)
+    assert list(at.dataframe[0].value["Id"]) == ["a", "b"]
+    assert list(at.dataframe[0].value["Marked"]) == ["tower", ""]
+    (why,) = at.dataframe[1].value["Why"]
+    assert why.startswith("expected JSON")
+    with open_store(home) as store:
+        assert store.cases.all(project_id) == [], "nothing is stored before one says so"
+    imported(at)
+    assert "2 new cases" in texts(at)
+    assert "0 new, 2 known" in texts(at)
+    with open_store(home) as store:
+        assert [case.id for case in store.cases.all(project_id)] == ["a", "b"]
+        assert store.golds.newest(project_id)["a"].spans[0].text == "tower"
+        assert store.queue.get("b") is not None
+
+
+def test_labels_come_in_as_suggestions(app: OpenApp, project_id: str, home: Path) -> None:
+    at = given(app(PAGE), "rows.jsonl", ROWS)
+    at.segmented_control(key="exchange.as").set_value("suggestions").run()
+    at.text_input(key="exchange.agent").set_value("detector").run()
+    imported(at)
+    with open_store(home) as store:
+        assert [s.agent for s in store.golds.suggestions("a")] == ["detector"]
+        assert store.golds.of_case("a") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("empty.csv", b"\n", "empty file"),
+        ("table.csv", b"a,b\n1,2\n", "response"),
+        ("photo.png", b"\x89PNG\r\n\x1a\n\xff", "UTF-8"),
+    ],
+)
+def test_other_files_are_refused_in_words(
+    app: OpenApp, project_id: str, name: str, data: bytes, words: str
+) -> None:
+    at = given(app(PAGE), name, data)
+    assert words in at.error[0].value.replace("\\", "")
+
+
+def test_what_leaves_the_page_comes_in_again(
+    app: OpenApp, project_id: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported(given(app(PAGE), "rows.jsonl", ROWS))
+    monkeypatch.setattr("components.exchange_out.state.project", lambda store: own(store))
+    assert json.loads(_maker("jsonl", "reviewed")().splitlines()[0])["id"] == "a"
+    assert len(_maker("jsonl", "reviewed")().splitlines()) == 1
+    assert len(_maker("mu-shroom", "all")().splitlines()) == 2
+    assert _archive().startswith(b"PK")
+
+
+def own(store: Any) -> Any:
+    return store.projects.all()[0]
+
+
+def test_an_archive_brings_a_project(
+    app: OpenApp, project_id: str, home: Path, tmp_path: Path
+) -> None:
+    stream, other = io.BytesIO(), tmp_path / "other"
+    with open_store(other) as store:
+        give(store, other, first_project(store, "Kim", 1.0), stream)
+    at = given(app(PAGE), "project.zip", stream.getvalue())
+    imported(at, "exchange.import.archive")
+    assert "is here with 0 cases" in texts(at)
+    with open_store(home) as store:
+        assert sorted(one.name for one in store.projects.all())[1].endswith("(2)")
+
+
+def test_an_annotator_neither_imports_nor_exports(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Ben", "annotator", 2.0))
+        store.projects.save_note("person", "Ben")
+    at = given(app(PAGE), "rows.jsonl", ROWS)
+    assert "takes the role lead" in at.error[0].value.replace("\\", "")
+    assert not [b for b in at.button if b.key == "exchange.import"]
