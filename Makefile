@@ -9,12 +9,13 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 TORCH_INDEX ?=
 TORCH := $(shell sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help run test lint bench doctor setup clean
+.PHONY: help run test lint soak bench doctor setup clean
 
 help:
 	@echo "make run [PORT=8501]   serve Counterpoint on this computer"
 	@echo "make test              set up and run all tests"
 	@echo "make lint              ruff and mypy"
+	@echo "make soak              100 kills during saves, and 20 annotators, for minutes"
 	@echo "make bench             measure, and print what was measured"
 	@echo "make doctor            say what works here"
 
@@ -27,6 +28,10 @@ test: setup $(VENV)/.dev
 
 lint: setup $(VENV)/.dev
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
+
+soak: setup $(VENV)/.dev
+	@COUNTERPOINT_SOAK=1 HYPOTHESIS_PROFILE=search $(PY) -m pytest -s --timeout 3600 \
+	  tests/store/test_kills.py tests/store/test_queue.py
 
 bench: setup $(VENV)/.dev
 	@$(PY) -m tests.bench

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -29,34 +31,81 @@ from core.agreement import (
 from core.agreement import counted as label_counts
 from core.records import Label
 from core.reviews import Correction
+from core.store import open_store
+from core.store.changes import Mark
 
 MACHINE = "the machine"
 MOST_PEOPLE = 12
+MOST_KEPT = 8  # projects
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """All figures as they are drawn; `judged` answers were given beside a verdict."""
+
+    together: Rows
+    pairs: Rows
+    machine: Rows
+    confusion: Rows
+    agents: Rows
+    judged: int
+    overturned: int
 
 
 def draw_agreement() -> None:
     """All figures over the project at hand."""
     with state.open_store() as store:
-        project = state.project(store)
-        said = store.corrections.newest_by_person(project.id)
-        stances = store.queue.stances(project.id)
+        project, mark = state.project(store), store.changes.of_corrections()
+    tables = _tables(str(state.home()), project.id, mark)
+    if tables is None:
+        st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
+        return
+    st.subheader("Together", anchor=False)
+    if not tables.together:
+        st.caption("No item has answers of two people yet.")
+    _table(tables.together, "agreement.together")
+    if tables.pairs:
+        st.subheader("In pairs", anchor=False)
+        _table(tables.pairs, "agreement.pairs")
+    st.subheader("People and the machine", anchor=False)
+    judged = counted(tables.judged, "answer")
+    st.markdown(f"The machine was overturned in **{tables.overturned} of {judged}**.")
+    _table(tables.machine, "agreement.machine")
+    _table(tables.confusion, "agreement.confusion")
+    if tables.agents:
+        st.subheader("People and each agent", anchor=False)
+        _table(tables.agents, "agreement.agents")
+    st.caption(
+        "In brackets: between which values a figure lies in 95 of 100 resamples of the items. "
+        f"Below {FEWEST} items a figure says little."
+    )
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting over all answers")
+def _tables(home: str, project_id: str, mark: Mark) -> Tables | None:
+    """The figures, kept until somebody says something; None where nobody has yet."""
+    with open_store(Path(home)) as store:
+        said = store.corrections.newest_by_person(project_id)
+        stances = store.queue_lists.stances(project_id)
         lengths = {
             case_id: len(case.response)
             for case_id in {c.case_id for c in said}
             if (case := store.cases.get(case_id)) is not None
         }
     if not said:
-        st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
-        return
-    people = sorted({c.author for c in said})
+        return None
+    people = sorted({c.author for c in said})[:MOST_PEOPLE]
     answers, marks = answers_of(said), marks_of(said)
-    _draw_together(answers, marks, lengths)
-    _draw_pairs(people[:MOST_PEOPLE], answers, marks, lengths)
-    _draw_against_machine(people[:MOST_PEOPLE], said)
-    _draw_against_agents(said, stances)
-    st.caption(
-        "In brackets: between which values a figure lies in 95 of 100 resamples of the items. "
-        f"Below {FEWEST} items a figure says little."
+    judged = [c for c in said if c.machine_label is not None]
+    return Tables(
+        _together(answers, marks, lengths),
+        _pairs(people, answers, marks, lengths),
+        _against_machine(people, judged),
+        _confusion(judged),
+        _against_agents(said, stances),
+        len(judged),
+        sum(c.label != c.machine_label for c in judged),
     )
 
 
@@ -76,25 +125,21 @@ def marks_of(said: Sequence[Correction]) -> dict[str, dict[str, list[tuple[int, 
     return found
 
 
-def _draw_together(answers: Answers, marks: Marks, lengths: dict[str, int]) -> None:
+def _together(answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
     counts = label_counts(answers)
-    st.subheader("Together", anchor=False)
     if not len(counts):
-        st.caption("No item has answers of two people yet.")
-        return
+        return []
     rows = [
         ("Labels: same answer", of_counts(counts, raw_agreement)),
         ("Labels: Krippendorff's alpha", of_counts(counts, krippendorff_alpha)),
         ("Labels: Fleiss' kappa", of_counts(counts, fleiss_kappa)),
         ("Marked characters: Krippendorff's alpha", span_alpha(characters(marks, lengths))),
     ]
-    _table([{"": words, **_cells(figure)} for words, figure in rows], "agreement.together")
+    return [{"": words, **_cells(figure)} for words, figure in rows]
 
 
-def _draw_pairs(
-    people: Sequence[str], answers: Answers, marks: Marks, lengths: dict[str, int]
-) -> None:
-    rows: list[dict[str, Any]] = []
+def _pairs(people: Sequence[str], answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
+    rows: Rows = []
     for one, other in itertools.combinations(people, 2):
         first, second = pair_of(answers, one, other)
         if first:
@@ -108,19 +153,11 @@ def _draw_pairs(
                     "F1 of marked characters": _words(f1_of(marks, lengths, one, other)),
                 }
             )
-    if rows:
-        st.subheader("In pairs", anchor=False)
-        _table(rows, "agreement.pairs")
+    return rows
 
 
-def _draw_against_machine(people: Sequence[str], said: Sequence[Correction]) -> None:
-    st.subheader("People and the machine", anchor=False)
-    judged = [c for c in said if c.machine_label is not None]
-    overturned = sum(c.label != c.machine_label for c in judged)
-    st.markdown(
-        f"The machine was overturned in **{overturned} of {counted(len(judged), 'answer')}**."
-    )
-    rows: list[dict[str, Any]] = []
+def _against_machine(people: Sequence[str], judged: Sequence[Correction]) -> Rows:
+    rows: Rows = []
     for person in people:
         own = [c for c in judged if c.author == person]
         if own:
@@ -134,29 +171,27 @@ def _draw_against_machine(people: Sequence[str], said: Sequence[Correction]) -> 
                     "Of these blind": sum(c.is_blind for c in own),
                 }
             )
-    _table(rows, "agreement.machine")
-    table = [
+    return rows
+
+
+def _confusion(judged: Sequence[Correction]) -> Rows:
+    many = Counter((c.machine_label, c.label) for c in judged)
+    return [
         {"The machine said": LABEL_WORDS[machine]}
-        | {
-            f"People: {LABEL_WORDS[label].lower()}": sum(
-                c.machine_label == machine and c.label == label for c in judged
-            )
-            for label in LABEL_WORDS
-        }
+        | {f"People: {words.lower()}": many[machine, label] for label, words in LABEL_WORDS.items()}
         for machine in LABEL_WORDS
     ]
-    _table(table, "agreement.confusion")
 
 
-def _draw_against_agents(
+def _against_agents(
     said: Sequence[Correction], stances: Mapping[str, Sequence[tuple[str, Label]]]
-) -> None:
+) -> Rows:
     """Each agent beside people: every answer to a case that the agent spoke on counts once."""
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for correction in said:
         for agent, stance in stances.get(correction.case_id, ()):
             pairs[agent].append((correction.label, stance))
-    rows = [
+    return [
         {
             "Agent": agent,
             "Same answer": f"{sum(a == b for a, b in own)} of {len(own)}",
@@ -166,9 +201,6 @@ def _draw_against_agents(
         }
         for agent, own in sorted(pairs.items())
     ]
-    if rows:
-        st.subheader("People and each agent", anchor=False)
-        _table(rows, "agreement.agents")
 
 
 def _cells(figure: Figure) -> dict[str, Any]:
@@ -183,6 +215,6 @@ def _words(figure: Figure) -> str:
     return f"{figure.value:.2f}{between}" + (", too few to say" if figure.is_thin else "")
 
 
-def _table(rows: list[dict[str, Any]], key: str) -> None:
+def _table(rows: Rows, key: str) -> None:
     if rows:
         st.dataframe(rows, key=key, hide_index=True, height="content")

@@ -111,7 +111,7 @@ def _save_after(asked: Asked, newest: str) -> None:
 def take_back(correction: Correction) -> None:
     """Withdraw one's own answer: another entry; the form opens with it when the case is shown.
 
-    Where the case is in the review queue it comes back into the person's hands.
+    Where nothing else that they said of it stands, an item of the queue comes back into their hands.
     """
     key = key_of(correction.run_id or correction.case_id)
     try:
@@ -131,8 +131,8 @@ def take_back(correction: Correction) -> None:
                 withdraws=correction.id,
             )
             record(store, undo, case)
-            rules = rules_of(project)
-            store.queue.again(case.id, person, rules, undo.at)
+            if all(said.author != person for said in store.corrections.of_case(case.id)):
+                store.queue.again(case.id, person, rules_of(project), undo.at)
     except ReviewError as error:
         st.session_state[f"{key}.problem"] = str(error)
         return

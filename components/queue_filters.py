@@ -18,7 +18,7 @@ def draw_filters() -> ItemFilter:
     """What the filters let through; they are open while one is set."""
     with state.open_store() as store:
         project = state.project(store)
-        languages = store.queue.languages(project.id)
+        languages = store.queue_lists.languages(project.id)
         sources = {entry.id: entry.name for entry in store.library.all(project.id)}
     is_set = st.session_state.get("review.wanted", EVERYTHING) != EVERYTHING
     with st.expander("Filters", expanded=is_set, icon=":material/filter_list:"):

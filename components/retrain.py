@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 
@@ -15,17 +17,44 @@ from core.learning.retrain import (
     start_training,
 )
 from core.learning.training_set import FEWEST_PER_LABEL, training_set
+from core.store import open_store
+from core.store.changes import Mark
 from core.store.versions import Training
 
 POLL_SECONDS = 0.5
 
 
+@dataclass(frozen=True)
+class Material:
+    """What there is to learn from, in numbers."""
+
+    counts: dict[str, int]
+    missing: dict[str, int]
+    held: int
+    unusable: int
+
+
+def material() -> Material:
+    """The numbers as of now."""
+    with state.open_store() as store:
+        changes = store.changes
+        mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())
+    return _material(str(state.home()), mark)
+
+
+@st.cache_resource(max_entries=1, show_spinner="Counting the corrections")
+def _material(home: str, mark: Mark) -> Material:
+    """Kept until somebody corrects, a run ends, or cases are held out."""
+    with open_store(Path(home)) as store:
+        data = training_set(store)
+    return Material(data.counts(), data.missing(), len(data.held), data.unusable)
+
+
 def draw_material() -> None:
     """How many corrections there are of each label, and what is missing."""
     st.subheader("What there is to learn from", anchor=False)
-    with state.open_store() as store:
-        data = training_set(store)
-    counts, missing = data.counts(), data.missing()
+    data = material()
+    counts, missing = data.counts, data.missing
     columns = st.columns(4)
     for column, (label, count) in zip(columns, counts.items(), strict=False):
         need = missing.get(label, 0)
@@ -36,7 +65,7 @@ def draw_material() -> None:
             delta_color="off",
             delta_arrow="off",
         )
-    columns[2].metric("Held out", len(data.held))
+    columns[2].metric("Held out", data.held)
     columns[3].metric(
         "Not usable",
         data.unusable,
@@ -55,7 +84,7 @@ def draw_training() -> None:
     st.subheader("Training", anchor=False)
     with state.open_store() as store:
         trainings = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)
-        ready = not training_set(store).missing()
+    ready = not material().missing
     running = next((t for t in trainings if t.status == "running"), None)
     if running is not None:
         _follow()

@@ -20,6 +20,7 @@ from core.queueing import fill
 from core.records import Project
 from core.reviews import Assignment, AssignmentState, Item, ItemState
 from core.store import Store
+from core.store.changes import Mark
 from core.store.queue_filter import AT_RANDOM, ItemFilter, why_of
 
 PAGE_SIZE = 25
@@ -41,7 +42,7 @@ def draw_progress() -> None:
     now = time.time()
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
-        fill(store, project.id, now)
+        _fill(store, project.id, now)
         counts = store.queue.counts(project.id, rules_of(project), now)
         mine = store.queue.counts_of(project.id, person)
     total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
@@ -57,6 +58,19 @@ def draw_progress() -> None:
     words.append(f"{mine['flagged']} flagged")
     share = f"{project.random_share:.0%} of what you are given is drawn at random"
     st.caption(f"{escaped(person)}: " + ", ".join(words) + f" · {share}")
+
+
+@st.cache_resource
+def _found_full() -> dict[tuple[str, str], Mark]:
+    """By home and project: as which the runs were known when the queue held them all."""
+    return {}
+
+
+def _fill(store: Store, project_id: str, now: float) -> None:
+    """Put in what is missing; nothing is looked for again until another run has ended."""
+    key, mark = (str(state.home()), project_id), store.changes.of_runs()
+    if _found_full().get(key) != mark and not fill(store, project_id, now):
+        _found_full()[key] = mark
 
 
 def draw_start() -> ItemFilter:

@@ -33,7 +33,7 @@ def draw_settling() -> None:
     with state.open_store() as store:
         project = state.project(store)
         counts = {
-            name: store.queue.page(project.id, wanted, states, limit=1, offset=0, now=now)[1]
+            name: store.queue.count(project.id, wanted, states, now)
             for name, (wanted, states) in VIEWS.items()
         }
     chosen = st.segmented_control(

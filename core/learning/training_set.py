@@ -158,10 +158,8 @@ def _rows(store: Store) -> tuple[list[Row], int]:
 
 def _judgement(store: Store, run_id: str) -> Judgement | None:
     """What the classifier read in that run; None where the judge reached no verdict."""
-    for _, event in store.runs.events(run_id):
-        if event.kind == "judgement_reached":
-            return None if event.judgement.label == "unclear" else event.judgement
-    return None
+    found = store.runs.judgement(run_id)
+    return None if found is None or found.label == "unclear" else found
 
 
 def digest_of(rows: Iterable[Row]) -> str:

@@ -18,6 +18,7 @@ from types import TracebackType
 from core.errors import ConfigError
 from core.store.batches import Batches
 from core.store.cases import Cases
+from core.store.changes import Changes
 from core.store.corrections import Corrections
 from core.store.golds import Golds
 from core.store.handlings import Handlings
@@ -27,6 +28,7 @@ from core.store.migrations import migrations
 from core.store.projects import Projects
 from core.store.prompt_edits import PromptEdits
 from core.store.queue import Queue
+from core.store.queue_lists import QueueLists
 from core.store.readings import Readings
 from core.store.rosters import Rosters
 from core.store.runs import Runs
@@ -56,8 +58,10 @@ class Store:
         self.rosters = Rosters(db)
         self.prompt_edits = PromptEdits(db)
         self.queue = Queue(db)
+        self.queue_lists = QueueLists(db)
         self.golds = Golds(db)
         self.handlings = Handlings(db)
+        self.changes = Changes(db)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.store.indexes import LONG_QUEUES
 from core.store.sqlite import Database, Migrations
 
 migrations = Migrations("counterpoint")
@@ -285,3 +286,9 @@ def m009_golds(db: Database) -> None:
         ALTER TABLE items ADD COLUMN stances TEXT NOT NULL DEFAULT '';
         """,
     )
+
+
+@migrations()
+def m010_long_queues(db: Database) -> None:
+    """A queue of tens of thousands stays quick; nothing but indexes."""
+    _each(db, LONG_QUEUES)

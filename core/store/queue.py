@@ -196,7 +196,9 @@ class Queue:
     def in_hand(self, project_id: str, person: str, now: float) -> Assignment | None:
         """The item that the person has claimed last and not ended."""
         row = self._first(
-            "SELECT a.* FROM assignments a JOIN items USING (case_id) WHERE a.person = :person "
+            # CROSS: what one person has in hand is little; SQLite would begin with all open items.
+            "SELECT a.* FROM assignments a CROSS JOIN items USING (case_id) WHERE "
+            "a.person = :person "
             "AND a.state = 'claimed' AND a.until > :now AND items.project_id = :project "
             "AND items.state = 'open' ORDER BY a.claimed_at DESC LIMIT 1",
             {"person": person, "now": now, "project": project_id},
@@ -213,7 +215,7 @@ class Queue:
             {"project": project_id, "people": rules.people},
         )
         held = self._first(
-            "SELECT count(*) AS n FROM assignments a JOIN items USING (case_id) WHERE "
+            "SELECT count(*) AS n FROM assignments a CROSS JOIN items USING (case_id) WHERE "
             "a.state = 'claimed' AND a.until > :now AND items.project_id = :project "
             "AND items.state = 'open'",
             {"now": now, "project": project_id},
@@ -231,41 +233,27 @@ class Queue:
         found = {row["state"]: int(row["n"]) for row in rows}
         return {state: found.get(state, 0) for state in get_args(AssignmentState)}
 
-    def languages(self, project_id: str) -> list[str]:
-        """The languages of the project's items, in order."""
-        rows = self._db.query(
-            "SELECT DISTINCT language FROM items WHERE project_id = ? ORDER BY language",
-            [project_id],
-        )
-        return [row["language"] for row in rows]
-
-    def stances(self, project_id: str) -> dict[str, tuple[tuple[str, Label], ...]]:
-        """What each agent said of each case, where a run's agents are known."""
-        rows = self._db.query(
-            "SELECT case_id, stances FROM items WHERE project_id = ? AND given > 0 "
-            "AND stances NOT IN ('', '[]')",
-            [project_id],
-        )
-        kind = tuple[tuple[str, Label], ...]
-        return {row["case_id"]: from_json(kind, row["stances"]) for row in rows}
+    def count(
+        self, project_id: str, wanted: ItemFilter, states: Sequence[ItemState], now: float
+    ) -> int:
+        """How many items are in these states."""
+        where, values = _where(project_id, wanted, states, now)
+        total = self._first(f"SELECT count(*) AS n {where}", values)
+        return int(total["n"]) if total else 0
 
     def page(
         self, project_id: str, wanted: ItemFilter, states: Sequence[ItemState], *,
         limit: int, offset: int, now: float,
     ) -> tuple[list[Item], int]:  # fmt: skip
         """Items in these states in the order in which they would be given, and how many in all."""
-        clauses, values = wanted.clauses(now)
-        marks = ", ".join(f":state{n}" for n in range(len(states)))
-        values |= {f"state{n}": state for n, state in enumerate(states)} | {"project": project_id}
-        where = f"FROM items WHERE project_id = :project AND state IN ({marks}) AND {clauses}"
-        total = self._first(f"SELECT count(*) AS n {where}", values)
+        where, values = _where(project_id, wanted, states, now)
         rows = self._db.conn.execute(
             f"SELECT {', '.join(COLUMNS)} {where} ORDER BY teaches DESC, added_at "
             "LIMIT :limit OFFSET :offset",
             values | {"limit": limit, "offset": offset},
         )
         items = [_item(dict(zip(COLUMNS, row, strict=True))) for row in rows]
-        return items, int(total["n"]) if total else 0
+        return items, self.count(project_id, wanted, states, now)
 
     def _put(self, found: Assignment) -> None:
         self._db.execute(
@@ -274,8 +262,8 @@ class Queue:
             "state = excluded.state, why = excluded.why, claimed_at = excluded.claimed_at, "
             "until = excluded.until, ended_at = excluded.ended_at",
             [
-                found.case_id, found.person, found.state, found.why, found.claimed_at, found.until,
-                found.ended_at,
+                found.case_id, found.person, found.state, found.why,
+                found.claimed_at, found.until, found.ended_at,
             ],
         )  # fmt: skip
 
@@ -293,12 +281,13 @@ def _item(row: dict[str, Any]) -> Item:
 
 
 def _assignment(row: dict[str, Any]) -> Assignment:
-    return Assignment(
-        row["case_id"],
-        row["person"],
-        row["state"],
-        row["why"],
-        row["claimed_at"],
-        row["until"],
-        row["ended_at"],
-    )
+    return Assignment(**row)
+
+
+def _where(
+    project_id: str, wanted: ItemFilter, states: Sequence[ItemState], now: float
+) -> tuple[str, dict[str, Any]]:
+    clauses, values = wanted.clauses(now)
+    marks = ", ".join(f":state{n}" for n in range(len(states)))
+    values |= {f"state{n}": state for n, state in enumerate(states)} | {"project": project_id}
+    return f"FROM items WHERE project_id = :project AND state IN ({marks}) AND {clauses}", values

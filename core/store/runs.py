@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import ConflictError
-from core.events import ENDINGS, TRANSIENT, Event
+from core.events import ENDINGS, TRANSIENT, Event, JudgementReached
 from core.progress import RESUMABLE
-from core.records import Label, Plan, Run, RunStatus
+from core.records import Judgement, Label, Plan, Run, RunStatus
 from core.store.codec import event_from_json, from_json, to_json
 from core.store.sqlite import Database
 
@@ -58,17 +58,10 @@ class Runs:
             "INSERT INTO runs (id, case_id, project_id, plan, status, started_at, origin, "
             "parent_id, owner, heartbeat_at) VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?)",
             [
-                run.id,
-                run.case_id,
-                run.project_id,
-                to_json(run.plan),
-                run.started_at,
-                run.origin,
-                run.parent_id,
-                owner,
-                now,
+                run.id, run.case_id, run.project_id, to_json(run.plan), run.started_at,
+                run.origin, run.parent_id, owner, now,
             ],
-        )
+        )  # fmt: skip
 
     def take(self, run_id: str, owner: str, now: float, lease: float) -> bool:
         """Take a run up again; False when a living process has it or it came to its verdict.
@@ -174,6 +167,15 @@ class Runs:
             [run_id, after],
         )
         return [(row["seq"], event_from_json(row["kind"], row["payload"])) for row in rows]
+
+    def judgement(self, run_id: str) -> Judgement | None:
+        """What the judge first concluded; None where the run did not come to it."""
+        rows = self._db.query(
+            "SELECT payload FROM events WHERE run_id = ? AND kind = 'judgement_reached' "
+            "ORDER BY seq LIMIT 1",
+            [run_id],
+        )
+        return next((from_json(JudgementReached, r["payload"]).judgement for r in rows), None)
 
     def get(self, run_id: str, now: float, lease: float) -> Run | None:
         """The run with its status as of now, or None."""

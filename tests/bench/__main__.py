@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.checking import Request, check_once
 from core.warm_up import warm_up
+from tests.bench.large_queue import QUICK, make_large_home, reruns
 from tests.bench.reader_speed import pairs_a_second
 from tests.bench.rerun import Session
 from tests.bench.thick_pdf import CLAIM, make_thick_pdf
@@ -30,6 +31,7 @@ STEP = 0.01
 STAGE = ".st-key-run-stage, .cp-verdict"
 YARD = 10_000_000
 PATIENCE = 60.0
+SLOW = 1.0  # seconds from which on a page's first view is told too
 PAGES = {"New check": "", "History": "history", "Library": "library", "Retrain": "retrain"}
 
 
@@ -44,6 +46,7 @@ def main() -> int:
         _engine_figures(Path(folder))
         _model_figures(Path(folder))
         _reader_figures(Path(folder) / "readers")
+        _queue_figures(Path(folder) / "queue")
     _say_yardstick()
     return 0
 
@@ -195,6 +198,26 @@ def _reader_figures(folder: Path) -> None:
         _say(f"entailment at 128 tokens, {name}", rates, goals.get(name, "-"), unit="/s")
     int8, _, slowest = (statistics.median(rates) for rates in found.values())
     _say("entailment, int8 against torch", [int8 / slowest], "3.5", unit="x")
+
+
+def _queue_figures(folder: Path) -> None:
+    """Pages where 20,000 runs have 100,000 corrections."""
+    folder.mkdir()
+    made = make_large_home(folder / "home", folder)
+    _say(f"(a home of {made.runs:,} runs, {made.corrections:,} corrections)", [made.seconds], "-")
+    server = Server(folder / "home", free_port(), 0.0, ("components.launch", "--port"))
+    server.start()
+    try:
+        with Session(server.port) as session:
+            session.rerun()
+            time.sleep(8)  # the engine loads in the background meanwhile
+        for name, (first, again) in reruns(server.port, made).items():
+            goal = "200 ms" if name in QUICK else "-"
+            _say(f"rerun of {name} over them", again, goal, unit="ms")
+            if first > SLOW:
+                _say(f"(the first view of {name})", [first], "-")
+    finally:
+        server.kill()
 
 
 def _say(what: str, values: list[float], goal: str, unit: str = "s") -> None:

@@ -9,6 +9,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
 
+PATIENCE = 180.0
+
 
 class Session:
     """A session of a running server."""
@@ -31,7 +33,11 @@ class Session:
             self._socket.close()
 
     def rerun(self, page: str = "", query: str = "") -> float:
-        """Seconds from the request to the end of the script."""
+        """Seconds from the request to the end of the script.
+
+        Raises:
+            RuntimeError: the page met an error that it does not show in words.
+        """
         assert self._socket is not None
         message = BackMsg()
         message.rerun_script.page_name = page
@@ -40,6 +46,9 @@ class Session:
         self._socket.send(message.SerializeToString())
         while True:
             answer = ForwardMsg()
-            answer.ParseFromString(self._socket.recv(timeout=60))
+            answer.ParseFromString(self._socket.recv(timeout=PATIENCE))
+            problem = answer.delta.new_element.exception
+            if problem.message or problem.type:
+                raise RuntimeError(f"{page or 'the first page'}: {problem.message}")
             if answer.WhichOneof("type") == "script_finished":
                 return time.perf_counter() - began

@@ -1,0 +1,32 @@
+"""Cheap marks of the store's state: who keeps a result keeps its mark, and looks if it still is."""
+
+from __future__ import annotations
+
+from core.store.sqlite import Database
+
+Mark = tuple[float, ...]
+
+
+class Changes:
+    """Two marks are equal only while nothing of their kind was added or has ended meanwhile."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def of_corrections(self) -> Mark:
+        """Changes with each correction: they are only ever appended."""
+        return self._mark("SELECT coalesce(max(rowid), 0) FROM corrections")
+
+    def of_runs(self) -> Mark:
+        """Changes when a run ends, is taken up again, or is imported with its end long past."""
+        return self._mark(
+            "SELECT count(*), coalesce(max(finished_at), 0.0), total(finished_at) FROM runs "
+            "WHERE finished_at IS NOT NULL"
+        )
+
+    def of_holdout(self) -> Mark:
+        """Changes when cases get their side: that is for good."""
+        return self._mark("SELECT coalesce(max(rowid), 0) FROM holdout")
+
+    def _mark(self, query: str) -> Mark:
+        return tuple(self._db.conn.execute(query).fetchone())

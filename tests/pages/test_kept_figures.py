@@ -1,0 +1,91 @@
+"""What pages keep between reruns is counted anew as soon as something has changed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from components import state
+from components.agreement import answers_of
+from core.checking import Draft, first_project, store_case
+from core.learning.training_set import training_set
+from core.records import Plan, Project
+from core.store import Store, open_store
+from tests.pages.conftest import OpenApp
+from tests.pages.test_review_pages import say
+
+
+def test_agreement_is_counted_once_and_again_after_the_next_answer(
+    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Mock(wraps=answers_of)
+    monkeypatch.setattr("components.agreement.answers_of", counted)
+    with open_store(home) as store:
+        say(store, run_id, "Mira", "supported", 1.0)
+        say(store, run_id, "Karl", "hallucinated", 2.0)
+    at = app("pages/review/agreement.py").run()
+    assert list(at.dataframe[1].value["Same answer"]) == ["0 of 1"]
+    assert counted.call_count == 1, "nothing has changed: nothing is counted again"
+    with open_store(home) as store:
+        say(store, run_id, "Mira", "hallucinated", 3.0)
+    at.run()
+    assert list(at.dataframe[1].value["Same answer"]) == ["1 of 1"]
+    assert counted.call_count == 2
+
+
+def test_what_there_is_to_learn_is_counted_once_and_again_after_the_next_correction(
+    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Mock(wraps=training_set)
+    monkeypatch.setattr("components.retrain.training_set", counted)
+    at = app("pages/learn/retrain.py").run()
+    assert [metric.value for metric in at.metric] == ["0", "0", "0", "0"]
+    assert counted.call_count == 1
+    with open_store(home) as store:
+        say(store, run_id, "Mira", "hallucinated", 1.0)
+    at.run()
+    assert [metric.value for metric in at.metric] == ["1", "0", "0", "0"]
+    assert counted.call_count == 2
+
+
+def test_the_queue_looks_for_missing_runs_once_and_again_after_the_next_run(
+    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(home) as store:
+        store.db.execute("DELETE FROM items")
+    asked: list[str] = []
+    ours = type(store.queue).missing
+
+    def missing(self: object, project_id: str, most: int) -> list[str]:
+        asked.append(project_id)
+        return ours(self, project_id, most)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(store.queue), "missing", missing)
+    at = app("pages/review/pending.py")
+    assert len(at.dataframe[0].value) == 1
+    at.run()
+    looked = len(asked)
+    at.run()
+    assert len(asked) == looked, "it was found full, and no run has ended since"
+    ended = another_run(home)
+    with open_store(home) as store:
+        store.db.execute("DELETE FROM items WHERE run_id = ?", [ended])
+    assert len(at.run().dataframe[0].value) == 2
+    assert len(asked) == looked + 1
+
+
+def another_run(home: Path) -> str:
+    """A finished run over a second claim; its id."""
+    with open_store(home) as store:
+        draft = Draft("Male cats are more often right pawed.")
+        case = store_case(store, _project(store), draft, "Mira", time.time())
+    made = state.jobs().start(case, Plan())
+    assert state.jobs().wait(made, 60)
+    return made
+
+
+def _project(store: Store) -> Project:
+    return first_project(store, "Mira", 1.0)
