@@ -111,7 +111,7 @@ def _save_after(asked: Asked, newest: str) -> None:
 def take_back(correction: Correction) -> None:
     """Withdraw one's own answer: another entry; the form opens with it when the case is shown.
 
-    Where nothing else that they said of it stands, an item of the queue comes back into their hands.
+    Where nothing else that they said stands, an item of the queue comes back into their hands.
     """
     key = key_of(correction.run_id or correction.case_id)
     try:
