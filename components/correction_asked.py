@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import streamlit as st
 
@@ -99,23 +99,29 @@ def draw_said(correction: Correction) -> None:
 
 def said_words(correction: Correction) -> str:
     """What a person said, as Markdown without their name."""
-    words = f"said {LABEL_WORDS[correction.label].lower()}"
+    return escaped(f"said {plain_words(correction)}")
+
+
+def plain_words(correction: Correction, clip: int = 60) -> str:
+    """What a person said, as text on one line; quotes are cut after `clip` characters."""
+    words = LABEL_WORDS[correction.label].lower()
     if correction.machine_label and correction.machine_label != correction.label:
         words += f" (the machine: {LABEL_WORDS[correction.machine_label].lower()})"
-    if correction.reason:
-        words += f": {escaped(correction.reason)}"
+    parts = [f"{words}: {correction.reason}" if correction.reason else words]
     if correction.spans:
-        marked = ", ".join(f"“{escaped(clipped(s.text, 40))}”" for s in correction.spans)
-        words += f". Wrong words: {marked}"
+        marked = (f"“{clipped(s.text, clip)}”" for s in correction.spans)
+        parts.append(f"Wrong words: {', '.join(marked)}")
     if correction.is_unmarked:
-        words += ". No single word is wrong"
+        parts.append("No single word is wrong")
     if correction.corrected_answer:
-        words += f". Right: {escaped(correction.corrected_answer)}"
+        parts.append(f"Right: {correction.corrected_answer}")
     for mark in correction.evidence:
-        words += f". “{escaped(clipped(mark.text, 60))}” {STANCE_WORDS[mark.stance]}"
+        parts.append(f"“{clipped(mark.text, clip)}” {STANCE_WORDS[mark.stance]}")
     for box in correction.boxes:
-        comment = f": {escaped(box.comment)}" if box.comment else ""
-        words += f". A box in the image, {escaped(category_words(box.category))}{comment}"
+        comment = f": {box.comment}" if box.comment else ""
+        parts.append(f"A box in the image, {category_words(box.category)}{comment}")
+    rated = asdict(correction.ratings)
+    parts += [f"{name.capitalize()} {value} of 5" for name, value in rated.items() if value]
     if correction.comment:
-        words += f". Comment: {escaped(correction.comment)}"
-    return words
+        parts.append(f"Comment: {correction.comment}")
+    return ". ".join(part.rstrip(".") for part in parts)

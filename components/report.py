@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from components.calls import cost_words
+from components.correction_asked import plain_words
 from components.highlight import Mark, marked_text
 from components.markup import Html, element, joined
 from components.plain import rationale_words, spoken
@@ -121,12 +122,8 @@ def _words_of(span: Span) -> str:
 
 def said_words(correction: Correction) -> str:
     """What a person said, in one line."""
-    words = f"{correction.author}, {when(correction.at)}: {LABEL_WORDS[correction.label].lower()}"
-    if correction.reason:
-        words += f" – {correction.reason}"
-    if correction.corrected_answer:
-        words += f" (right: {correction.corrected_answer})"
-    return words
+    said = plain_words(correction, LONGEST_SPAN)
+    return f"{correction.author}, {when(correction.at)}: {said}"
 
 
 def _passage(passage: Passage) -> Html:
