@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import replace
 
@@ -26,6 +27,7 @@ from core.events import (
 )
 from core.progress import Progress
 from core.records import (
+    Box,
     Judgement,
     Passage,
     Plan,
@@ -37,7 +39,7 @@ from core.records import (
     Turn,
     Verdict,
 )
-from core.reviews import Correction
+from core.reviews import Correction, EvidenceMark, ImageBox, Ratings
 from tests.fakes import make_case
 
 CLAIM = "The tower is 512 m tall. ``` <script>alert(1)</script> 北京 العربية"
@@ -204,3 +206,25 @@ def test_spans_that_all_lie_in_each_other_do_not_fill_the_report() -> None:
         made.add(SpanAdjudicated(109.6, span, True, "kept"))
     for report in (html_report, markdown_report):
         assert len(report(RUN, case, made, SAID, CARD)) < 1000 * (LONGEST_SPAN + 1000)
+
+
+def test_a_report_tells_all_that_a_person_said() -> None:
+    said = replace(
+        SAID[0],
+        label="hallucinated",
+        machine_label="supported",
+        spans=(SPAN,),
+        corrected_answer="412 m",
+        evidence=(EvidenceMark("s", 0, 5, "412 m", "supports"),),
+        boxes=(ImageBox("i", Box(0.1, 0.1, 0.5, 0.5), "number_or_date", "here"),),
+        ratings=Ratings(accuracy=2),
+        comment="<i>look again</i>",
+    )
+    made = html.unescape(html_report(RUN, CASE, progress(), [said], CARD))
+    for words in (
+        "hallucinated (the machine: supported): <u>p. 3</u>. Wrong words: “512 m”. Right: 412 m. ",
+        "“412 m” supports it. A box in the image, number or date: here. Accuracy 2 of 5. ",
+        "Comment: <i>look again</i>",
+    ):
+        assert words in made
+    assert "<i>look again</i>" not in html_report(RUN, CASE, progress(), [said], CARD)
