@@ -56,8 +56,8 @@ class Tables:
 def draw_agreement() -> None:
     """All figures over the project at hand."""
     with state.open_store() as store:
-        project, mark = state.project(store), store.changes.of_corrections()
-    tables = _tables(str(state.home()), project.id, mark)
+        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
+        tables = _tables(str(state.home()), state.project(store).id, mark)
     if tables is None:
         st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
         return

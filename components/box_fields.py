@@ -13,7 +13,7 @@ from components.box_editor.picture import picture_of
 from components.words import escaped
 from core.errors import InputError
 from core.records import Source
-from core.reviews import ImageBox
+from core.reviews import ImageBox, category_words
 from core.store.codec import from_plain, to_plain
 
 Boxes = dict[str, Drawn]
@@ -76,4 +76,5 @@ def _draw_editor(
         st.info(escaped(str(error)))
         return
     held = boxes_kept(key).get(source_id, Drawn())
+    categories = {**categories, **{b.category: category_words(b.category) for b in held.boxes}}
     box_editor(picture, held, categories, told, key=f"{key}.boxes.editor.{source_id}", name=name)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components.correction_asked import said_words
-from components.words import LABEL_WORDS, clipped, counted, escaped, when
+from components.words import LABEL_WORDS, clipped, escaped, when
 from core.records import Span
 from core.reviews import Correction, Gold, Handling, category_words
 from core.store import Store
@@ -37,7 +37,7 @@ def draw_history(entries: Sequence[Entry]) -> None:
     """A line for each entry, with what it changed of the same person's one before."""
     if not entries:
         return
-    with st.expander(f"History ({counted(len(entries), 'entry').replace('entrys', 'entries')})"):
+    with st.expander(f"History ({len(entries)} {'entry' if len(entries) == 1 else 'entries'})"):
         for place, entry in enumerate(entries):
             words = f":gray[{when(entry.at)}] **{escaped(_who(entry))}** "
             st.markdown(words + _what(entry, entries[:place]))

@@ -12,9 +12,10 @@ from components import drafts, state
 from components.correction_asked import Asked, draw_said
 from components.correction_draft import TEXTS, forget, keep, keep_typed, key_of, restore
 from components.correction_more import draw_more
-from components.correction_saved import draw_conflict, newest_seen, save, take_back
+from components.correction_saved import draw_conflict, newest_seen, save
 from components.seen_before import draw_decided_before
 from components.span_fields import draw_span_fields
+from components.taking_back import take_back
 from components.words import LABEL_WORDS, escaped
 from core.progress import Progress
 from core.records import Case, Label, Run
@@ -31,12 +32,12 @@ def draw_corrections(
     with state.open_store() as store:
         person, project = state.person(store), store.projects.get(case.project_id)
         suggestions = tuple(store.golds.suggestions(case.id))
-    draw_answers(corrections, person)
+    draw_answers(corrections, person, run.id)
     asked = Asked(run, case, progress, suggestions=suggestions)
     draw_judgement(replace(asked, categories=project.categories) if project else asked)
 
 
-def draw_answers(corrections: Sequence[Correction], person: str) -> None:
+def draw_answers(corrections: Sequence[Correction], person: str, asked_id: str) -> None:
     """What was said; one's own newest answer can be taken back."""
     own = [c.id for c in corrections if c.author == person]
     for correction in corrections:
@@ -51,7 +52,7 @@ def draw_answers(corrections: Sequence[Correction], person: str) -> None:
             key=f"said.{correction.id}.back",
             icon=":material/undo:",
             on_click=take_back,
-            args=(correction,),
+            args=(correction, asked_id),
         )
 
 
@@ -100,12 +101,13 @@ def _choose(asked: Asked, label: Label) -> None:
 def _draw_form(asked: Asked, chosen: Label) -> None:
     """The fields; nothing is lost when the page is left or reloaded, until it is saved."""
     key = key_of(asked.id)
-    overturns = asked.told not in (None, chosen)
+    needed = "overturn the verdict" if asked.told not in (None, chosen) else ""
+    needed = "correct the right answer so far" if asked.corrects else needed
     with st.container(border=True):
         said = "The right answer is" if asked.settles else "You say"
         st.markdown(f"{said}: **{LABEL_WORDS[chosen].lower()}**")
         st.text_area(
-            "Reason" + (" (needed to overturn the verdict)" if overturns else " (if you like)"),
+            f"Reason ({f'needed to {needed}' if needed else 'if you like'})",
             key=f"{key}.reason",
             height=68,
             on_change=keep,

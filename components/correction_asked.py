@@ -28,7 +28,8 @@ class Asked:
     Without a run nobody has checked the case here; `suggestions` are what agents outside say of it.
     Blind, they are told nothing of what machines found, neither label nor words. Where people
     answer alone, what others say meanwhile is no conflict. `settles`: what they say becomes the
-    case's right answer, in the way of `record`; `marked_by` are then the spans of all versions.
+    case's right answer, in the way of `record`; `marked_by` are then the spans of all versions, and
+    `corrects` says that there is a right answer already.
     """
 
     run: Run | None
@@ -40,14 +41,17 @@ class Asked:
     suggestions: tuple[Suggestion, ...] = ()
     categories: tuple[str, ...] = tuple(CATEGORY_WORDS)
     settles: bool = False
+    corrects: bool = False
     record: Callable[[Store, Correction, Case], None] = record
     marked_by: tuple[Span, ...] | None = None
 
     @property
     def id(self) -> str:
         """What the form's fields are kept under."""
-        own = self.run.id if self.run else self.case.id
-        return f"{self.case.id}.settle" if self.settles else own
+        if self.settles:
+            return f"{self.case.id}.settle"
+        # In the queue a case may be checked again while somebody writes: the case names the form.
+        return self.case.id if self.is_alone or self.run is None else self.run.id
 
     @property
     def machine(self) -> Label | None:

@@ -64,13 +64,13 @@ def restore(asked: Asked) -> None:
     found |= {name: draft[name] for name in RATINGS if draft.get(name) in range(1, 6)}
     if draft.get("sure") in SURE_WORDS:
         found["sure"] = draft["sure"]
-    if draft.get("category") in asked.words:
+    if draft.get("category") in asked.words:  # the field offers no others
         found["category"] = draft["category"]
     places = places_of(asked.case.response, found.get("quote", ""))
     if draft.get("which") in range(len(places)):
         found["which"] = draft["which"]
     found["all"] = draft.get("all") is True
-    found["marked"] = from_draft(draft, asked.case, asked.offered, asked.words)
+    found["marked"] = from_draft(draft, asked.case, asked.offered)
     found["evidence"] = evidence_from(draft.get("evidence"))
     found["boxes"] = boxes_from(draft.get("boxes"))
     _fill(key, found)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +14,15 @@ from core.errors import InputError
 from core.jobs import new_id
 from core.records import Case, Span
 from core.reviews import Correction
-from core.store.codec import to_plain
+from core.store.codec import from_plain, to_plain
 
-SUGGESTED = "machine."  # with its number it is the id of a span that a machine marked
+SUGGESTED = "machine."  # what the ids of spans that machines marked begin with
+
+
+def id_of(span: Span) -> str:
+    """The mark's id of a span that a machine marked: the same words of the same agent are one."""
+    told = f"{span.start} {span.end} {span.category} {span.source}"
+    return SUGGESTED + hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def marked_of(key: str, offered: Sequence[Span]) -> Marked:
@@ -26,10 +33,28 @@ def marked_of(key: str, offered: Sequence[Span]) -> Marked:
 
 def suggested(spans: Sequence[Span]) -> tuple[Mark, ...]:
     """Spans that machines found as marks to accept or reject."""
+    by_id = {id_of(span): span for span in spans}
     return tuple(
-        Mark(f"{SUGGESTED}{n}", s.start, s.end, s.category, s.source, s.p, "suggested")
-        for n, s in enumerate(spans)
+        Mark(name, s.start, s.end, s.category, s.source, s.p, "suggested")
+        for name, s in by_id.items()
     )
+
+
+def with_offered(marked: Marked, offered: Sequence[Span]) -> Marked:
+    """The marks beside what is offered now: new suggestions come, those that are gone go.
+
+    What a person accepted stays theirs.
+    """
+    now = suggested(offered)
+    ids = {mark.id for mark in now}
+    kept = [m for m in marked.marks if m.status == "marked" or m.id in ids or not _is_machines(m)]
+    known = {mark.id for mark in kept}
+    marks = (*kept, *(mark for mark in now if mark.id not in known))
+    return marked if marks == marked.marks else replace(marked, marks=marks)
+
+
+def _is_machines(mark: Mark) -> bool:
+    return mark.id.startswith(SUGGESTED)
 
 
 def with_words(marked: Marked, start: int, end: int, category: str) -> Marked:
@@ -72,10 +97,7 @@ def rejected_of(marked: Marked, machine: Sequence[Span]) -> list[Span]:
 
 
 def _machines(mark: Mark, machine: Sequence[Span]) -> Span | None:
-    number = mark.id.removeprefix(SUGGESTED)
-    if mark.id == number or not number.isdecimal() or int(number) >= len(machine):
-        return None
-    return machine[int(number)]
+    return next((span for span in machine if id_of(span) == mark.id), None)
 
 
 def to_draft(marked: Marked | None) -> Any:
@@ -86,7 +108,7 @@ def to_draft(marked: Marked | None) -> Any:
 def accepted_all(marked: Marked, offered: Sequence[Span]) -> bool:
     """True when every offered span stands accepted."""
     accepted = {m.id for m in marked.marks if m.status == "marked"}
-    return bool(offered) and all(f"{SUGGESTED}{n}" in accepted for n in range(len(offered)))
+    return bool(offered) and all(id_of(span) in accepted for span in offered)
 
 
 def from_correction(correction: Correction, offered: Sequence[Span]) -> Marked:
@@ -106,15 +128,23 @@ def from_correction(correction: Correction, offered: Sequence[Span]) -> Marked:
     return Marked(1, tuple(marks), none=correction.is_unmarked)
 
 
-def from_draft(
-    draft: dict[str, Any], case: Case, offered: Sequence[Span], categories: Collection[str]
-) -> Marked | None:
-    """What a draft kept, where it still fits; drafts of before the editor are understood too."""
-    if "marked" in draft:
-        try:
-            return marked_from(draft["marked"], case.response, categories)
-        except InputError:
-            return None
+def from_draft(draft: dict[str, Any], case: Case, offered: Sequence[Span]) -> Marked | None:
+    """What a draft kept, beside what is offered now; drafts of before the editor too.
+
+    A category that the project has given up since stays with its mark.
+    """
+    if "marked" not in draft:
+        return _from_list(draft, case, offered)
+    try:
+        found = from_plain(Marked, draft["marked"])
+        marked_from(draft["marked"], case.response, {mark.category for mark in found.marks})
+    except InputError:
+        return None
+    return with_offered(found, offered)
+
+
+def _from_list(draft: dict[str, Any], case: Case, offered: Sequence[Span]) -> Marked | None:
+    """A draft of before the editor: numbers of the machine's spans, and places of one's own."""
     if "kept" not in draft and "added" not in draft:
         return None
     kept = draft.get("kept")
@@ -122,13 +152,13 @@ def from_draft(
         replace(mark, status="marked" if not isinstance(kept, list) or n in kept else "rejected")
         for n, mark in enumerate(suggested(offered))
     ]
-    added = [row for row in draft.get("added") or [] if _fits(row, case, categories)]
+    added = [row for row in draft.get("added") or [] if _fits(row, case)]
     marks += [Mark(f"draft.{n}", row[0], row[1], row[2]) for n, row in enumerate(added)]
     return Marked(1, tuple(marks))
 
 
-def _fits(row: Any, case: Case, categories: Collection[str]) -> bool:
-    if not isinstance(row, list) or len(row) != 3 or row[2] not in categories:
+def _fits(row: Any, case: Case) -> bool:
+    if not isinstance(row, list) or len(row) != 3 or not isinstance(row[2], str):
         return False
     start, end = row[:2]
     numbers = isinstance(start, int) and isinstance(end, int)

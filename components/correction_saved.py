@@ -1,4 +1,4 @@
-"""Saving a correction, what happens where somebody saved one meanwhile, and taking one back."""
+"""Saving a correction, and what happens where somebody saved one meanwhile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from components import drafts, state
+from components import state
 from components.box_fields import boxes_of
 from components.correction_asked import Asked, said_words
 from components.correction_draft import RATINGS, forget, key_of, places_of, typed_place
@@ -20,16 +20,16 @@ from components.correction_marks import (
     with_words,
 )
 from components.evidence_marks import evidence_of
-from components.review_rules import rules_of
 from components.span_editor.marks import Marked
 from components.words import LABEL_WORDS, clipped, escaped
-from core.curation import record
 from core.errors import InputError, ReviewError
 from core.jobs import new_id
 from core.progress import Progress
 from core.records import Label
-from core.reviews import Correction, Ratings
+from core.reviews import Correction, Gold, Ratings
 from core.store import Store
+
+BESIDE = "|"  # between the newest right answer and the newest correction, for who settles
 
 
 def newest_seen(store: Store, asked: Asked) -> str:
@@ -39,7 +39,8 @@ def newest_seen(store: Store, asked: Asked) -> str:
     """
     if asked.settles:
         golds = store.golds.of_case(asked.case.id)
-        return golds[-1].id if golds else ""
+        gold = golds[-1].id if golds else ""
+        return f"{gold}{BESIDE}{store.corrections.newest_id(asked.case.id)}"
     author = state.person(store) if asked.is_alone or asked.is_blind else ""
     return store.corrections.newest_id(asked.case.id, author)
 
@@ -74,8 +75,7 @@ def draw_conflict(asked: Asked) -> None:
     if not newest:
         return
     with state.open_store() as store:
-        golds = store.golds.of_case(asked.case.id) if asked.settles else []
-        theirs = golds[-1] if golds else store.corrections.get(newest)
+        theirs = _saved_meanwhile(store, asked, newest, str(st.session_state[f"{key}.seen"]))
         person = state.person(store)
     if theirs is None:
         return
@@ -99,6 +99,16 @@ def draw_conflict(asked: Asked) -> None:
         )
 
 
+def _saved_meanwhile(
+    store: Store, asked: Asked, newest: str, seen: str
+) -> Correction | Gold | None:
+    """What came after what the form was opened on: a right answer, where that is what is new."""
+    gold, _, said = newest.rpartition(BESIDE)
+    if gold and gold != seen.rpartition(BESIDE)[0]:
+        return store.golds.of_case(asked.case.id)[-1]
+    return store.corrections.get(said)
+
+
 def _save_after(asked: Asked, newest: str) -> None:
     """They have seen what was saved meanwhile and go on; anything newer is a conflict again."""
     key = key_of(asked.id)
@@ -106,38 +116,6 @@ def _save_after(asked: Asked, newest: str) -> None:
     st.session_state.pop(f"{key}.conflict", None)
     chosen: Label = st.session_state[f"{key}.label"]
     save(asked, chosen)
-
-
-def take_back(correction: Correction) -> None:
-    """Withdraw one's own answer: another entry; the form opens with it when the case is shown.
-
-    Where nothing else that they said stands, an item of the queue comes back into their hands.
-    """
-    key = key_of(correction.run_id or correction.case_id)
-    try:
-        with state.open_store() as store, store.writing():
-            person, case = state.person(store), store.cases.get(correction.case_id)
-            if case is None or (project := store.projects.get(case.project_id)) is None:
-                return
-            store.projects.require(project.id, person, "annotator", "take an answer back")
-            undo = Correction(
-                id=new_id(),
-                run_id=correction.run_id,
-                case_id=correction.case_id,
-                author=person,
-                at=time.time(),
-                label=correction.label,
-                machine_label=correction.machine_label,
-                withdraws=correction.id,
-            )
-            record(store, undo, case)
-            if all(said.author != person for said in store.corrections.of_case(case.id)):
-                store.queue.again(case.id, person, rules_of(project), undo.at)
-    except ReviewError as error:
-        st.session_state[f"{key}.problem"] = str(error)
-        return
-    st.session_state.pop(f"{key}.looked", None)
-    drafts.keep(key, {"from": correction.id, "seen": undo.id})
 
 
 def _made(asked: Asked, chosen: Label, person: str) -> Correction:

@@ -11,7 +11,6 @@ from components import state
 from components.case_history import draw_history, history_of
 from components.correction import draw_answers, draw_judgement
 from components.correction_asked import Asked
-from components.correction_saved import take_back
 from components.debate import draw_debate
 from components.evidence import draw_evidence
 from components.highlight import marked_text
@@ -21,6 +20,7 @@ from components.review_rules import rules_of
 from components.run_view import classifier_card, load_run
 from components.settling import SETTLE_PAGE
 from components.show import show
+from components.taking_back import take_back
 from components.verdict import draw_verdict
 from components.words import LABEL_WORDS, clipped, escaped
 from core.errors import ReviewError
@@ -90,9 +90,10 @@ def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project:
     """What the person said before, the form to say something, what they did with the item."""
     with state.open_store() as store:
         suggestions = tuple(store.golds.suggestions(asked.case.id))
-        entries = history_of(store, asked.case.id, only=mine.person)
         is_lead = store.projects.role_of(project.id, mine.person) in ("lead", "admin")
-    draw_answers(own, mine.person)
+        is_open = is_lead or (bool(own) and not project.is_blind)  # else people answer alone
+        entries = history_of(store, asked.case.id, only="" if is_open else mine.person)
+    draw_answers(own, mine.person, asked.id)
     draw_judgement(
         replace(asked, after=_submitted, suggestions=suggestions, categories=project.categories)
     )
@@ -152,7 +153,7 @@ def _draw_saved() -> None:
 
 def _undo(last: Correction) -> None:
     """Take the last answer back, as another entry, and open its item with it in the form."""
-    take_back(last)
+    take_back(last, last.case_id)
     st.session_state.pop("review.last", None)
     st.session_state["review.back"] = last.case_id
 
@@ -208,7 +209,6 @@ def _pass_on(case_id: str, became: AssignmentState) -> None:
     except ReviewError as error:
         st.session_state["review.problem"] = str(error)
         return
-    st.session_state.pop("review.last", None)
     st.session_state["review.go"] = True
 
 

@@ -97,6 +97,7 @@ def _asked(case: Case, progress: Progress, versions: Sequence[Version], project:
         case,
         progress,
         settles=True,
+        corrects=any(version.is_right for version in versions),
         record=record,
         categories=project.categories,
         marked_by=(*whole.agreed, *whole.open),

@@ -9,7 +9,7 @@ import streamlit as st
 
 from components import state
 from components.correction_asked import Asked
-from components.correction_draft import refill
+from components.correction_draft import key_of, refill
 from components.correction_saved import newest_seen
 from components.highlight import Mark, marked_text
 from components.plain import rationale_words
@@ -36,7 +36,9 @@ def versions_of(store: Store, case: Case, progress: Progress) -> list[Version]:
     if golds := store.golds.of_case(case.id):
         last = golds[-1]
         who = f"right answer so far ({last.origin}, {last.author})"
-        found.append(Version(who, last.label, last.spans, last.reason, last.corrected_answer))
+        found.append(
+            Version(who, last.label, last.spans, last.reason, last.corrected_answer, is_right=True)
+        )
     return found
 
 
@@ -71,14 +73,21 @@ def _draw_version(asked: Asked, version: Version, place: int) -> None:
 
 
 def _take(asked: Asked, version: Version) -> None:
-    """Put a version into the form; its spans are the marked ones, all others wait as offered."""
+    """Put a version's label, spans and right answer into the form; other spans wait as offered.
+
+    The reason is the lead's own: what they typed stays.
+    """
+    key = key_of(asked.id)
+    reason, answer = (
+        str(st.session_state.get(f"{key}.{name}") or "") for name in ("reason", "answer")
+    )
     with state.open_store() as store:
-        seen = newest_seen(store, asked)
+        seen = str(st.session_state.get(f"{key}.seen") or newest_seen(store, asked))
     refill(
         asked,
         Correction(
             "", None, asked.case.id, version.who, time.time(), version.label or "hallucinated",
-            version.spans, version.reason if version.is_persons else "", version.corrected_answer,
+            version.spans, reason, version.corrected_answer or answer,
         ),
         seen,
     )  # fmt: skip

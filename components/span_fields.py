@@ -9,6 +9,7 @@ from components.correction_draft import keep, key_of, places_of, typed_place
 from components.correction_marks import marked_of, with_words
 from components.span_editor import span_editor
 from components.span_editor.marks import Marked
+from core.reviews import category_words
 
 NONE_WORDS = "No word of it alone is wrong"
 
@@ -31,10 +32,11 @@ def _draw_editor(asked: Asked, agrees: bool) -> None:
         keep(asked.id)
 
     marked = marked_of(key, asked.offered)
+    categories = asked.words | {m.category: category_words(m.category) for m in marked.marks}
     span_editor(
         asked.case.response,
         marked,
-        asked.words,
+        categories,
         changed,
         key=f"{key}.editor",
         language=asked.case.language,

@@ -18,7 +18,10 @@ LABELS_DIFFER, MARKS_DIFFER = 2, 1
 
 @dataclass(frozen=True)
 class Version:
-    """One answer to a case; `correction_id` is set where a person of the project gave it."""
+    """One answer to a case; `correction_id` is set where a person of the project gave it.
+
+    `is_right`: it is what the case's right answer is held to be.
+    """
 
     who: str
     label: Label | None
@@ -26,6 +29,7 @@ class Version:
     reason: str = ""
     corrected_answer: str = ""
     correction_id: str = ""
+    is_right: bool = False
 
     @property
     def is_persons(self) -> bool:
@@ -128,6 +132,10 @@ def settle(store: Store, gold: Gold, case: Case) -> None:
 
 
 def open_again(store: Store, case_id: str, person: str, now: float) -> None:
-    """Give a settled or flagged item back to the queue; call inside `Store.writing()`."""
+    """Give a settled or flagged item back to the queue, and to who flagged it.
+
+    Call inside `Store.writing()`.
+    """
     store.queue.set_state(case_id, "open")
+    store.queue.unflag(case_id, now)
     store.handlings.add(Handling(case_id, person, now, "opened"))

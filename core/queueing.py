@@ -118,4 +118,6 @@ def offer(store: Store, run_id: str, now: float) -> None:
 
 def fill(store: Store, project_id: str, now: float, most: int = MOST_AT_ONCE) -> int:
     """Put finished runs into the queue that are not there yet, the oldest first; how many."""
-    return sum(enqueue(store, run_id, now) for run_id in store.queue.missing(project_id, most))
+    return sum(
+        enqueue(store, run_id, now) for run_id in store.queue_lists.missing(project_id, most)
+    )

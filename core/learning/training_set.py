@@ -1,15 +1,15 @@
 """The corrections as something to learn from, and the hold-out that is never learned from.
 
-A row is the judge's text of a corrected run with the label people gave it (CEDA 3.4). `unclear` is
-never trained on. Rows of one case (same question and response) always lie on one side; a case
-keeps its side for ever.
+A row is the judge's text of a run with the label that people gave it, or that a lead settled its
+case as (CEDA 3.4). `unclear` is never trained on. Rows of one case (same question and response)
+always lie on one side; a case keeps its side for ever.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from core.errors import NotEnoughLabels
@@ -130,29 +130,42 @@ def new_sides(rows: Iterable[Row], sides: Mapping[str, bool]) -> dict[str, bool]
     return assigned
 
 
+@dataclass(frozen=True)
+class _Said:
+    """What was decided on a run: by a person, or settled for its case, which then counts."""
+
+    id: str
+    case_id: str
+    run_id: str
+    label: Label
+
+
+def _decisions(store: Store) -> Iterator[_Said]:
+    """Of each corrected run its newest correction, or what a lead settled its case as."""
+    settled = store.golds.settled()
+    known: set[str] = set()
+    for correction in store.corrections.newest_by_run():
+        known.add(correction.case_id)
+        last = settled.get(correction.case_id, correction)
+        yield _Said(last.id, correction.case_id, correction.run_id or "", last.label)
+    for case_id, gold in settled.items():
+        item = None if case_id in known else store.queue.get(case_id)
+        if item is not None and item.run_id:
+            yield _Said(gold.id, case_id, item.run_id, gold.label)
+
+
 def _rows(store: Store) -> tuple[list[Row], int]:
-    """A row for each corrected run's newest correction; how many had no text to learn from."""
+    """A row for each run that something was decided on; how many had no text to learn from."""
     rows: list[Row] = []
     unusable = 0
-    for correction in store.corrections.newest_by_run():
-        case = store.cases.get(correction.case_id)
-        run_id = correction.run_id or ""
-        found = _judgement(store, run_id) if run_id else None
-        if correction.label == "unclear" or case is None or found is None or not found.text:
+    for said in _decisions(store):
+        case = store.cases.get(said.case_id)
+        found = _judgement(store, said.run_id) if said.run_id else None
+        if said.label == "unclear" or case is None or found is None or not found.text:
             unusable += 1
             continue
         key = fingerprint(case.response, case.question)
-        rows.append(
-            Row(
-                found.text,
-                correction.label,
-                key,
-                correction.id,
-                run_id,
-                case.response,
-                found.p,
-            )
-        )
+        rows.append(Row(found.text, said.label, key, said.id, said.run_id, case.response, found.p))
     return rows, unusable
 
 

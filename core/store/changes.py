@@ -14,8 +14,11 @@ class Changes:
         self._db = db
 
     def of_corrections(self) -> Mark:
-        """Changes with each correction: they are only ever appended."""
-        return self._mark("SELECT coalesce(max(rowid), 0) FROM corrections")
+        """Changes with each correction and each right answer: they are only ever appended."""
+        return self._mark(
+            "SELECT (SELECT coalesce(max(rowid), 0) FROM corrections), "
+            "(SELECT coalesce(max(rowid), 0) FROM golds)"
+        )
 
     def of_runs(self) -> Mark:
         """Changes when a run ends, is taken up again, or is imported with its end long past."""

@@ -49,6 +49,12 @@ class Golds:
         golds = (from_json(Gold, row["payload"]) for row in rows)
         return {gold.case_id: gold for gold in golds}
 
+    def settled(self) -> dict[str, Gold]:
+        """By case, of all projects, what somebody here settled last; imported ones left out."""
+        rows = self._db.query("SELECT payload FROM golds ORDER BY rowid")
+        golds = (from_json(Gold, row["payload"]) for row in rows)
+        return {gold.case_id: gold for gold in golds if gold.origin != "imported"}
+
     def suggest(self, suggestion: Suggestion, case: Case) -> None:
         """Keep what an outside agent says of a case; call inside `Store.writing()`.
 

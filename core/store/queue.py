@@ -64,19 +64,6 @@ class Queue:
         for assignment in people:
             self._put(assignment)
 
-    def missing(self, project_id: str, most: int) -> list[str]:
-        """Newest finished runs of cases that the queue does not hold them for, oldest first."""
-        rows = self._db.query(
-            "SELECT r.id FROM runs r LEFT JOIN items i ON i.case_id = r.case_id "
-            "WHERE r.project_id = ? AND r.status = 'finished' "
-            "AND (i.run_id IS NOT r.id OR i.stances = '') "
-            "AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.case_id = r.case_id "
-            "AND n.status = 'finished' AND (n.started_at, n.id) > (r.started_at, r.id)) "
-            "ORDER BY r.started_at, r.id LIMIT ?",
-            [project_id, most],
-        )
-        return [row["id"] for row in rows]
-
     def get(self, case_id: str) -> Item | None:
         """The item of a case, or None where it is not in the queue."""
         row = next(self._db.query("SELECT * FROM items WHERE case_id = ?", [case_id]), None)
@@ -145,8 +132,13 @@ class Queue:
         """The person has submitted, skipped or flagged it. Call inside `writing()`.
 
         What is submitted counts even if its time had run out: no work is thrown away.
+
+        Raises:
+            ConflictError: what they have submitted is to be passed on: it is taken back first.
         """
         mine = self.of(case_id, person)
+        if mine is not None and mine.state == "submitted" != state:
+            raise ConflictError("You have submitted this case; take your answer back first.")
         began = mine or Assignment(case_id, person, "claimed", "chosen", now, now)
         before = mine.state if mine else ""
         self._put(Assignment(case_id, person, state, began.why, began.claimed_at, began.until, now))
@@ -169,6 +161,14 @@ class Queue:
             "EXISTS (SELECT 1 FROM assignments a WHERE a.case_id = items.case_id AND "
             "a.state = 'flagged') THEN 'open' ELSE state END WHERE case_id = ?",
             [int(mine.state == "submitted"), case_id],
+        )
+
+    def unflag(self, case_id: str, now: float) -> None:
+        """Whoever flagged the item may get it again; call inside `writing()`."""
+        self._db.execute(
+            "UPDATE assignments SET state = 'claimed', until = ?, ended_at = NULL "
+            "WHERE case_id = ? AND state = 'flagged'",
+            [now, case_id],
         )
 
     def set_differ(self, case_id: str, differ: int) -> None:

@@ -13,6 +13,8 @@ AMONG = (
     "(items.case_id IN (SELECT value FROM json_each(:among)) "
     "OR items.run_id IN (SELECT value FROM json_each(:among)))"
 )
+# Also those whose answers were imported: they have no item in hand.
+ANSWERED = "(SELECT count(DISTINCT s.author) FROM standing s WHERE s.case_id = items.case_id)"
 HAS_GOLD = "EXISTS (SELECT :has_gold FROM golds g WHERE g.case_id = items.case_id)"
 HAS_DONE = (
     "EXISTS (SELECT 1 FROM assignments m WHERE m.case_id = items.case_id "
@@ -70,7 +72,7 @@ class ItemFilter:
                 "added",
                 None if self.older_than is None else now - self.older_than,
             ),
-            ("items.given >= :given_from", "given_from", self.given_from or None),
+            (f"{ANSWERED} >= :given_from", "given_from", self.given_from or None),
             ("items.given < :given_below", "given_below", self.given_below),
             ("(items.differ > 0) = :differ", "differ", differ),
             (HAS_DONE, "did", self.person_did or None),

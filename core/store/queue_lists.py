@@ -1,4 +1,4 @@
-"""What is known of all items of a review queue together: their languages, what agents said."""
+"""What is known of all items of a review queue together: languages, stances, what is missing."""
 
 from __future__ import annotations
 
@@ -30,3 +30,16 @@ class QueueLists:
         )
         kind = tuple[tuple[str, Label], ...]
         return {row["case_id"]: from_json(kind, row["stances"]) for row in rows}
+
+    def missing(self, project_id: str, most: int) -> list[str]:
+        """Newest finished runs of cases that the queue does not hold them for, oldest first."""
+        rows = self._db.query(
+            "SELECT r.id FROM runs r LEFT JOIN items i ON i.case_id = r.case_id "
+            "WHERE r.project_id = ? AND r.status = 'finished' "
+            "AND (i.run_id IS NOT r.id OR i.stances = '') "
+            "AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.case_id = r.case_id "
+            "AND n.status = 'finished' AND (n.started_at, n.id) > (r.started_at, r.id)) "
+            "ORDER BY r.started_at, r.id LIMIT ?",
+            [project_id, most],
+        )
+        return [row["id"] for row in rows]

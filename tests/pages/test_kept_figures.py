@@ -57,13 +57,13 @@ def test_the_queue_looks_for_missing_runs_once_and_again_after_the_next_run(
     with open_store(home) as store:
         store.db.execute("DELETE FROM items")
     asked: list[str] = []
-    ours = type(store.queue).missing
+    ours = type(store.queue_lists).missing
 
     def missing(self: object, project_id: str, most: int) -> list[str]:
         asked.append(project_id)
         return ours(self, project_id, most)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(type(store.queue), "missing", missing)
+    monkeypatch.setattr(type(store.queue_lists), "missing", missing)
     at = app("pages/review/pending.py")
     assert len(at.dataframe[0].value) == 1
     at.run()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from components.correction_marks import suggested
 from components.review_rules import sound_categories
 from components.span_editor.marks import Mark, Marked
-from core.checking import Draft, first_project, store_case
+from core.checking import Draft, first_project, keep_draft, store_case
 from core.curation import record, settle
+from core.jobs import Jobs
+from core.progress import folded
 from core.queueing import enqueue
-from core.records import Label, Member, Span
+from core.records import Label, Member, Plan, Span
 from core.reviews import Correction, Gold, Item, Suggestion
 from core.store import Store, open_store
+from core.store.codec import to_plain
 from tests.pages.conftest import OpenApp
 
 
@@ -24,6 +29,12 @@ def project_id(home: Path) -> str:
     with open_store(home) as store:
         store.projects.save_note("person", "Mira")
         return first_project(store, "Mira", 1.0).id
+
+
+def spans_found(home: Path, run_id: str) -> tuple[Span, ...]:
+    """What the machine marked in a run."""
+    with open_store(home) as store:
+        return folded(event for _, event in store.runs.events(run_id)).spans
 
 
 def say(store: Store, run_id: str, author: str, label: Label, at: float = 1.0) -> None:
@@ -116,9 +127,10 @@ def test_a_submitted_item_keeps_its_lines_and_cannot_be_skipped_away(
     at = app("pages/review/label.py", case=run.case_id)
     assert any('class="cp-text' in item.proto.body for item in at.get("html"))
     assert at.button(key="review.skipped").label == "Skip"
-    key = f"run.{run_id}.correct"
+    key = f"run.{run.case_id}.correct"
     at.button(key=f"{key}.choose.hallucinated").click().run()
-    rejected = Mark("machine.0", 23, 27, "contradicted", "Judge", 0.9, "rejected")
+    (found,) = suggested(spans_found(home, run_id))
+    rejected = replace(found, status="rejected")
     at.session_state[f"{key}.marked"] = Marked(2, (rejected,), none=True, did="none")
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
@@ -277,7 +289,7 @@ def test_drafts_and_what_a_person_submitted_are_listed(
 
     assert [listed(view) for view in ("pending", "my drafts", "I submitted")] == [1, 0, 0]
     at = app("pages/review/label.py", case=run.case_id)
-    key = f"run.{run_id}.correct"
+    key = f"run.{run.case_id}.correct"
     at.button(key=f"{key}.choose.unclear").click().run()
     assert listed("my drafts") == 1
     at.text_area(key=f"{key}.reason").set_value("two readings").run()
@@ -335,3 +347,129 @@ def test_a_gold_answer_is_corrected_with_a_reason_and_the_old_one_stays(
     with open_store(home) as store:
         old, new = store.golds.of_case(case.id)
     assert (old.label, new.label, new.origin) == ("supported", "hallucinated", "corrected")
+
+
+def test_a_category_that_a_project_gave_up_keeps_the_marks_of_drafts(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+        project = store.projects.get(run.project_id)
+        assert project is not None
+        key = f"run.{run.case_id}.correct"
+        own = Marked(2, (Mark("a", 0, 6, "reasoning"), Mark("b", 7, 11, "wrong_entity")))
+        draft = {"label": "hallucinated", "marked": to_plain(own)}
+        keep_draft(store, "Mira", key, json.dumps(draft))
+        with store.writing():
+            store.projects.save(replace(project, categories=("wrong_entity",)))
+    at = app("pages/review/label.py", case=run.case_id)
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        (saved,) = store.corrections.of_case(run.case_id)
+    told = [(s.text, s.category) for s in saved.spans]
+    assert ("Female", "reasoning") in told
+    assert ("cats", "wrong_entity") in told
+
+
+def test_taking_an_answer_back_leaves_what_is_being_typed(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    with open_store(home) as store:
+        store.projects.save_note("person", "Mira")
+    at = app("pages/check/run.py", run=run_id)
+    key = f"run.{run_id}.correct"
+    at.button(key=f"{key}.choose.unclear").click().run()
+    at.text_area(key=f"{key}.reason").set_value("first").run()
+    at.button(key=f"{key}.save").click().run()
+    at.button(key=f"{key}.choose.supported").click().run()
+    at.text_area(key=f"{key}.reason").set_value("a long second thought").run()
+    back = next(button for button in at.button if button.label == "Take back")
+    back.click().run()
+    assert not at.exception
+    assert at.text_area(key=f"{key}.reason").value == "a long second thought"
+    at.button(key=f"{key}.save").click().run()
+    with open_store(home) as store:
+        (saved,) = store.corrections.of_run(run_id)
+        case_id = saved.case_id
+        assert len(store.corrections.history(case_id)) == 3
+    assert (saved.label, saved.reason) == ("supported", "a long second thought")
+
+
+def test_a_draft_stays_when_its_case_is_checked_again(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+    at = app("pages/review/label.py", case=run.case_id)
+    key = f"run.{run.case_id}.correct"
+    at.button(key=f"{key}.choose.unclear").click().run()
+    at.text_area(key=f"{key}.reason").set_value("two readings").run()
+    with open_store(home) as store:
+        case = store.cases.get(run.case_id)
+        assert case is not None
+        jobs = Jobs(home)
+        with store.writing():
+            again = jobs.queue(store, case, Plan())
+        jobs.submit(store, [again], jobs.payer("Mira", {}))
+        assert jobs.wait(again, 60)
+        enqueue(store, again, 9.0)
+        item = store.queue.get(case.id)
+        assert item is not None
+        assert item.run_id == again
+    at = app("pages/review/label.py", case=run.case_id)
+    assert at.text_area(key=f"{key}.reason").value == "two readings"
+
+
+def test_a_stale_tab_passes_no_submitted_answer_on(app: OpenApp, run_id: str, home: Path) -> None:
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+    stale = app("pages/review/label.py", case=run.case_id)
+    at = app("pages/review/label.py", case=run.case_id)
+    key = f"run.{run.case_id}.correct"
+    at.button(key=f"{key}.choose.unclear").click().run()
+    at.text_area(key=f"{key}.reason").set_value("two readings").run()
+    at.button(key=f"{key}.save").click().run()
+    stale.button(key="review.skipped").click().run()
+    assert "take your answer back first" in stale.error[0].value
+    with open_store(home) as store:
+        item = store.queue.get(run.case_id)
+    assert item is not None
+    assert item.given == 1
+
+
+def test_taking_a_version_keeps_the_leads_own_reason(app: OpenApp, run_id: str, home: Path) -> None:
+    app("pages/review/pending.py")
+    with open_store(home) as store:
+        say(store, run_id, "Karl", "hallucinated", 3.0)
+        say(store, run_id, "Ida", "supported", 4.0)
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+    at = app("pages/review/settle.py", case=run.case_id)
+    key = f"run.{run.case_id}.settle.correct"
+    at.button(key=f"{key}.choose.supported").click().run()
+    at.text_area(key=f"{key}.reason").set_value("page 3 says so").run()
+    at.text_input(key=f"{key}.answer").set_value("right pawed").run()
+    at.button(key="settle.take.1").click().run()
+    assert at.text_area(key=f"{key}.reason").value == "page 3 says so"
+    with open_store(home) as store:
+        say(store, run_id, "Lena", "unclear", 5.0)
+    at.button(key=f"{key}.save").click().run()
+    assert any("Lena" in item.value for item in at.warning)
+    at.button(key=f"{key}.conflict.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        (gold,) = store.golds.of_case(run.case_id)
+    assert (gold.label, gold.reason, gold.corrected_answer, len(gold.took)) == (
+        "hallucinated", "page 3 says so", "right pawed", 3
+    )  # fmt: skip
+    at = app("pages/review/settle.py", case=run.case_id)
+    at.button(key="settle.open").click().run()
+    at.button(key=f"{key}.choose.supported").click().run()
+    assert "needed to correct the right answer" in at.text_area(key=f"{key}.reason").label

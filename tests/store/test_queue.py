@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.curation import open_again
 from core.errors import ConflictError
 from core.records import Case, Project
 from core.reviews import Item
@@ -110,10 +111,25 @@ def test_submitting_twice_counts_once(store: Store) -> None:
     item = store.queue.get(ids[0])
     assert item is not None
     assert item.given == 1
-    ended(store, ids[0], "Mira", "skipped")  # taken back
+    for passed_on in ("skipped", "flagged"):
+        with pytest.raises(ConflictError, match="take your answer back first"):
+            ended(store, ids[0], "Mira", passed_on)
+    with store.writing():
+        store.queue.again(ids[0], "Mira", TWO, 6.0)
+    ended(store, ids[0], "Mira", "skipped")
     again = store.queue.get(ids[0])
     assert again is not None
     assert again.given == 0
+
+
+def test_who_flagged_an_item_gets_it_again_when_it_is_given_back(store: Store) -> None:
+    ids = filled(store, 1)
+    claimed(store, "Mira")
+    ended(store, ids[0], "Mira", "flagged")
+    assert claimed(store, "Mira") is None
+    with store.writing():
+        open_again(store, ids[0], "Lena", 7.0)
+    assert claimed(store, "Mira", 8.0) == ids[0]
 
 
 def test_a_random_draw_says_so_and_follows_the_lots(store: Store) -> None:
