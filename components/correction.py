@@ -9,7 +9,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components import drafts, state
-from components.correction_asked import Asked, draw_said
+from components.correction_asked import Asked, draw_said, draw_settled
 from components.correction_draft import TEXTS, forget, keep, keep_typed, key_of, restore
 from components.correction_more import draw_more
 from components.correction_saved import draw_conflict, newest_seen, save
@@ -32,6 +32,8 @@ def draw_corrections(
     with state.open_store() as store:
         person, project = state.person(store), store.projects.get(case.project_id)
         suggestions = tuple(store.golds.suggestions(case.id))
+        golds = store.golds.of_case(case.id)
+    draw_settled(golds)
     draw_answers(corrections, person, run.id)
     asked = Asked(run, case, progress, suggestions=suggestions)
     draw_judgement(replace(asked, categories=project.categories) if project else asked)
@@ -106,6 +108,8 @@ def _draw_form(asked: Asked, chosen: Label) -> None:
     with st.container(border=True):
         said = "The right answer is" if asked.settles else "You say"
         st.markdown(f"{said}: **{LABEL_WORDS[chosen].lower()}**")
+        if problem := st.session_state.pop(f"{key}.problem", ""):
+            st.error(escaped(problem))
         st.text_area(
             f"Reason ({f'needed to {needed}' if needed else 'if you like'})",
             key=f"{key}.reason",
@@ -136,6 +140,3 @@ def _draw_form(asked: Asked, chosen: Label) -> None:
                 args=(asked, chosen),
             )
             st.button("Discard", key=f"{key}.discard", on_click=forget, args=(asked.id,))
-        problem = st.session_state.pop(f"{key}.problem", "")
-        if problem:
-            st.error(escaped(problem))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import streamlit as st
@@ -11,7 +11,7 @@ from components.words import LABEL_WORDS, clipped, escaped, when
 from core.curation import record
 from core.progress import Progress
 from core.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Span
-from core.reviews import Correction, Suggestion, category_words
+from core.reviews import Correction, Gold, Suggestion, category_words
 from core.store import Store
 
 STANCE_WORDS = {"contradicts": "contradicts it", "supports": "supports it"}
@@ -92,6 +92,21 @@ class Asked:
         """The project's categories, and those of offered spans, in words."""
         used = [*self.categories, *(span.category for span in self.offered)]
         return {name: category_words(name) for name in used}
+
+
+def draw_settled(golds: Sequence[Gold]) -> None:
+    """What the case was settled as, if a lead has done so."""
+    settled = [gold for gold in golds if gold.origin != "imported"]
+    if not settled:
+        return
+    last = settled[-1]
+    right = f" Right: {escaped(last.corrected_answer)}." if last.corrected_answer else ""
+    reason = f": {escaped(last.reason)}" if last.reason else ""
+    st.info(
+        f"Settled by **{escaped(last.author)}** on {when(last.at)} as "
+        f"{LABEL_WORDS[last.label].lower()}{reason}.{right} What you say is kept beside it.",
+        icon=":material/gavel:",
+    )
 
 
 def draw_said(correction: Correction) -> None:

@@ -63,6 +63,7 @@ def save(asked: Asked, chosen: Label) -> None:
                 asked.after(store, correction)
     except ReviewError as error:
         st.session_state[f"{key}.problem"] = str(error)
+        st.session_state[f"{key}.stamp"] = time.time()  # the cursor goes to the reason
         return
     forget(asked.id)
     st.toast(f"Saved. {_use_of(correction, asked)}", icon=":material/check:")

@@ -10,6 +10,7 @@ from typing import Literal
 import streamlit as st
 
 from components import login, state
+from components.remembered import remember
 from components.words import escaped
 from core.errors import NotAllowed, ReviewError
 
@@ -59,6 +60,8 @@ def _came_in() -> bool:
         return False
     with st.sidebar:
         st.caption(escaped(f"{project.name} · {person}"))
+        if not login.is_on():
+            remember(person)
         login.draw_log_out()
     return True
 

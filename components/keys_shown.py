@@ -36,6 +36,12 @@ export default function({ data, parentElement }) {
     told.textContent = words;
     return [term, told];
   }));
+  const main = document.querySelector('[data-testid="stMain"]');
+  if (parentElement.__place !== undefined && parentElement.__place !== data.place) {
+    main?.scrollTo(0, 0);  // another item begins at its top
+    list.hidden = true;
+  }
+  parentElement.__place = data.place;
   const toggle = () => {
     list.hidden = !list.hidden;
     button.setAttribute("aria-expanded", String(!list.hidden));
@@ -43,6 +49,7 @@ export default function({ data, parentElement }) {
   };
   const pressed = (event) => {
     const fields = "input, textarea, select, [contenteditable], .cp-se, .cp-be";
+    if (event.key === "Escape" && !list.hidden) toggle();
     if (event.key !== "?" || event.defaultPrevented || event.target.closest?.(fields)) return;
     event.preventDefault();
     toggle();
@@ -57,6 +64,9 @@ _component = st.components.v2.component(
 )
 
 
-def draw_keys(keys: Mapping[str, str], key: str) -> None:
-    """The button and the list behind it; `keys` are keys to what they do."""
-    _component(key=key, data={"keys": list(keys.items())})
+def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:
+    """The button and the list behind it; `keys` are keys to what they do.
+
+    When `place` changes, the page is another thing and is shown from its top.
+    """
+    _component(key=key, data={"keys": list(keys.items()), "place": place})

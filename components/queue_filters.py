@@ -24,16 +24,25 @@ def draw_filters() -> ItemFilter:
     with st.expander("Filters", expanded=is_set, icon=":material/filter_list:"):
         age, language, source = st.columns(3)
         oldest = age.selectbox(
-            "Older than", list(AGES), format_func=lambda v: v or "any age", key="review.age"
+            "Older than",
+            list(AGES),
+            format_func=lambda v: v or "any age",
+            key="review.age",
+            persist_state="session",
         )
         spoken = language.selectbox(
-            "Language", ["", *languages], format_func=lambda v: v or "any", key="review.language"
+            "Language",
+            ["", *languages],
+            format_func=lambda v: v or "any",
+            key="review.language",
+            persist_state="session",
         )
         rests_on = source.selectbox(
             "Rests on",
             ["", *sources],
             format_func=lambda v: sources.get(v, "any source"),
             key="review.source",
+            persist_state="session",
         )
         wanted = ItemFilter(
             older_than=AGES[oldest or ""], language=spoken or "", source_id=rests_on or ""
@@ -49,9 +58,14 @@ def _by_the_machine(wanted: ItemFilter) -> ItemFilter:
         ["", *LABEL_WORDS],
         format_func=lambda v: LABEL_WORDS[v] if v else "any",
         key="review.label",
+        persist_state="session",
     )
-    low, high = p.slider("How likely hallucinated (%)", 0, 100, (0, 100), key="review.p")
-    least = apart.slider("Agents disagree at least (%)", 0, 100, 0, key="review.apart")
+    low, high = p.slider(
+        "How likely hallucinated (%)", 0, 100, (0, 100), key="review.p", persist_state="session"
+    )
+    least = apart.slider(
+        "Agents disagree at least (%)", 0, 100, 0, key="review.apart", persist_state="session"
+    )
     return replace(
         wanted,
         label=chosen or "",

@@ -10,19 +10,19 @@ import streamlit as st
 from components import state
 from components.case_history import draw_history, history_of
 from components.correction import draw_answers, draw_judgement
-from components.correction_asked import Asked
+from components.correction_asked import Asked, draw_settled
 from components.debate import draw_debate
 from components.evidence import draw_evidence
 from components.highlight import marked_text
 from components.keys_shown import draw_keys
 from components.review_queue import go_on, why_shown
 from components.review_rules import rules_of
+from components.review_undo import draw_saved
 from components.run_view import classifier_card, load_run
 from components.settling import SETTLE_PAGE
 from components.show import show
-from components.taking_back import take_back
 from components.verdict import draw_verdict
-from components.words import LABEL_WORDS, clipped, escaped
+from components.words import escaped
 from core.errors import ReviewError
 from core.progress import Progress
 from core.records import Case, Project, Run
@@ -33,7 +33,7 @@ from core.store.queue_filter import EVERYTHING
 KEYS = {
     "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
     "Ctrl+Enter": "save and go on to the next item",
-    "Alt+Z": "take the answer back that was saved last",
+    "Alt+Z": "take back what was saved, skipped or flagged last",
     "Ctrl+Space": "skip the item",
     "Alt+F": "flag it for a lead",
     "Tab": "from field to field; the words of the response are one, with keys of its own",
@@ -52,7 +52,7 @@ def draw_item(case_id: str) -> None:
     if is_over:
         go_on(st.session_state.get("review.wanted", EVERYTHING))
     st.page_link(QUEUE_PAGE, label="The queue", icon=":material/arrow_back:")
-    _draw_saved()
+    draw_saved()
     if is_over:
         return
     with state.open_store() as store:
@@ -75,7 +75,7 @@ def _draw_open(item: Item, case: Case, project: Project) -> None:
     own, is_blind = _own(item, mine, project)
     if mine is not None:
         _draw_hand(mine, is_blind)
-        draw_keys(KEYS, "review.keys")
+        draw_keys(KEYS, "review.keys", case.id)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
     show(marked_text(case.response, []))
@@ -90,9 +90,12 @@ def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project:
     """What the person said before, the form to say something, what they did with the item."""
     with state.open_store() as store:
         suggestions = tuple(store.golds.suggestions(asked.case.id))
+        golds = store.golds.of_case(asked.case.id)
         is_lead = store.projects.role_of(project.id, mine.person) in ("lead", "admin")
         is_open = is_lead or (bool(own) and not project.is_blind)  # else people answer alone
         entries = history_of(store, asked.case.id, only="" if is_open else mine.person)
+    if not asked.is_blind:
+        draw_settled(golds)
     draw_answers(own, mine.person, asked.id)
     draw_judgement(
         replace(asked, after=_submitted, suggestions=suggestions, categories=project.categories)
@@ -129,33 +132,6 @@ def _own(item: Item, mine: Assignment | None, project: Project) -> tuple[list[Co
         said = store.corrections.of_case(item.case_id)
     own = [correction for correction in said if correction.author == mine.person]
     return own, project.is_blind and not own
-
-
-def _draw_saved() -> None:
-    """What was saved last, and the way back to it."""
-    with state.open_store() as store:
-        last = store.corrections.get(str(st.session_state.get("review.last", "")))
-        case = store.cases.get(last.case_id) if last else None
-    if last is None or case is None:
-        return
-    left, right = st.columns([6, 1], vertical_alignment="center")
-    claim = escaped(clipped(case.response, 80))
-    left.caption(f"Saved: {LABEL_WORDS[last.label].lower()}, “{claim}”")
-    right.button(
-        "Undo",
-        key="review.undo",
-        icon=":material/undo:",
-        shortcut="Alt+Z",
-        on_click=_undo,
-        args=(last,),
-    )
-
-
-def _undo(last: Correction) -> None:
-    """Take the last answer back, as another entry, and open its item with it in the form."""
-    take_back(last, last.case_id)
-    st.session_state.pop("review.last", None)
-    st.session_state["review.back"] = last.case_id
 
 
 def _taken(case_id: str) -> Assignment | None:
@@ -206,6 +182,7 @@ def _pass_on(case_id: str, became: AssignmentState) -> None:
             store.queue.end(case_id, person, became, now)
             if became in ("skipped", "flagged"):
                 store.handlings.add(Handling(case_id, person, now, became))
+                st.session_state["review.last"] = {"case": case_id, "did": became}
     except ReviewError as error:
         st.session_state["review.problem"] = str(error)
         return
@@ -215,5 +192,5 @@ def _pass_on(case_id: str, became: AssignmentState) -> None:
 def _submitted(store: Store, correction: Correction) -> None:
     """In the transaction that saves it: the item is given, and the next one comes."""
     store.queue.end(correction.case_id, correction.author, "submitted", correction.at)
-    st.session_state["review.last"] = correction.id
+    st.session_state["review.last"] = {"case": correction.case_id, "correction": correction.id}
     st.session_state["review.go"] = True

@@ -33,7 +33,7 @@ STATES: dict[str, tuple[ItemState, ...]] = {
     "I submitted": ALL,
     "I skipped": ALL,
     "flagged": ("flagged",),
-    "adjudicated": ("adjudicated",),
+    "settled": ("adjudicated",),
 }
 
 
@@ -121,7 +121,9 @@ def next_item(store: Store, wanted: ItemFilter) -> Assignment | None:
 
 def draw_list(wanted: ItemFilter) -> None:
     """What waits (or was flagged, or settled); a click takes an item."""
-    shown = st.segmented_control("Show", list(STATES), default="pending", key="review.states")
+    shown = st.segmented_control(
+        "Show", list(STATES), default="pending", key="review.states", persist_state="session"
+    )
     number = int(st.session_state.get("review.page") or 1)
     chosen = shown or "pending"
     with state.open_store() as store:

@@ -44,6 +44,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
         "Hide the machine's verdict until a person has answered",
         value=project.is_blind,
         key=f"{key}.blind",
+        help="On Review. A run's own page shows the verdict to everybody who opens it.",
     )
     categories = st.multiselect(
         "What may be wrong with marked words",

@@ -8,10 +8,10 @@ import streamlit as st
 
 from components import login, state
 from components.words import escaped
-from core.checking import rename_person
 from core.config import SETTINGS
 from core.doctor import checks
 from core.errors import NotAllowed, ReviewError
+from core.people import change_person, rename_person
 
 
 def draw_person() -> None:
@@ -21,14 +21,36 @@ def draw_person() -> None:
     if login.is_on():
         st.markdown(f"You are logged in as **{escaped(name)}**; so it stands at your corrections.")
         return
-    st.text_input(
+    typed = st.text_input(
         "Your name, as it stands at your corrections",
         value=name,
         key="settings.person",
-        on_change=_rename,
         max_chars=80,
     )
+    if typed and typed.strip() != name:
+        with st.container(horizontal=True):
+            st.button("I am called this now", key="settings.rename", on_click=_rename)
+            st.button("Somebody else works here now", key="settings.change", on_click=_change)
+        st.caption(
+            f"Your roles, drafts and what you have in hand go along; or they stay "
+            f"{escaped(name)}'s, and the other begins as an annotator of this project."
+        )
     _show("settings.person.problem")
+
+
+def _change() -> None:
+    """Another person at the same computer: they see nothing of the drafts of who was here."""
+    name = str(st.session_state.get("settings.person") or "").strip()
+    try:
+        if login.is_on():
+            raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
+        with state.open_store() as store:
+            change_person(store, state.project(store).id, name, time.time())
+    except ReviewError as error:
+        st.session_state["settings.person.problem"] = str(error)
+        return
+    state.begin_as(name)
+    st.toast(f"{escaped(name)} works here now.", icon=":material/check:")
 
 
 def _rename() -> None:

@@ -21,7 +21,7 @@ from components.settling import SETTLE_PAGE, VIEWS
 from components.side_by_side import draw_versions, versions_of
 from components.span_editor.marks import Mark as EditorMark
 from components.span_editor.marks import Marked
-from components.words import escaped
+from components.words import clipped, escaped, when
 from core.curation import Version, merged, most_said, open_again, settle
 from core.errors import ReviewError
 from core.jobs import new_id
@@ -34,16 +34,20 @@ KEYS = {
     "Alt+4 to Alt+9": "take the first to the sixth version",
     "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
     "Ctrl+Enter": "save the right answer and go on to the next case",
+    "Ctrl+Space": "leave this case, go on to the next",
+    "Alt+Z": "back to the case that was settled last",
     "? in the words": "the keys that mark words",
 }
+LOOKED_AT = 500  # cases that wait
 LIST_PAGE = "pages/review/curate.py"
 
 
 def draw_settlement(case_id: str) -> None:
     """Everything that is needed to settle one case."""
-    if st.session_state.pop("settle.go", False):
-        _go_on()
+    if after := st.session_state.pop("settle.go", ""):
+        _go_on(after)
     st.page_link(LIST_PAGE, label="All cases to settle", icon=":material/arrow_back:")
+    _draw_last()
     with state.open_store() as store:
         project, item = state.project(store), store.queue.get(case_id)
         case = store.cases.get(case_id)
@@ -55,26 +59,38 @@ def draw_settlement(case_id: str) -> None:
     with state.open_store() as store:
         versions = versions_of(store, case, progress)
         entries = history_of(store, case_id)
+        flags = [one for one in store.handlings.of_case(case_id) if one.did == "flagged"]
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
     asked = _asked(case, progress, versions, project)
     _begin(asked, versions)
+    if item.state == "flagged" and flags:
+        st.info(f"Flagged by **{escaped(flags[-1].person)}** on {when(flags[-1].at)}.")
     draw_versions(asked, versions)
-    draw_keys(KEYS, "settle.keys")
-    if item.state != "open":
+    draw_keys(KEYS, "settle.keys", case.id)
+    with st.container(horizontal=True):
         st.button(
-            "Give it back to the queue",
-            key="settle.open",
-            icon=":material/undo:",
-            on_click=_open_again,
+            "Next case",
+            key="settle.next",
+            icon=":material/skip_next:",
+            shortcut="Ctrl+Space",
+            on_click=_pass,
             args=(case_id,),
         )
+        if item.state != "open":
+            st.button(
+                "Give it back to the queue",
+                key="settle.open",
+                icon=":material/undo:",
+                on_click=_open_again,
+                args=(case_id,),
+            )
     if problem := st.session_state.pop("settle.problem", ""):
         st.error(escaped(problem), icon=":material/error:")
-    draw_judgement(asked)
-    draw_history(entries)
     with st.expander("Evidence"):
         draw_evidence(progress, f"settle.{case_id}.evidence")
+    draw_judgement(asked)
+    draw_history(entries)
 
 
 def _asked(case: Case, progress: Progress, versions: Sequence[Version], project: Project) -> Asked:
@@ -90,7 +106,7 @@ def _asked(case: Case, progress: Progress, versions: Sequence[Version], project:
             corrected_answer=said.corrected_answer, reason=said.reason, took=took,
         )  # fmt: skip
         settle(store, gold, case)
-        st.session_state["settle.go"] = True
+        st.session_state["settle.go"] = st.session_state["settle.last"] = case.id
 
     return Asked(
         None,
@@ -145,15 +161,37 @@ def _open_again(case_id: str) -> None:
     _write(lambda store, person: open_again(store, case_id, person, time.time()))
 
 
-def _go_on() -> None:
-    """To the next case where people differ or that was flagged, else to the list."""
+def _pass(case_id: str) -> None:
+    """Leave a case for later: it does not come again by itself in this session."""
+    st.session_state["settle.go"] = case_id
+    st.session_state["settle.passed"] = [*st.session_state.get("settle.passed", []), case_id]
+
+
+def _draw_last() -> None:
+    """The way back to what was settled last: settling it again is another entry."""
+    with state.open_store() as store:
+        last = store.cases.get(str(st.session_state.get("settle.last", "")))
+    if last is None:
+        return
+    left, right = st.columns([6, 1], vertical_alignment="center")
+    left.caption(f"Settled: “{escaped(clipped(last.response, 80))}”")
+    if right.button("Back to it", key="settle.back", icon=":material/undo:", shortcut="Alt+Z"):
+        st.session_state.pop("settle.last", None)
+        st.switch_page(SETTLE_PAGE, query_params={"case": last.id})
+
+
+def _go_on(after: str) -> None:
+    """To another case where people differ or that was flagged, else to the list."""
+    waiting: list[str] = []
     with state.open_store() as store:
         project = state.project(store)
         for name in ("people differ", "flagged"):
             wanted, states = VIEWS[name]
             items, _ = store.queue.page(
-                project.id, wanted, states, limit=1, offset=0, now=time.time()
+                project.id, wanted, states, limit=LOOKED_AT, offset=0, now=time.time()
             )
-            if items:
-                st.switch_page(SETTLE_PAGE, query_params={"case": items[0].case_id})
+            waiting += [item.case_id for item in items]
+    passed = {after, *st.session_state.get("settle.passed", [])}
+    if left := [case_id for case_id in waiting if case_id not in passed]:
+        st.switch_page(SETTLE_PAGE, query_params={"case": left[0]})
     st.switch_page(LIST_PAGE)

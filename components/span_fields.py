@@ -17,7 +17,7 @@ NONE_WORDS = "No word of it alone is wrong"
 def draw_span_fields(asked: Asked, *, agrees: bool) -> None:
     """The editor over the response, offered spans as suggestions, and a field for quotes."""
     _draw_editor(asked, agrees)
-    with st.expander("Mark words without the mouse: paste them", icon=":material/content_paste:"):
+    with st.expander("Mark words by pasting them", icon=":material/content_paste:"):
         _draw_quote(asked)
 
 

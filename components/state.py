@@ -13,6 +13,7 @@ from pathlib import Path
 import streamlit as st
 
 from components import login
+from components.remembered import remembered
 from core.agents.keys_here import keys_here
 from core.checking import first_project, person_here
 from core.config import PROJECT_ROOT, home_from
@@ -87,14 +88,23 @@ def prereading() -> Prereading:
 def person(store: Store) -> str:
     """Who is here: whoever logged in, whatever the session says; without login, a name is enough.
 
-    That is then the name given in this session, else the last one, else the system's.
+    That is then the name given in this session, else in this browser, else the last one, else the
+    system's.
     """
     identity = login.identity()
     if identity is not None:
         return name_of(store, identity, time.time())
-    name = str(st.session_state.get("person") or person_here(store))
+    name = str(st.session_state.get("person") or remembered() or person_here(store))
     st.session_state["person"] = name
     return name
+
+
+def begin_as(name: str) -> None:
+    """Another person in this session: what stands in its fields is not theirs."""
+    for key in [str(key) for key in st.session_state]:
+        if not key.startswith(("project", "settings.")):
+            st.session_state.pop(key, None)
+    st.session_state["person"] = name
 
 
 def project(store: Store) -> Project:

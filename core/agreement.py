@@ -172,12 +172,15 @@ def character_f1(
 
 
 def f1_of(marks: Marks, lengths: Mapping[str, int], one: str, other: str) -> Figure:
-    """The mean character F1 of two people over the items that both marked."""
+    """The mean character F1 of two people over the items that both answered and one marked.
+
+    Where neither marked a word they agree on that there is none; the label tells it.
+    """
     scores = np.array(
         [
             character_f1(own[one], own[other], lengths[item])
             for item, own in marks.items()
-            if one in own and other in own
+            if one in own and other in own and (own[one] or own[other])
         ]
     )
     return _resampled(len(scores), lambda rows: float(scores[rows].mean()))

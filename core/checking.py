@@ -97,25 +97,6 @@ def first_project(store: Store, person: str, now: float) -> Project:
     return project
 
 
-def rename_person(store: Store, old: str, new: str, now: float) -> None:
-    """Go on under another name: it gets the old one's roles and drafts where it has none itself.
-
-    Raises:
-        InputError: the name is empty or too long.
-    """
-    with store.writing():
-        store.projects.add_person(new, now)
-        for project in store.projects.all():
-            role = store.projects.role_of(project.id, old)
-            if role and store.projects.role_of(project.id, new) is None:
-                store.projects.set_member(Member(project.id, new, role, now))
-        for name in drafts_of(store, old):
-            if not draft_of(store, new, name):
-                keep_draft(store, new, name, draft_of(store, old, name))
-                keep_draft(store, old, name, "")
-        store.projects.save_note(PERSON_NOTE, new)
-
-
 def draft_of(store: Store, person: str, name: str) -> str:
     """What a person has typed and not saved, kept under that name; empty when there is nothing."""
     return store.projects.note(f"draft.{name}.{person}")

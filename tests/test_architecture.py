@@ -46,6 +46,7 @@ ROOMS = (
     "jobs",
     "prereading",
     "checking",
+    "people",
     "login",
     "estimate",
     "formats",

@@ -15,12 +15,12 @@ from core.checking import (
     first_project,
     keep_draft,
     planned,
-    rename_person,
 )
 from core.errors import InputError, KeyMissing
 from core.events import ModelCalled
 from core.models.keys import Keys
 from core.outcome import outcome
+from core.people import rename_person
 from core.progress import folded
 from core.records import ModelCall, Plan, Run
 from core.store import Store

@@ -171,6 +171,13 @@ class Queue:
             [now, case_id],
         )
 
+    def hand_over(self, old: str, new: str) -> None:
+        """What one name has in hand is the other's, who has not had it before."""
+        self._db.execute(
+            "UPDATE OR IGNORE assignments SET person = ? WHERE person = ? AND state = 'claimed'",
+            [new, old],
+        )
+
     def set_differ(self, case_id: str, differ: int) -> None:
         """Keep how people's answers to an item differ."""
         self._db.execute("UPDATE items SET differ = ? WHERE case_id = ?", [differ, case_id])

@@ -210,9 +210,11 @@ class Runs:
         total = next(self._db.query(f"SELECT count(*) AS n {source}", values))["n"]
         rows = self._db.query(
             "SELECT r.*, c.response, c.question, c.author, "
-            "(SELECT count(*) FROM corrections k WHERE k.run_id = r.id) AS corrections, "
-            "(SELECT label FROM corrections k WHERE k.run_id = r.id "
-            " ORDER BY at DESC, rowid DESC LIMIT 1) AS corrected_label "
+            "(SELECT count(*) FROM standing k WHERE k.run_id = r.id) AS corrections, "
+            "coalesce((SELECT label FROM golds g WHERE g.case_id = r.case_id AND "
+            " json_extract(g.payload, '$.origin') != 'imported' ORDER BY rowid DESC LIMIT 1), "
+            "(SELECT label FROM standing k WHERE k.run_id = r.id "
+            " ORDER BY at DESC, place DESC LIMIT 1)) AS corrected_label "
             f"{source} ORDER BY r.started_at DESC, r.id LIMIT ? OFFSET ?",
             [*values, limit, offset],
         )
@@ -294,5 +296,5 @@ def _where(project_id: str, wanted: RunFilter, now: float, lease: float) -> tupl
         values.append(wanted.status)
     if wanted.corrected is not None:
         known = "EXISTS" if wanted.corrected else "NOT EXISTS"
-        where.append(f"{known} (SELECT 1 FROM corrections k WHERE k.run_id = r.id)")
+        where.append(f"{known} (SELECT 1 FROM standing k WHERE k.run_id = r.id)")
     return " AND ".join(where), values

@@ -43,9 +43,9 @@ def test_an_answer_is_taken_back_after_the_next_item_has_come(
     page.get_by_text("Why this one").wait_for()
     settle(page)
     page.keyboard.press("?")
-    expect(page.get_by_text("take the answer back that was saved last")).to_be_visible()
+    expect(page.get_by_text("take back what was saved, skipped or flagged last")).to_be_visible()
     page.keyboard.press("?")
-    expect(page.get_by_text("take the answer back that was saved last")).to_be_hidden()
+    expect(page.get_by_text("take back what was saved, skipped or flagged last")).to_be_hidden()
     first = page.url
     page.keyboard.press("Alt+3")
     expect(page.get_by_label(REASON)).to_be_focused()

@@ -378,13 +378,13 @@ def test_a_draft_of_before_the_editor_is_understood_where_it_fits(
     with open_store(home) as store:
         (saved,) = store.corrections.of_run(run_id)
         assert store.projects.note(f"draft.{key}.Mira") == ""
-    assert [(span.text, span.category) for span in saved.spans] == [("Female", "reasoning")]
+    assert [(span.text, span.category) for span in saved.spans] == [
+        ("Female", "odd"), ("Female", "reasoning")  # a project may have given “odd” up since
+    ]  # fmt: skip
     assert [span.text for span in saved.rejected] == ["left"]
 
 
-@pytest.mark.parametrize(
-    "mark", [{"start": 3, "end": 900}, {"category": "odd"}, {"status": "odd"}, {"start": "x"}]
-)
+@pytest.mark.parametrize("mark", [{"start": 3, "end": 900}, {"status": "odd"}, {"start": "x"}])
 def test_a_draft_that_does_not_fit_the_run_is_left_out(
     app: OpenApp, run_id: str, home: Path, mark: dict[str, object]
 ) -> None:

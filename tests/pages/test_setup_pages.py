@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from components import state
 from core.agents.rosters import SHIPPED
-from core.checking import first_project
+from core.checking import drafts_of, first_project, keep_draft
 from core.config import Settings
 from core.intake.library import store_file
 from core.records import Member
@@ -165,10 +165,26 @@ def test_a_second_project_is_begun_and_chosen(app: OpenApp, project_id: str, hom
 def test_a_name_is_kept_with_its_role(app: OpenApp, project_id: str, home: Path) -> None:
     at = app("pages/setup/settings.py")
     at.text_input(key="settings.person").set_value("Mira Berg").run()
+    at.button(key="settings.rename").click().run()
     assert not at.exception
     with open_store(home) as store:
         assert store.projects.note("person") == "Mira Berg"
         assert store.projects.role_of(project_id, "Mira Berg") == "admin"
+
+
+def test_somebody_else_takes_nothing_over(app: OpenApp, project_id: str, home: Path) -> None:
+    with open_store(home) as store:
+        keep_draft(store, "Mira", "new.x", '{"response": "mine"}')
+    at = app("pages/setup/settings.py")
+    at.text_input(key="settings.person").set_value("Karla").run()
+    at.button(key="settings.change").click().run()
+    assert not at.exception
+    assert at.session_state["person"] == "Karla"
+    with open_store(home) as store:
+        assert store.projects.role_of(project_id, "Karla") == "annotator"
+        assert store.projects.role_of(project_id, "Mira") == "admin"
+        assert drafts_of(store, "Karla") == []
+        assert drafts_of(store, "Mira") == ["new.x"]
 
 
 def test_limits_are_kept(app: OpenApp, project_id: str, home: Path) -> None:
