@@ -120,6 +120,7 @@ def test_two_people_work_under_their_identities_and_a_third_is_told_whom_to_ask(
 
     page.goto(server.url + link)
     page.get_by_text("two sources differ").first.wait_for()
+    page.get_by_role("button", name="Agree: hallucinated").wait_for()
     settle(page)
     page.keyboard.press("Alt+2")
     page.get_by_text("You say: hallucinated").wait_for()

@@ -256,3 +256,51 @@ def test_a_box_is_drawn_in_an_image_and_saved_with_the_answer(
         strict=True,
     ):  # fmt: skip
         assert abs(value - wanted) < 0.01
+
+
+def test_a_browser_keeps_its_name_and_the_next_item_begins_at_its_top(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    checked(server, ["Female cats tend to be left pawed.", "Male cats tend to be white."], CATS)
+    mira = open_page(server, "/pending", viewport={"width": 1280, "height": 600})
+    mira.get_by_text("0 of 2 items reviewed").wait_for()
+    settle(mira)
+    jonas = open_page(server, "/settings")
+    field = jonas.get_by_label("Your name, as it stands at your corrections")
+    field.wait_for()
+    settle(jonas)
+    field.fill("Jonas")
+    field.press("Enter")
+    jonas.get_by_role("button", name="Somebody else works here now").click()
+    jonas.get_by_text("First project · Jonas").wait_for()
+    mira.reload()
+    mira.get_by_text("First project · Mira").wait_for()
+    jonas.reload()
+    jonas.get_by_text("First project · Jonas").wait_for()
+    mira.get_by_text("0 of 2 items reviewed").wait_for()
+    settle(mira)
+    mira.keyboard.press("Control+Enter")
+    mira.get_by_text("Why this one").wait_for()
+    settle(mira)
+    first = mira.url
+    mira.keyboard.press("Alt+3")
+    mira.get_by_label(REASON).wait_for()
+    settle(mira)
+    mira.get_by_label(REASON).fill("two readings")
+    main = mira.locator('[data-testid="stMain"]')
+    main.evaluate("m => m.scrollTo(0, 400)")
+    assert main.evaluate("m => m.scrollTop") > 100
+    mira.get_by_label(REASON).press("Control+Enter")
+    expect(mira).not_to_have_url(first)
+    mira.get_by_text("Saved: unclear").wait_for()
+    settle(mira)
+    assert main.evaluate("m => m.scrollTop") == 0
+    mira.keyboard.press("Control+Space")
+    mira.get_by_text("Nothing more waits for you").wait_for()
+    settle(mira)
+    mira.keyboard.press("Alt+z")
+    mira.get_by_text("Why this one").wait_for()
+    with open_store(server.home) as store:
+        (saved,) = store.corrections.newest_by_run()
+    assert saved.author == "Mira"
