@@ -86,8 +86,11 @@ def protocol_words(name: str, *, short: bool = False) -> str:
 
 
 def when(at: float) -> str:
-    """A moment in local time, to the minute."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    """A moment in local time, to the minute; an imported one may be none that a calendar knows."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    except (OverflowError, ValueError, OSError):
+        return "an unknown time"
 
 
 def seconds(value: float) -> str:
