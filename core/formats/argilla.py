@@ -2,7 +2,8 @@
 
 The questions are `label`, `spans`, `reason` and `corrected_answer`. Argilla names people by UUIDs:
 their names stand in the metadata as `user.UUID`, and `gold` there names the one whose response is
-the gold. A single person's response is the gold too.
+the gold. A single person's response is the gold too. Of several suggestions the newest is Argilla's
+own; the others stand in the metadata under `counterpoint`, beside what else has no place.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from core.formats.fields import (
     label_of,
     others_of,
     plain_others,
+    plain_suggestion,
     plain_text,
     read_of,
     said,
     share,
     soft_of,
     spans_of,
+    suggestions_of,
 )
 from core.formats.packed import json_items, text_of
 from core.formats.record import Record
@@ -52,6 +55,7 @@ def _row(record: Record) -> ExchangeRow:
     response = fields.text(*TEXTS)
     metadata = _mapping(record, "metadata")
     golds, corrections = _people(record, response, metadata)
+    earlier = suggestions_of(response, _own(metadata).get("suggestions"))
     others = {k: v for k, v in metadata.items() if not k.startswith(USER)}
     return ExchangeRow(
         id=case_id(record.fields.get("id")),
@@ -61,7 +65,7 @@ def _row(record: Record) -> ExchangeRow:
         documents=_documents(fields),
         golds=golds,
         corrections=corrections,
-        suggestions=_suggestions(record, response),
+        suggestions=(*earlier, *_suggestions(record, response)),
         others=(
             *others_of(others, (GOLD, LANGUAGE, MORE)),
             *others_of(fields.fields, FIELDS),
@@ -111,21 +115,23 @@ def _people(
 
 def _with_more(gold: Gold, metadata: dict[str, Any], response: str) -> Gold:
     """The gold with what Argilla's own values have no place for, where it is about the same."""
-    more = metadata.get(MORE)
-    if not isinstance(more, str):
-        return gold
-    try:
-        own = json.loads(more)
-    except (ValueError, RecursionError):
-        return gold
-    if not isinstance(own, dict):
-        return gold
+    own = _own(metadata)
     spans = spans_of(response, own.get("spans"))
     same = [(s.start, s.end, s.category) for s in spans] == [
         (s.start, s.end, s.category) for s in gold.spans
     ]
     soft = soft_of(response, own.get("soft"))
     return replace(gold, spans=spans if same else gold.spans, soft=soft)
+
+
+def _own(metadata: dict[str, Any]) -> dict[str, Any]:
+    """What Argilla's own values have no place for; empty where it is not as it was written."""
+    more = metadata.get(MORE)
+    try:
+        own = json.loads(more) if isinstance(more, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return own if isinstance(own, dict) else {}
 
 
 def _answer(
@@ -215,6 +221,8 @@ def _more(row: ExchangeRow) -> dict[str, str]:
         own["spans"] = [{name: getattr(s, name) for name in names} for s in answer.spans]
     if row.soft:
         own["soft"] = [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
+    if row.suggestions[1:]:
+        own["suggestions"] = [plain_suggestion(one) for one in row.suggestions[:-1]]
     return {MORE: json.dumps(own, ensure_ascii=False)} if own else {}
 
 

@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from core.errors import InputError
+from core.formats.shown import shown
 
 CLAIM_NAMES = ("claim", "response", "statement", "answer", "text", "sentence")
 QUESTION_NAMES = ("question", "prompt", "query")
 # A spreadsheet looks past spaces, and may drop what nobody sees before it looks.
 FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")
+
+
+def folded(name: str) -> str:
+    """A column's name as it is compared."""
+    return name.strip().casefold()
+
+
+def require_columns(name: str, found: Iterable[str], wanted: Iterable[str]) -> None:
+    """Refuse a table of another kind.
+
+    Raises:
+        InputError: a column is not there.
+    """
+    names = list(found)
+    missing = sorted(set(wanted) - set(names))
+    if missing:
+        there = shown(", ".join(names), 200) or "none"
+        raise InputError(
+            f"{shown(name)}: expected columns called {', '.join(missing)}, found {there}; choose "
+            "the file as it was published, or another format."
+        )
 
 
 def safe_cell(value: object) -> str:

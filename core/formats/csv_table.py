@@ -1,34 +1,34 @@
-"""CSV: one row a case, spans as JSON in a cell; cells that look like formulas are made harmless.
+"""CSV tables to rows: any with a column of responses (or claims) is read, spans are JSON in a cell.
 
-Any table with a column of responses (or claims) is read. What this writes carries a column
-`schema`: only there a leading apostrophe is ours, and reading takes exactly it away again.
+A table with all the columns that `csv_out` writes is ours: only there a leading apostrophe is the
+one that keeps a cell from being a formula, and only there documents and suggestions are JSON.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from core.errors import InputError
-from core.formats.cells import CLAIM_NAMES, QUESTION_NAMES, bare, masked
+from core.formats.cells import CLAIM_NAMES, QUESTION_NAMES, bare, folded
+from core.formats.csv_out import COLUMNS, OURS
 from core.formats.fields import (
     case_id,
     label_of,
-    plain_span,
     rows_of,
     said,
     soft_of,
     spans_of,
+    suggestions_of,
 )
 from core.formats.jsonl import require_schema
 from core.formats.packed import MOST_ROW, json_lines, text_of, unfit_text
 from core.formats.record import Record
 from core.formats.row import (
-    SCHEMA,
     Document,
     ExchangeRow,
     Problem,
@@ -36,13 +36,10 @@ from core.formats.row import (
     correction_of,
     gold_of,
 )
+from core.formats.shown import shown
 from core.intake.tables import DECLARED, DELIMITERS
 from core.reviews import Gold
 
-COLUMNS = (
-    "schema", "id", "question", "response", "language", "label", "spans", "soft", "reason",
-    "corrected_answer", "answers", "document", "verdict", "p_hallucinated",
-)  # fmt: skip
 RESPONSE_NAMES = ("response", *(name for name in CLAIM_NAMES if name != "response"))
 DOCUMENT_NAMES = ("document", "documents", "context", "source", "evidence")
 LABEL_NAMES = ("label", "verdict_label", "gold")
@@ -56,14 +53,14 @@ def read(name: str, data: bytes) -> Read:
     Raises:
         InputError: it is no table with a column of responses.
     """
-    text = text_of(name, data)
+    text, name = text_of(name, data), shown(name)
     declared = DECLARED.match(text)
     text = text[declared.end() :] if declared else text
     header, delimiter = _header(name, text, declared[1] if declared else "")
     grid = _grid(text, delimiter)
     next(grid, None)  # the header
     items = _items(header, grid)
-    rows, problems = rows_of(items, _row)
+    rows, problems = rows_of(items, partial(_row, _is_ours(header)))
     return Read(tuple(rows), tuple(problems))
 
 
@@ -76,30 +73,30 @@ def _header(name: str, text: str, delimiter: str) -> tuple[list[str], str]:
         if first is None or isinstance(first, Problem):
             continue
         names = first[1]
-        folded = [_folded(one) for one in names]
+        plain = [folded(one) for one in names]
         found = names if len(names) > len(found) else found
-        if any(one in folded for one in RESPONSE_NAMES):
-            is_ours = "schema" in folded
-            names = [bare(one) for one in names] if is_ours else names
-            _require_once(name, names, folded)
+        if any(one in plain for one in RESPONSE_NAMES):
+            names = [bare(one) for one in names] if _is_ours(names) else names
+            _require_once(name, names, plain)
             return names, candidate
-    shown = ", ".join(found)[:200] or "none"
+    there = shown(", ".join(found), 200) or "none"
     raise InputError(
-        f"{name}: expected a header with a column called response (or claim), found {shown}; name "
+        f"{name}: expected a header with a column called response (or claim), found {there}; name "
         "the column of responses “response”."
     )
 
 
-def _folded(name: str) -> str:
-    return name.strip().casefold()
+def _is_ours(names: Sequence[str]) -> bool:
+    return set(map(folded, names)) >= OURS
 
 
-def _require_once(name: str, names: Sequence[str], folded: Sequence[str]) -> None:
-    read = [one for one in folded if one in READ]
+def _require_once(name: str, names: Sequence[str], plain: Sequence[str]) -> None:
+    read = [one for one in plain if one in READ]
     twice = next((one for own in (names, read) for one in own if own.count(one) > 1), "")
     if twice:
         raise InputError(
-            f"{name}: expected each column once, found “{twice}” twice; rename one of them."
+            f"{name}: expected each column once, found “{shown(twice, 60)}” twice; rename "
+            "one of them."
         )
 
 
@@ -125,7 +122,7 @@ def _grid(text: str, delimiter: str) -> Grid:
 
 def _items(header: list[str], grid: Grid) -> Iterator[tuple[int, object] | Problem]:
     """Each row as a mapping by its columns."""
-    is_ours = "schema" in map(_folded, header)
+    is_ours = _is_ours(header)
     for item in grid:
         if isinstance(item, Problem):
             yield item
@@ -145,10 +142,11 @@ def _items(header: list[str], grid: Grid) -> Iterator[tuple[int, object] | Probl
         yield line, dict(zip(header, cells, strict=False))
 
 
-def _row(record: Record) -> ExchangeRow:
-    given = {_folded(name): str(value) for name, value in record.fields.items()}
-    _require_schema(given.get("schema", ""))
-    used = {"schema", "id", "language", "soft", "spans", "reason", "corrected_answer", "answers"}
+def _row(is_ours: bool, record: Record) -> ExchangeRow:
+    given = {folded(name): str(value) for name, value in record.fields.items()}
+    is_written = is_ours and bool(given.get("schema"))  # not put in by hand
+    used = {"id", "language", "soft", "spans", "reason", "corrected_answer", "answers"}
+    used |= {"schema", "suggestions"} if is_ours else set()
     values: dict[str, str] = {}
     for what, names in (
         ("response", RESPONSE_NAMES), ("question", QUESTION_NAMES), ("label", LABEL_NAMES),
@@ -157,20 +155,23 @@ def _row(record: Record) -> ExchangeRow:
         name = next((one for one in names if one in given), "")
         used.add(name)
         values[what] = given.get(name, "")
-    if given.get("schema"):
+    if is_written:
+        _require_schema(given["schema"])
         used |= {"verdict", "p_hallucinated"}
     response = values["response"]
     if not response.strip():
         raise InputError("expected a text in the column of responses, found none; fill it in.")
     cells = ((name, str(value)) for name, value in record.fields.items())
-    is_ours = "schema" in given  # a row of ours has no cell for what it does not know
-    others = [(n, v) for n, v in cells if _folded(n) not in used and (v or not is_ours)]
+    # A row of ours has no cell for what it does not know.
+    others = [(n, v) for n, v in cells if folded(n) not in used and (v or not is_ours)]
+    suggested = _json(given.get("suggestions", ""), "suggestions") if is_ours else None
     row = ExchangeRow(
         id=case_id(given.get("id")),
         response=response,
         question=values["question"],
         language=given.get("language", ""),
-        documents=_documents(values["document"]),
+        documents=_documents(values["document"], is_written),
+        suggestions=suggestions_of(response, suggested),
         others=tuple(others),
         place=record.line,
     )
@@ -178,7 +179,7 @@ def _row(record: Record) -> ExchangeRow:
 
 
 def _require_schema(cell: str) -> None:
-    require_schema(None if not cell else int(cell) if cell.isascii() and cell.isdigit() else cell)
+    require_schema(int(cell) if cell.isascii() and cell.isdigit() else cell)
 
 
 def _with_answers(row: ExchangeRow, given: dict[str, str], word: str) -> ExchangeRow:
@@ -219,11 +220,11 @@ def _json(cell: str, name: str) -> object:
     return item[1]
 
 
-def _documents(cell: str) -> tuple[Document, ...]:
+def _documents(cell: str, is_written: bool) -> tuple[Document, ...]:
     """The text that the row rests on; ours are a JSON list of name and text."""
     if not cell.strip():
         return ()
-    if cell.startswith("[{"):
+    if is_written and cell.startswith("[{"):
         items = _json(cell, "document")
         if isinstance(items, list) and all(isinstance(item, dict) for item in items):
             records = [Record(item, "", 0) for item in items]
@@ -233,64 +234,3 @@ def _documents(cell: str) -> tuple[Document, ...]:
 
 def _text(record: Record) -> str | None:
     return record.plain("text") if record.spare("text") else None
-
-
-def write(rows: Sequence[ExchangeRow]) -> bytes:
-    """The rows as a table: UTF-8 with BOM, for spreadsheets."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out)
-    titles = list(dict.fromkeys(_title(name) for row in rows for name, _ in row.others))
-    writer.writerow([masked(name) for name in (*COLUMNS, *titles)])
-    for row in rows:
-        others = {_title(name): text for name, text in row.others}
-        cells = [*_cells(row), *(others.get(name, "") for name in titles)]
-        writer.writerow([masked(cell) for cell in cells])
-    return b"\xef\xbb\xbf" + out.getvalue().encode()
-
-
-def _title(name: str) -> str:
-    """A further column's name; one that bears a name of ours is told apart."""
-    return f"{name} (other)" if _folded(name) in COLUMNS else name
-
-
-def _cells(row: ExchangeRow) -> list[str]:
-    answer = row.answer
-    people = [one for one in row.people if one is not answer]
-    answers = [
-        {
-            "person": one.author,
-            "label": one.label,
-            "spans": [plain_span(span) for span in one.spans],
-            "reason": one.reason,
-            "corrected_answer": one.corrected_answer,
-        }
-        for one in people
-    ]
-    documents = [
-        {"name": d.name, "text": d.text} if d.text is not None else {"name": d.name, "id": d.id}
-        for d in row.documents
-    ]
-    verdict = row.verdict
-    p = verdict.p_hallucinated if verdict else None
-    return [
-        str(SCHEMA),
-        row.id,
-        row.question,
-        row.response,
-        row.language,
-        answer.label if answer else "",
-        _dumped([plain_span(span) for span in answer.spans]) if answer else "",
-        _dumped([{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft])
-        if row.soft
-        else "",
-        answer.reason if answer else "",
-        answer.corrected_answer if answer else "",
-        _dumped(answers) if answers else "",
-        _dumped(documents) if documents else "",
-        verdict.label if verdict else "",
-        "" if p is None else str(p),
-    ]
-
-
-def _dumped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from core.errors import InputError
-from core.formats.fields import others_of, placed, plain_text, read_of
+from core.formats.fields import others_of, plain_text, read_of
+from core.formats.offsets import Place, Unit, placed, unit_of
 from core.formats.packed import json_items, text_of
 from core.formats.record import Record
 from core.formats.row import (
@@ -56,7 +57,9 @@ def _samples(items: Iterable[tuple[int, object] | Problem]) -> Iterator[Any]:
 
 def _row(record: Record) -> ExchangeRow:
     summary = record.text("summary")
-    given = [_mark(summary, one) for one in record.records("annotations")]
+    annotations = record.records("annotations")
+    unit = unit_of(summary, map(_place, annotations))
+    given = [_mark(summary, one, unit) for one in annotations]
     marks = [mark for mark in given if mark[1]]  # a mark without a grade says nothing
     people = dict.fromkeys(person for person, *_ in marks)
     own = ((who, [mark for mark in marks if mark[0] == who]) for who in people)
@@ -78,15 +81,20 @@ def _row(record: Record) -> ExchangeRow:
     )
 
 
-def _mark(summary: str, record: Record) -> Mark:
+def _place(record: Record) -> Place:
+    names = ("summary_start", "summary_end", "summary_span")
+    start, end, quote = map(record.fields.get, names)
+    return start, end, quote
+
+
+def _mark(summary: str, record: Record, unit: Unit | None) -> Mark:
     labels = record.texts("label")
     grade = next((one for one in GRADES if any(w.split(".")[0] == one for w in labels)), "")
     if labels and not grade:
         raise InputError(
             f"expected a mark of {', '.join(GRADES)}, found “{', '.join(labels)[:60]}”; correct it."
         )
-    ends = record.fields.get("summary_start"), record.fields.get("summary_end")
-    start, end = placed(summary, *ends, record.fields.get("summary_span"))
+    start, end = placed(summary, *_place(record), unit)
     person = plain_text(record, "annotator_name", "annotator_id") or "annotator"
     span = Span(start, end, summary[start:end], 1.0, max(labels, key=len, default=""), "")
     return person, grade, span, plain_text(record, "note").strip()

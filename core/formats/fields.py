@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from core.errors import InputError
+from core.formats.offsets import Place, Unit, placed, unit_of
 from core.formats.packed import MOST_ROWS
 from core.formats.record import Record
 from core.formats.row import OTHER_JSON, UNSPECIFIED, ExchangeRow, Others, Problem, Read
+from core.formats.shown import shown
 from core.records import Label, Span, WordScore
+from core.reviews import Suggestion
 
 LONGEST_ID = 200
 LABELS: Mapping[str, Label] = {
@@ -69,8 +72,8 @@ def read_of(
 
 
 def reason(error: InputError) -> str:
-    """What is wrong with a row, without the place: that is told beside it."""
-    words = str(error)
+    """What is wrong with a row, safe to show, without the place: that is told beside it."""
+    words = shown(error)
     return words.split(": ", 1)[1] if words.startswith(", line ") else words
 
 
@@ -131,16 +134,20 @@ def spans_of(response: str, items: object, source: str = "") -> tuple[Span, ...]
         return ()
     if not isinstance(items, list):
         raise InputError("expected a list of spans, found another kind of value; write a list.")
-    return tuple(_span(response, item, source) for item in items)
+    unit = unit_of(response, (_place(item) for item in items if isinstance(item, dict)))
+    return tuple(_span(response, item, source, unit) for item in items)
 
 
-def _span(response: str, item: object, source: str) -> Span:
+def _place(item: dict[str, Any]) -> Place:
+    return item.get("start"), item.get("end"), item.get("text")
+
+
+def _span(response: str, item: object, source: str, unit: Unit | None) -> Span:
     if isinstance(item, list) and len(item) == 2:
         item = {"start": item[0], "end": item[1]}
     if not isinstance(item, dict):
         raise InputError("expected a span with start and end, found another kind of value.")
-    quote = item.get("text")
-    start, end = placed(response, item.get("start"), item.get("end"), quote)
+    start, end = placed(response, *_place(item), unit)
     names = ("category", "label", "label_type", "type")
     named = (item[name] for name in names if isinstance(item.get(name), str) and item[name].strip())
     instead = item.get("instead")
@@ -155,51 +162,6 @@ def _span(response: str, item: object, source: str) -> Span:
         item["source"] if isinstance(item.get("source"), str) else source,
         instead if isinstance(instead, str) else "",
     )
-
-
-def placed(response: str, start: object, end: object, quote: object = None) -> tuple[int, int]:
-    """Where the span lies, counted in code points.
-
-    Tools written in JavaScript count UTF-16 units: where only these lead to the quoted words they
-    are taken.
-
-    Raises:
-        InputError: it does not lie in the response, or the quoted words do not stand there.
-    """
-    if not _is_whole(start) or not _is_whole(end):
-        raise InputError(
-            f"expected whole numbers as a span’s start and end, found {start!r:.40} and "
-            f"{end!r:.40}; correct them."
-        )
-    assert isinstance(start, int) and isinstance(end, int)  # noqa: S101, PT018 - for the types
-    is_inside = 0 <= start < end <= len(response)
-    if is_inside and (quote is None or response[start:end] == quote):
-        return start, end
-    if isinstance(quote, str) and 0 <= start < end:
-        found = from_utf16(response, start, end)
-        if found is not None and response[found[0] : found[1]] == quote:
-            return found
-    if is_inside:
-        raise InputError(
-            f"expected the span’s text at characters {start} to {end}, found "
-            f"“{response[start:end][:40]}” there and “{str(quote)[:40]}” in the span; correct its "
-            "start and end, which count code points."
-        )
-    raise InputError(
-        f"expected a span inside a response of {len(response)} characters, found {start} to {end}; "
-        "correct its start and end, which count code points."
-    )
-
-
-def from_utf16(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """UTF-16 offsets as code points; None where they cut a character or lie outside."""
-    units = text.encode("utf-16-le")
-    try:
-        before = len(units[: 2 * start].decode("utf-16-le"))
-        inside = len(units[2 * start : 2 * end].decode("utf-16-le"))
-    except UnicodeDecodeError:
-        return None
-    return (before, before + inside) if 2 * end <= len(units) else None
 
 
 def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
@@ -288,8 +250,35 @@ def plain_span(span: Span) -> dict[str, Any]:
     return made
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
+    """What agents said, as `plain_suggestion` writes it.
+
+    Raises:
+        InputError: one names no agent, or says what is no label, probability or span.
+    """
+    if items is None:
+        return ()
+    if not isinstance(items, list):
+        raise InputError("expected a list of suggestions, found another kind of value.")
+    found = []
+    for item in items:
+        agent = item.get("agent") if isinstance(item, dict) else None
+        if not isinstance(item, dict) or not isinstance(agent, str) or not agent.strip():
+            raise InputError("expected a suggestion with the name of its agent, found none.")
+        p = None if item.get("p") is None else share(item["p"], 0.0)
+        spans = spans_of(response, item.get("spans"))
+        found.append(Suggestion("", "", agent, 0.0, label_of(item.get("label")), p, spans))
+    return tuple(found)
+
+
+def plain_suggestion(suggestion: Suggestion) -> dict[str, Any]:
+    """A suggestion as JSON, where a layout has no place of its own for it."""
+    return {
+        "agent": suggestion.agent,
+        "label": suggestion.label,
+        "p": suggestion.p,
+        "spans": [plain_span(span) for span in suggestion.spans],
+    }
 
 
 def lines(rows: Iterator[dict[str, Any]]) -> bytes:

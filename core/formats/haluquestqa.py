@@ -11,6 +11,7 @@ import io
 from collections.abc import Iterator
 
 from core.errors import InputError
+from core.formats.cells import require_columns
 from core.formats.fields import reason
 from core.formats.marks import nearest
 from core.formats.packed import MOST_ROW, text_of
@@ -27,7 +28,7 @@ def read(name: str, data: bytes) -> Read:
     """Two cases a line.
 
     Raises:
-        InputError: nothing in it can be read.
+        InputError: nothing in it can be read, or it has other columns.
     """
     csv.field_size_limit(MOST_ROW)
     stream = io.StringIO(text_of(name, data), newline="")
@@ -35,6 +36,7 @@ def read(name: str, data: bytes) -> Read:
     rows: list[ExchangeRow] = []
     problems: list[Problem] = []
     try:
+        require_columns(name, reader.fieldnames or (), COLUMNS)
         for cells in reader:
             record = Record({k: v for k, v in cells.items() if k is not None}, "", reader.line_num)
             try:

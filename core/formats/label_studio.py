@@ -1,15 +1,18 @@
 """Label Studio's tasks: `data` with id and text, annotations by people, predictions by models.
 
-Offsets count code points, as its editor writes them since 1.5; older files count UTF-16 units
-there, which is seen by the quoted text. What a person alone annotated, or what is marked as
-`ground_truth`, is the gold; several people's annotations are their own answers.
+Offsets count code points, as its editor writes them since 1.5; older files count UTF-16 units,
+which the quoted texts of an annotation show, or else those of the rest of the file; where no quote
+decides, they are read as code points. Of texts shown as HTML `globalOffsets` count. What a person
+alone annotated, or what is marked as `ground_truth`, is the gold; several people's annotations are
+their own answers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from core.formats.fields import (
@@ -17,7 +20,6 @@ from core.formats.fields import (
     case_id,
     label_of,
     others_of,
-    placed,
     plain_others,
     plain_text,
     read_of,
@@ -25,6 +27,7 @@ from core.formats.fields import (
     share,
     soft_of,
 )
+from core.formats.offsets import Place, Unit, placed, unit_of
 from core.formats.packed import json_items, text_of
 from core.formats.record import Record
 from core.formats.row import (
@@ -32,6 +35,7 @@ from core.formats.row import (
     UNSPECIFIED,
     Document,
     ExchangeRow,
+    Problem,
     Read,
     correction_of,
     gold_of,
@@ -64,14 +68,47 @@ def read(name: str, data: bytes) -> Read:
     Raises:
         InputError: nothing in it can be read.
     """
-    return read_of(json_items(text_of(name, data)), _row, "row")
+    items = list(json_items(text_of(name, data)))
+    return read_of(items, partial(_row, _unit_of_file(items)), "row")
 
 
-def _row(record: Record) -> ExchangeRow:
+def _unit_of_file(items: Iterable[tuple[int, object] | Problem]) -> Unit | None:
+    """What spans count whose own annotation does not tell: what those that tell agree upon."""
+    tasks = (item[1] for item in items if not isinstance(item, Problem))
+    units = {unit_of(*answer) for task in tasks for answer in _answers(task)}
+    return "utf-16" if units - {None} == {"utf-16"} else None
+
+
+def _answers(task: object) -> Iterator[tuple[str, list[Place]]]:
+    """(response, places) of each annotation and prediction; what is broken is told later."""
+    inside = task.get("data") if isinstance(task, dict) else None
+    if not isinstance(task, dict) or not isinstance(inside, dict):
+        return
+    response = next((inside[name] for name in TEXTS if name in inside), None)
+    for name in ("annotations", "predictions") if isinstance(response, str) else ():
+        given = task.get(name)
+        for one in given if isinstance(given, list) else ():
+            result = one.get("result") if isinstance(one, dict) else None
+            yield str(response), _places(result if isinstance(result, list) else [])
+
+
+def _places(result: Sequence[object]) -> list[Place]:
+    marks = (one for one in result if isinstance(one, dict) and one.get("type") in MARKS)
+    return [_place(one["value"]) for one in marks if isinstance(one.get("value"), dict)]
+
+
+def _place(value: dict[str, Any]) -> Place:
+    """Start, end and quote; the start and end of HTML are paths, which only its editor can walk."""
+    whole = value.get("globalOffsets")
+    ends = whole if isinstance(whole, dict) else value
+    return ends.get("start"), ends.get("end"), value.get("text")
+
+
+def _row(unit: Unit | None, record: Record) -> ExchangeRow:
     inside = record.inner("data")
     response = inside.text(*TEXTS)
     own = inside.fields.get("id")
-    golds, corrections = _people(record, response)
+    golds, corrections = _people(record, response, unit)
     soft = soft_of(response, inside.fields.get(SOFT))
     golds = tuple(replace(gold, soft=soft) for gold in golds)
     return ExchangeRow(
@@ -82,7 +119,7 @@ def _row(record: Record) -> ExchangeRow:
         documents=_documents(inside),
         golds=golds,
         corrections=corrections,
-        suggestions=tuple(_suggestion(response, one) for one in _list(record, "predictions")),
+        suggestions=tuple(_suggestion(response, p, unit) for p in _list(record, "predictions")),
         others=others_of(inside.fields, KNOWN),
         place=record.line,
     )
@@ -101,19 +138,21 @@ def _list(record: Record, name: str) -> list[Record]:
     return record.records(name) if record.fields.get(name) is not None else []
 
 
-def _people(record: Record, response: str) -> tuple[tuple[Gold, ...], tuple[Correction, ...]]:
+def _people(
+    record: Record, response: str, unit: Unit | None
+) -> tuple[tuple[Gold, ...], tuple[Correction, ...]]:
     given = [a for a in _list(record, "annotations") if not a.fields.get("was_cancelled")]
     truths = [one for one in given if one.fields.get("ground_truth") is True]
     if not truths and len(given) == 1:
         truths = given
     golds = []
     for one in truths:
-        label, spans, texts = _result(response, one)
+        label, spans, texts = _result(response, one, unit)
         golds.append(replace(gold_of(label, spans, author=_person(one)), **texts))
     answers = []
     for one in given:
         if one not in truths:
-            label, spans, texts = _result(response, one)
+            label, spans, texts = _result(response, one, unit)
             answers.append(replace(correction_of(_person(one) or NOBODY, label, spans), **texts))
     return tuple(golds), tuple(answers)
 
@@ -129,26 +168,30 @@ def _person(annotation: Record) -> str:
     return "" if by is None or isinstance(by, bool) else str(by)[:60]
 
 
-def _suggestion(response: str, prediction: Record) -> Suggestion:
-    label, spans, _ = _result(response, prediction)
+def _suggestion(response: str, prediction: Record, unit: Unit | None) -> Suggestion:
+    label, spans, _ = _result(response, prediction, unit)
     agent = plain_text(prediction, "model_version") or NOBODY
     score = prediction.fields.get("score")
     p = None if score is None else share(score, 0.0)
     return Suggestion("", "", agent, 0.0, label, p, spans)
 
 
-def _result(response: str, annotation: Record) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
+def _result(
+    response: str, annotation: Record, unit: Unit | None
+) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
     """What one annotation says; without a choice any mark means hallucinated."""
     label: Label | None = None
     spans: list[Span] = []
     texts: dict[str, Any] = {}
-    for item in _list(annotation, "result"):
+    items = _list(annotation, "result")
+    unit = unit_of(response, _places([item.fields for item in items])) or unit
+    for item in items:
         value = item.fields.get("value")
         kind, name = item.fields.get("type"), item.fields.get("from_name")
         if not isinstance(value, dict):
             continue
         if kind in MARKS:
-            spans.append(_span(response, item, value))
+            spans.append(_span(response, item, value, unit))
         elif kind == "choices":
             label = _choice(value, name) or label
         elif kind == "textarea" and name in ("reason", "corrected_answer"):
@@ -168,8 +211,8 @@ def _choice(value: dict[str, Any], name: object) -> Label | None:
     return label_of(first) if is_verdict or is_known else None
 
 
-def _span(response: str, item: Record, value: dict[str, Any]) -> Span:
-    start, end = placed(response, value.get("start"), value.get("end"), value.get("text"))
+def _span(response: str, item: Record, value: dict[str, Any], unit: Unit | None) -> Span:
+    start, end = placed(response, *_place(value), unit)
     names: list[Any] = next(
         (value[kind] for kind in MARKS if isinstance(value.get(kind), list)), []
     )

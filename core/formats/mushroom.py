@@ -1,7 +1,9 @@
 """Mu-SHROOM (SemEval 2025, task 3): JSON lines with hard and soft spans; ids and texts as they are.
 
-Its rows know no label: any hard span means hallucinated, none supported. What it cannot say (a
-label that its spans do not tell, categories) stands in a further object called `counterpoint`.
+Its rows know no label: any hard span means hallucinated, none supported. Where only soft ones are
+given the hard ones are what more than half marked, as the task's organisers derive them. What it
+cannot say (a label that its spans do not tell, categories) stands in a further object called
+`counterpoint`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from core.formats.fields import (
     soft_of,
     spans_of,
 )
+from core.formats.marks import GoldSpan, majority
 from core.formats.own_words import OWN, own_words, with_own_words
 from core.formats.packed import json_lines, text_of
 from core.formats.record import Record
@@ -29,7 +32,7 @@ KNOWN = ("id", "model_input", "model_output_text", "hard_labels", "soft_labels",
 
 
 def read(name: str, data: bytes) -> Read:
-    """The rows of a file; those without `hard_labels` are cases without a gold.
+    """The rows of a file; those without labels are cases without a gold.
 
     Raises:
         InputError: nothing in it can be read.
@@ -40,9 +43,13 @@ def read(name: str, data: bytes) -> Read:
 def _row(record: Record) -> ExchangeRow:
     fields = record.fields
     response = record.text("model_output_text")
-    spans = spans_of(response, fields.get("hard_labels"))
-    label = said(None, spans, fields.get("hard_labels") is not None)
+    hard = fields.get("hard_labels")
     soft = soft_of(response, fields.get("soft_labels"))
+    if hard is None and fields.get("soft_labels") is not None:
+        marked = majority(GoldSpan(one.start, one.end, one.p) for one in soft)
+        hard = [[one.start, one.end] for one in marked]
+    spans = spans_of(response, hard)
+    label = said(None, spans, hard is not None)
     gold = None if label is None else gold_of(label, spans, soft=soft)
     row = ExchangeRow(
         id=case_id(fields.get("id")),

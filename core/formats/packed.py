@@ -16,6 +16,7 @@ from typing import Any
 from core.config import MEGABYTE
 from core.errors import InputError
 from core.formats.row import Problem
+from core.formats.shown import shown
 from core.intake.text import decoded
 
 MOST_MEGABYTES = 256  # of a file, unpacked
@@ -41,6 +42,7 @@ def text_of(name: str, data: bytes) -> str:
     Raises:
         InputError: it is empty, too large, cut off, or not UTF-8.
     """
+    name = shown(name)
     if data.startswith(GZIP):
         data = _unzipped(name, data)
     if len(data) > MOST_MEGABYTES * MEGABYTE:
@@ -174,7 +176,9 @@ def _object(pairs: list[tuple[str, Any]]) -> object:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
-            return _Refused(f"found the key “{key[:40]}” twice in one object; keep one of them.")
+            return _Refused(
+                f"found the key “{shown(key, 40)}” twice in one object; keep one of them."
+            )
         seen.add(key)
     return made
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from core.errors import InputError
+from core.formats.shown import shown
 
 MOST_SHOWN = 60  # characters of a found value in a message
 MOST_NAMES = 200  # characters of the names of the fields that are there
@@ -31,7 +32,7 @@ class Record:
 
     def broken(self, expected: str, found: object = None) -> InputError:
         """The error to raise for this record."""
-        tail = "" if found is None else f", found: {_shown(found)}"
+        tail = "" if found is None else f", found: “{shown(found, MOST_SHOWN)}”"
         return InputError(f"{self.place}: expected {expected}{tail}.")
 
     def text(self, *names: str) -> str:
@@ -112,11 +113,6 @@ class Record:
             return value
         wanted = f"{called} called {' or '.join(names)}"
         if not any(name in self.fields for name in names):
-            others = ", ".join(map(str, self.fields))[:MOST_NAMES] or "none"
+            others = shown(", ".join(map(str, self.fields)), MOST_NAMES) or "none"
             raise self.broken(f"{wanted} among the fields ({others})")
         raise self.broken(wanted, "null" if value is None else value)
-
-
-def _shown(found: object) -> str:
-    said = str(found)
-    return f"“{said[:MOST_SHOWN]}…”" if len(said) > MOST_SHOWN else f"“{said}”"

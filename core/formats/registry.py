@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from core.errors import InputError
 from core.formats import (
     argilla,
+    csv_out,
     csv_table,
     faithbench,
     haluquestqa,
@@ -25,21 +26,71 @@ from core.formats.row import ExchangeRow, Problem, Read
 
 @dataclass(frozen=True)
 class Format:
-    """How a kind of file is read and written; `write` is None for layouts that are only read."""
+    """How a kind of file is read and written; `write` is None for layouts that are only read.
+
+    `leaves_out` is a sentence on what `write` has no place for; empty where nothing is written.
+    """
 
     words: str
     ending: str
     read: Callable[[str, bytes], Read]
     write: Callable[[Sequence[ExchangeRow]], bytes] | None = None
+    leaves_out: str = ""
 
 
+# What only JSONL has a place for.
+_DETAILS = (
+    "times, earlier answers, evidence, image regions, ratings, comments and sureness of answers, "
+    "images, roles, instructions, and what was skipped or flagged"
+)
 FORMATS: dict[str, Format] = {
-    "jsonl": Format("JSONL (everything)", "jsonl", jsonl.read, jsonl.write),
-    "csv": Format("CSV (for spreadsheets)", "csv", csv_table.read, csv_table.write),
-    "label-studio": Format("Label Studio", "json", label_studio.read, label_studio.write),
-    "argilla": Format("Argilla", "json", argilla.read, argilla.write),
-    "mu-shroom": Format("Mu-SHROOM", "jsonl", mushroom.read, mushroom.write),
-    "ragtruth": Format("RAGTruth", "jsonl", ragtruth.read, ragtruth.write),
+    "jsonl": Format(
+        "JSONL (everything)",
+        "jsonl",
+        jsonl.read,
+        jsonl.write,
+        "Leaves out runs other than the newest verdict, and the bytes of images and of files that "
+        "are not plain text; the archive has them.",
+    ),
+    "csv": Format(
+        "CSV (for spreadsheets)",
+        "csv",
+        csv_table.read,
+        csv_out.write,
+        "Leaves out who gave the answer that counts, the verdict’s rationale, the bytes of files "
+        f"that are not plain text, {_DETAILS}.",
+    ),
+    "label-studio": Format(
+        "Label Studio",
+        "json",
+        label_studio.read,
+        label_studio.write,
+        f"Leaves out verdicts, files that are not plain text, {_DETAILS}.",
+    ),
+    "argilla": Format(
+        "Argilla",
+        "json",
+        argilla.read,
+        argilla.write,
+        "Leaves out verdicts, the names of sources (their texts become one), files that are not "
+        f"plain text, how sure the newest suggestion is of single words, {_DETAILS}.",
+    ),
+    "mu-shroom": Format(
+        "Mu-SHROOM",
+        "jsonl",
+        mushroom.read,
+        mushroom.write,
+        "Leaves out sources, suggestions, verdicts, who gave the answer that counts, "
+        f"what each person said, {_DETAILS}.",
+    ),
+    "ragtruth": Format(
+        "RAGTruth",
+        "jsonl",
+        ragtruth.read,
+        ragtruth.write,
+        "Leaves out suggestions, verdicts, who gave the answer that counts, what each person said, "
+        f"files that are not plain text, {_DETAILS}.",
+    ),
     "faithbench": Format("FaithBench", "json", faithbench.read),
     "haluquestqa": Format("HaluQuestQA", "csv", haluquestqa.read),
     "xsum": Format("XSum annotations", "csv", xsum.read),

@@ -11,6 +11,7 @@ import io
 from collections.abc import Sequence
 
 from core.errors import InputError
+from core.formats.cells import require_columns
 from core.formats.fields import reason
 from core.formats.marks import GoldSpan, majority, nearest, shares, word
 from core.formats.packed import MOST_ROW, text_of
@@ -36,13 +37,14 @@ def read(name: str, data: bytes) -> Read:
     """A case for each summary, with the answers of its annotators.
 
     Raises:
-        InputError: nothing in it can be read.
+        InputError: nothing in it can be read, or it has other columns.
     """
     csv.field_size_limit(MOST_ROW)
     reader = csv.DictReader(io.StringIO(text_of(name, data), newline=""))
     found: dict[str, list[Record]] = {}
     problems: list[Problem] = []
     try:
+        require_columns(name, reader.fieldnames or (), COLUMNS)
         for cells in reader:
             record = Record({k: v for k, v in cells.items() if k is not None}, "", reader.line_num)
             try:

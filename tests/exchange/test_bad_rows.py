@@ -186,3 +186,12 @@ def test_offsets_of_javascript_are_seen_by_the_quote() -> None:
         assert not imported(store, FORMATS["jsonl"].read("rows", lines(row))).problems
         (gold,) = store.golds.of_case("good")
         assert [(s.start, s.end, s.text) for s in gold.spans] == [(3, 8, "wrong")]
+
+
+def test_the_spans_of_one_answer_count_in_one_unit() -> None:
+    spans = [{"start": 2, "end": 3, "text": "a"}, {"start": 9, "end": 10, "text": "b"}]
+    row = {"id": "good", "response": "😀aaaa 😀b", "spans": spans}
+    with open_store(None) as store:
+        assert not imported(store, FORMATS["jsonl"].read("rows", lines(row))).problems
+        (gold,) = store.golds.of_case("good")
+        assert [(s.start, s.end) for s in gold.spans] == [(1, 2), (7, 8)]
