@@ -27,13 +27,16 @@ def boxes_kept(key: str) -> Boxes:
 
 def boxes_of(key: str) -> tuple[ImageBox, ...]:
     """All boxes of a form."""
-    kept = boxes_kept(key)
-    return tuple(box for source_id in kept for box in image_boxes(kept[source_id], source_id))
+    return _boxes_in(boxes_kept(key))
 
 
 def boxes_to(kept: Boxes) -> Any:
     """As a draft keeps it."""
-    return to_plain([box for source_id in kept for box in image_boxes(kept[source_id], source_id)])
+    return to_plain(_boxes_in(kept))
+
+
+def _boxes_in(kept: Boxes) -> tuple[ImageBox, ...]:
+    return tuple(box for source_id, drawn in kept.items() for box in image_boxes(drawn, source_id))
 
 
 def boxes_from(draft: object) -> Boxes:

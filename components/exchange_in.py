@@ -12,7 +12,7 @@ from components import state
 from components.import_outcome import RUNNING, current, draw_last
 from components.importing import start_archive, start_rows
 from components.words import LABEL_WORDS, clipped, escaped
-from core.errors import InputError
+from core.errors import InputError, ReviewError
 from core.exchange.incoming import foreseen
 from core.exchange.order import As, Order
 from core.formats.packed import MOST_MEGABYTES
@@ -27,6 +27,7 @@ WHAT: dict[As, str] = {
     "suggestions": "suggestions of an agent",
     "cases": "cases without labels",
 }
+PROBLEM = "exchange.problem"
 ZIP = b"PK\x03\x04"
 
 
@@ -56,6 +57,12 @@ def draw_import() -> None:
 
 def _draw_archive(upload: UploadedFile, person: str) -> None:
     st.markdown("An archive: it brings a project of its own, with files, checks and answers.")
+    try:
+        with state.open_store() as store:
+            store.projects.require_for_all(person, "admin", "begin a project")
+    except ReviewError as error:
+        st.info(escaped(str(error)), icon=":material/lock:")
+        return
     st.button(
         "Import the project",
         key="exchange.import.archive",
@@ -104,6 +111,8 @@ def _draw_rows(upload: UploadedFile, project: Project) -> None:
         on_click=_begin_rows,
         args=(read, project, upload.name, what or "gold", agent.strip()),
     )
+    if problem := st.session_state.pop(PROBLEM, ""):
+        st.error(escaped(problem), icon=":material/error:")
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -184,9 +193,12 @@ def _draw_problems(problems: list[Problem], unit: str) -> None:
 
 
 def _begin_rows(read: Read, project: Project, name: str, what: As, agent: str) -> None:
-    with state.open_store() as store:
-        person = state.person(store)
-        store.projects.require(project.id, person, "lead", "import cases")
+    try:
+        with state.open_store() as store:
+            person = state.require(store, project.id, "lead", "import cases")
+    except ReviewError as error:
+        st.session_state[PROBLEM] = str(error)
+        return
     order = Order(project, person, time.time(), name, what, agent)
     st.session_state[RUNNING] = start_rows(read, order)
 

@@ -1,28 +1,60 @@
-"""Out: the project's cases in each format, or the whole of it as an archive."""
+"""Out: the project's cases in each format, or the whole of it as an archive.
+
+Streamlit makes a file in a thread that knows nothing of the session, so who asks and for which
+project is settled while the button is drawn, and their role is asked again when they click.
+"""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 
 from components import state
+from core.errors import InputError
 from core.exchange.archive import give
 from core.exchange.outgoing import rows_of
-from core.formats.label_studio import CONFIG
+from core.formats.label_studio import config_of
 from core.formats.names import WRITTEN
 from core.formats.registry import FORMATS
+from core.records import Project
+from core.store import Store
+from core.store import open_store as open_store_in
 
 WHICH = {"all": "all cases", "reviewed": "those with an answer"}
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who takes a project's answers away, and from which home."""
+
+    home: Path
+    project_id: str
+    person: str
+
+    def project(self, store: Store) -> Project:
+        """The project as it is now.
+
+        Raises:
+            NotAllowed: they have no role there, or a lesser one than lead.
+            InputError: it is not there any more.
+        """
+        store.projects.require(self.project_id, self.person, "lead", "export the answers of all")
+        project = store.projects.get(self.project_id)
+        if project is None:
+            raise InputError("Expected a project that is there, found none; reload the page.")
+        return project
 
 
 def draw_export() -> None:
     """A button for each format; files are made when they are asked for."""
     st.subheader("Out", anchor=False)
     with state.open_store() as store:
-        project, person = state.project(store), state.person(store)
-        store.projects.require(project.id, person, "lead", "export the answers of all")
+        asker = Asker(state.home(), state.project(store).id, state.person(store))
+        categories = asker.project(store).categories
     which = st.segmented_control(
         "Which cases",
         list(WHICH),
@@ -35,7 +67,7 @@ def draw_export() -> None:
             how = FORMATS[name]
             st.download_button(
                 how.words,
-                data=_maker(name, which or "all"),
+                data=_maker(asker, name, which or "all"),
                 file_name=f"counterpoint-{name}.{how.ending}",
                 key=f"exchange.out.{name}",
                 icon=":material/download:",
@@ -43,7 +75,7 @@ def draw_export() -> None:
             )
         st.download_button(
             "Whole project (archive)",
-            data=_archive,
+            data=lambda: _archive(asker),
             file_name="counterpoint-project.zip",
             mime="application/zip",
             key="exchange.out.archive",
@@ -55,21 +87,21 @@ def draw_export() -> None:
         "imported gold. An archive holds documents, checks and the whole history too."
     )
     with st.expander("The labelling configuration for Label Studio"):
-        st.code(CONFIG, language="xml")
+        st.code(config_of(categories), language="xml")
 
 
-def _maker(name: str, which: str) -> Callable[[], bytes]:
+def _maker(asker: Asker, name: str, which: str) -> Callable[[], bytes]:
     def make() -> bytes:
         write = FORMATS[name].write
-        with state.open_store() as store:
-            rows = rows_of(store, state.home(), state.project(store), which)
+        with open_store_in(asker.home) as store:
+            rows = rows_of(store, asker.home, asker.project(store), which)
         return write(rows) if write else b""
 
     return make
 
 
-def _archive() -> bytes:
+def _archive(asker: Asker) -> bytes:
     stream = io.BytesIO()
-    with state.open_store() as store:
-        give(store, state.home(), state.project(store), stream)
+    with open_store_in(asker.home) as store:
+        give(store, asker.home, asker.project(store), stream)
     return stream.getvalue()

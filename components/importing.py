@@ -15,7 +15,7 @@ import streamlit as st
 
 from components import state
 from core.errors import ReviewError
-from core.exchange.archive import counted_words, take
+from core.exchange.archive import take
 from core.exchange.incoming import take_in
 from core.exchange.order import Order, Outcome
 from core.formats.row import Read
@@ -104,8 +104,7 @@ def start_archive(data: bytes, by: str) -> str:
 
     def work(one: Import) -> None:
         with open_store_in(home) as store:
-            project, counts = take(store, home, io.BytesIO(data), by, time.time())
-        one.words = f"“{project.name}” is here with {counted_words(counts)}."
-        one.project_id = project.id
+            taken = take(store, home, io.BytesIO(data), by, time.time())
+        one.words, one.project_id = taken.words, taken.project.id
 
     return imports().start(work)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from components import state
+from components import login, state
 from components.highlight import Mark, marked_text
 from components.markup import Html, element, joined
 from components.plain import rationale_words
@@ -19,6 +19,7 @@ from core.progress import Progress, folded
 from core.records import Case, Quote, Run
 from core.reviews import Correction
 from core.store import Store
+from core.store import open_store as open_store_in
 from core.store.runs import RunFilter
 
 MOST_RUNS = 500
@@ -35,10 +36,24 @@ class Told:
 
 
 def draw_report_button(wanted: RunFilter) -> None:
-    """The report of the runs that the filter leaves; it is made when it is asked for."""
+    """The report of the runs that the filter leaves; it is made when it is asked for.
+
+    Streamlit makes it in a thread that knows nothing of the session: who asks, and for which
+    project, is settled here.
+    """
+    with state.open_store() as store:
+        project_id, person = state.project(store).id, state.person(store)
+    home, members_only = state.home(), login.is_on()
+
+    def make() -> str:
+        with open_store_in(home) as store:
+            if members_only:
+                store.projects.require(project_id, person, "annotator", "read these runs")
+            return html_of_many(*told_runs(store, project_id, wanted))
+
     st.download_button(
         "Report of these runs",
-        data=lambda: _report(wanted),
+        data=make,
         file_name="counterpoint-runs.html",
         mime="text/html",
         key="history.report",
@@ -46,12 +61,6 @@ def draw_report_button(wanted: RunFilter) -> None:
         on_click="ignore",
         help=f"One HTML file with the newest {MOST_RUNS} of them.",
     )
-
-
-def _report(wanted: RunFilter) -> str:
-    with state.open_store() as store:
-        found, total = told_runs(store, state.project(store).id, wanted)
-        return html_of_many(found, total)
 
 
 def told_runs(store: Store, project_id: str, wanted: RunFilter) -> tuple[list[Told], int]:

@@ -33,8 +33,7 @@ def versions_of(store: Store, case: Case, progress: Progress) -> list[Version]:
         found.append(Version("the machine", progress.verdict.label, progress.spans, why))
     for suggestion in store.golds.suggestions(case.id):
         found.append(Version(suggestion.agent, suggestion.label, suggestion.spans))
-    if golds := store.golds.of_case(case.id):
-        last = golds[-1]
+    if (last := store.golds.that_counts(case.id)) is not None:
         who = f"right answer so far ({last.origin}, {last.author})"
         found.append(
             Version(who, last.label, last.spans, last.reason, last.corrected_answer, is_right=True)

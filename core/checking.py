@@ -114,8 +114,10 @@ def keep_draft(store: Store, person: str, name: str, text: str) -> None:
 
 
 def drafts_of(store: Store, person: str) -> list[str]:
-    """The names under which a person has something typed and not saved."""
-    """The names of a person's drafts: of a note's own name nobody could tell where they end."""
+    """The names under which a person has something typed and not saved.
+
+    They are kept as a list: of a note's own name nobody could tell where the draft's name ends.
+    """
     text = store.projects.note(f"drafts.{person}")
     names: list[str] = json.loads(text) if text else []
     return names

@@ -210,17 +210,7 @@ def _whole(text: str, least: int, most: int) -> int:
 
 def _require_paths(given: argparse.Namespace) -> None:
     """An empty path would be the folder that one stands in."""
-    for option in (
-        "home",
-        "claim_file",
-        "document",
-        "image",
-        "path",
-        "keep",
-        "file",
-        "out",
-        "sources",
-    ):
+    for option in PATHS:
         paths = getattr(given, option, None)
         if "" in (paths if isinstance(paths, list) else [paths]):
             name = option.replace("_", "-")

@@ -86,7 +86,9 @@ class Correction:
 
 @dataclass(frozen=True)
 class Gold:
-    """What a case's right answer is held to be from `at` on; the newest counts, earlier ones stay.
+    """What a case's right answer is held to be from `at` on; earlier ones stay.
+
+    The newest counts, but an imported one never overrules one that was settled here.
 
     `took` are the corrections that an adjudication rests on. `soft` is how many of those who marked
     the words found them wrong, where a public set says so.

@@ -54,8 +54,8 @@ def decided(store: Store, cases: Sequence[Case], is_same: bool) -> list[Decided]
     """Those of the cases that people have decided something on."""
     found: list[Decided] = []
     for case in cases:
-        golds = store.golds.of_case(case.id)
+        gold = store.golds.that_counts(case.id)
         said = tuple(store.corrections.newest_of_case(case.id))
-        if golds or said:
-            found.append(Decided(case, is_same, golds[-1] if golds else None, said))
+        if gold is not None or said:
+            found.append(Decided(case, is_same, gold, said))
     return found

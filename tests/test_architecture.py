@@ -154,6 +154,16 @@ def test_no_page_lies_directly_in_pages() -> None:
     assert not list((ROOT / "pages").glob("*.py")), "it would switch Streamlit's legacy menu on"
 
 
+def test_no_text_stands_where_it_does_nothing() -> None:
+    for path in sources("app.py", "core", "components", "pages"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                for one in node.body[1:]:
+                    value = one.value if isinstance(one, ast.Expr) else None
+                    is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+                    assert not is_text, f"{path}:{one.lineno}"
+
+
 def test_page_names_are_unique() -> None:
     names = [path.stem for path in sources("pages")]
     assert len(names) == len(set(names)), "page files become addresses"

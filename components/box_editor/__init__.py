@@ -28,11 +28,12 @@ from typing import Any
 
 import streamlit as st
 
-from components.box_editor.boxes import LONGEST_COMMENT, MOST_BOXES, SMALLEST, Drawn, drawn_from
+from components.box_editor.boxes import MOST_BOXES, SMALLEST, Drawn, drawn_from
 from components.box_editor.picture import address_of
 from components.words import escaped
 from core.errors import InputError
 from core.intake.pictures import Upright
+from core.store.corrections import LONGEST_COMMENT
 
 HERE = Path(__file__).parent
 Words = Mapping[str, str]

@@ -10,12 +10,12 @@ from core.errors import InputError
 from core.records import Box
 from core.reviews import ImageBox
 from core.store.codec import from_plain
+from core.store.corrections import LONGEST_COMMENT
 
 Did = Literal["", "draw", "move", "resize", "category", "comment", "remove", "undo", "redo"]
 SMALLEST = 0.004  # of a side: anything smaller is a click
 ROUNDING = 1e-9
 MOST_BOXES = 500
-LONGEST_COMMENT = 4_000  # characters
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A whole project as one zip: settings, files, cases, runs with their traces, all that was said.
+"""A project as one zip: settings, prompts, files, cases, runs with traces, tables, all answers.
 
 Its manifest names every member with the sha256 of its bytes. What comes in is not trusted: nothing
 is unpacked to disk by name, sizes are limited before anything is read, and it is stored whole or
@@ -12,6 +12,7 @@ import json
 import re
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -24,20 +25,24 @@ from core.intake.library import file_bytes
 from core.records import Case, LibraryEntry, Member, Project, Run
 from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.store import Store
+from core.store.batches import Batch, BatchRow
 from core.store.codec import from_plain, to_plain
+from core.store.prompt_edits import PromptEdit
 from core.store.queue_filter import EVERYTHING
 from core.store.traces import export_trace
 
 FORMAT = "counterpoint-archive"
-VERSION = 1
+VERSION = 2  # of the first there are archives without prompts and tables
 MANIFEST = "manifest.json"
 MOST_ARCHIVE = 1024 * MEGABYTE  # bytes, packed as well as unpacked
 MOST_MEMBERS = 100_000
 LISTS: dict[str, type[Any]] = {
     "members": Member, "library": LibraryEntry, "cases": Case, "runs": Run,
     "corrections": Correction, "golds": Gold, "suggestions": Suggestion, "handlings": Handling,
-    "items": Item, "assignments": Assignment,
+    "items": Item, "assignments": Assignment, "prompts": PromptEdit, "batches": Batch,
+    "batch_rows": BatchRow,
 }  # fmt: skip
+SINCE_2 = ("prompts", "batches", "batch_rows")
 MEMBER = re.compile(
     rf"project\.json|(?:{'|'.join(LISTS)})\.jsonl|documents/[0-9a-f]{{64}}|traces/[\w-]{{1,64}}\.json"
 )
@@ -83,6 +88,7 @@ def _lists(store: Store, project: Project) -> dict[str, list[Any]]:
     items, _ = store.queue.page(
         project.id, EVERYTHING, ("open", "flagged", "adjudicated"), limit=-1, offset=0, now=now
     )
+    batches = store.batches.all(project.id)[::-1]
     runs = [run for one in ids for run in store.runs.of_case(one, now, lease)]
     return {
         "members": store.projects.members(project.id),
@@ -95,6 +101,9 @@ def _lists(store: Store, project: Project) -> dict[str, list[Any]]:
         "handlings": [h for one in ids for h in store.handlings.of_case(one)],
         "items": sorted(items, key=lambda item: item.case_id),
         "assignments": [a for one in ids for a in store.queue.people_of(one)],
+        "prompts": store.prompt_edits.all(project.id),
+        "batches": batches,
+        "batch_rows": [row for batch in batches for row in store.batches.rows(batch.id)],
     }
 
 
@@ -107,45 +116,65 @@ def _trace(store: Store, run: Run) -> bytes:
 
 
 def _counts(lists: dict[str, list[Any]]) -> dict[str, int]:
-    names = ("cases", "library", "runs", "corrections", "golds", "suggestions")
-    words = {"library": "files", "golds": "gold answers"}
+    names = ("cases", "library", "runs", "corrections", "golds", "suggestions", *SINCE_2[:2])
+    words = {"library": "files", "golds": "gold answers", "prompts": "prompt edits",
+             "batches": "tables"}  # fmt: skip
     return {words.get(name, name): len(lists[name]) for name in names}
 
 
 def counted_words(counts: dict[str, int]) -> str:
-    """The counts in words, as `give` and `take` return them."""
+    """The counts in words, as `give` returns them."""
     return ", ".join(
         f"{count} {name.removesuffix('s') if count == 1 else name}"
         for name, count in counts.items()
     )
 
 
-def take(
-    store: Store, home: Path, stream: BinaryIO, by: str, now: float
-) -> tuple[Project, dict[str, int]]:
-    """Store an archive's project, by the person who is its admin then; (it, what is in it).
+@dataclass(frozen=True)
+class Taken:
+    """What came of an archive: its project, and how many of what were stored."""
+
+    project: Project
+    counts: dict[str, int]
+    is_new: bool
+
+    @property
+    def words(self) -> str:
+        """The outcome for a person, in one sentence."""
+        name = f"“{self.project.name}”"
+        if not self.is_new:
+            return f"{name} was here before, so nothing was stored."
+        return f"{name} is here with {counted_words(self.counts)}."
+
+
+def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Taken:
+    """Store an archive's project, by the person who is its admin then.
 
     A project that is here already, case by case, is left as it is.
 
     Raises:
+        NotAllowed: `by` may not begin a project here.
         InputError: the file is no archive, damaged, changed, too large, or newer than this code.
         ConflictError: some of its cases are here under another project.
     """
     content, lists = _read(stream)
-    project = restore(store, home, content, by, now)
-    return project, _counts(lists)
+    project, is_new = restore(store, home, content, by, now)
+    counts = _counts(lists)
+    return Taken(project, counts if is_new else dict.fromkeys(counts, 0), is_new)
 
 
 def _read(stream: BinaryIO) -> tuple[Content, dict[str, list[Any]]]:
     try:
         with zipfile.ZipFile(stream) as packed:
             _require_bounds(packed)
-            sums = _manifest(packed)
+            version, sums = _manifest(packed)
             files = {name: _member(packed, name, digest) for name, digest in sums.items()}
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(
             f"Expected a whole archive of Counterpoint (zip), found: {error}; copy it again."
         ) from error
+    if version == 1:
+        files |= {f"{name}.jsonl": b"" for name in SINCE_2}
     missing = [n for n in ("project.json", *(f"{n}.jsonl" for n in LISTS)) if n not in files]
     if missing:
         raise InputError(f"Expected {missing[0]} in the archive, found none; export it again.")
@@ -180,21 +209,22 @@ def _require_bounds(packed: zipfile.ZipFile) -> None:
         raise InputError("Expected an archive that Counterpoint exported, found another zip file.")
 
 
-def _manifest(packed: zipfile.ZipFile) -> dict[str, str]:
-    """The sha256 of each member's bytes."""
+def _manifest(packed: zipfile.ZipFile) -> tuple[int, dict[str, str]]:
+    """(the archive's version, the sha256 of each member's bytes)."""
     manifest = _value(packed.read(MANIFEST))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise InputError("Expected an archive that Counterpoint exported, found another zip file.")
-    if manifest.get("version") != VERSION:
+    version = manifest.get("version")
+    if version not in (1, VERSION):
         raise InputError(
-            f"Expected an archive of version {VERSION}, found {str(manifest.get('version'))[:20]}; "
+            f"Expected an archive of version 1 or {VERSION}, found {str(version)[:20]}; "
             "open it with the Counterpoint that wrote it."
         )
     sums = manifest.get("files")
     there = {name for name in packed.namelist() if name != MANIFEST}
     if not isinstance(sums, dict) or set(sums) != there:
         raise InputError("Expected the files that the manifest lists, found others; export again.")
-    return sums
+    return version, sums
 
 
 def _member(packed: zipfile.ZipFile, name: str, digest: object) -> bytes:

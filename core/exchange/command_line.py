@@ -20,7 +20,7 @@ from core.exchange.arguments import ARCHIVE
 from core.exchange.incoming import take_in
 from core.exchange.order import Order, Outcome
 from core.exchange.outgoing import rows_of
-from core.formats.label_studio import CONFIG
+from core.formats.label_studio import config_of
 from core.formats.packed import MOST_MEGABYTES
 from core.formats.registry import FORMATS, joined_sources
 from core.records import Project
@@ -76,7 +76,8 @@ def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
     _write(given.out, data, out)
     answered = sum(row.answer is not None for row in rows)
     if given.format == "label-studio":
-        say("The labelling configuration that fits these tasks:\n" + CONFIG)
+        config = config_of(project.categories)
+        say(f"The labelling configuration that fits these tasks:\n{config}")
     say(f"Wrote {counted(len(rows), 'case')} of “{project.name}”, {answered} with an answer.")
     if given.json:
         told = {"format": given.format, "rows": len(rows), "answered": answered}
@@ -110,10 +111,10 @@ def _take_archive(given: argparse.Namespace, home: Path, say: Say, out: Out) -> 
     data = read_whole(Path(given.file), MOST_ARCHIVE // MEGABYTE) if given.file != "-" else b""
     stream = io.BytesIO(data or sys.stdin.buffer.read(MOST_ARCHIVE + 1))
     with open_store(home) as store:
-        project, counts = take(store, home, stream, person_here(store), time.time())
-    say(f"“{project.name}” is here with {counted_words(counts)}.")
+        taken = take(store, home, stream, person_here(store), time.time())
+    say(taken.words)
     if given.json:
-        out(json.dumps({"format": ARCHIVE, "project": project.name} | counts) + "\n")
+        out(json.dumps({"format": ARCHIVE, "project": taken.project.name} | taken.counts) + "\n")
     return 0
 
 

@@ -47,14 +47,20 @@ def take_in(
     order: Order,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Outcome:
-    """Store a file's rows; `on_progress` is told how many are done, of how many."""
+    """Store a file's rows; `on_progress` is told how many are done, of how many.
+
+    Raises:
+        NotAllowed: who brings them in is no lead of the project, or none any more.
+    """
     outcome = Outcome(read.unit, len(read.rows) + len(read.problems))
     outcome.problems += read.problems
     rows = iter(_with_ids(read.rows, order.project))
     done = 0
     while part := list(islice(rows, AT_ONCE)):
+        _require_lead(store, order)
         placed = [_with_files(store, home, row, order, outcome) for row in part]
         with store.writing():
+            _require_lead(store, order)  # their role may have gone while files were stored
             for row in placed:
                 if row is not None:
                     _take(store, row, order, outcome)
@@ -62,6 +68,10 @@ def take_in(
         on_progress(done, len(read.rows))
     outcome.problems.sort(key=lambda one: one.place)
     return outcome
+
+
+def _require_lead(store: Store, order: Order) -> None:
+    store.projects.require(order.project.id, order.by, "lead", "import cases")
 
 
 def foreseen(store: Store, read: Read, project: Project) -> tuple[int, int, list[Problem]]:
@@ -222,7 +232,8 @@ def _stored(store: Store, row: ExchangeRow, order: Order) -> tuple[Says, bool]:
     if known is None:
         for one in row.handlings:
             person = imported_name(one.person)
-            store.handlings.add(replace(one, case_id=case.id, person=person))
+            at = min(one.at, order.now)
+            store.handlings.add(replace(one, case_id=case.id, person=person, at=at))
         store.handlings.add(Handling(case.id, order.by, order.now, "imported", order.file[:200]))
     if store.queue.get(case.id) is None:
         first = next(iter(says.suggestions), None)
@@ -252,7 +263,7 @@ def _says(store: Store, row: ExchangeRow, before: ExchangeRow, order: Order) -> 
     """What the row says that the case does not know yet, as records to append."""
     named = imported_row(row)
     verdict = row.verdict
-    is_elsewhere = verdict is not None and not store.runs.has_ended(verdict.run_id)
+    is_elsewhere = verdict is not None and not _is_of_case(store, verdict.run_id, before.id)
     machine = judged_elsewhere(verdict) if verdict and is_elsewhere else []
     suggested = new_suggestions((*named.suggestions, *machine), before, order.now)
     if order.labels == "suggestions":
@@ -261,8 +272,14 @@ def _says(store: Store, row: ExchangeRow, before: ExchangeRow, order: Order) -> 
     if order.labels == "cases":
         return Says((), (), suggested)
     corrections = [
-        one if one.run_id is None or store.runs.has_ended(one.run_id) else replace(one, run_id=None)
+        one if _is_of_case(store, one.run_id, before.id) else replace(one, run_id=None)
         for one in new_corrections(row.corrections, before, order.now)
     ]
     golds = new_golds(named.golds, before, order.by, order.now)
     return Says(golds, tuple(corrections), suggested)
+
+
+def _is_of_case(store: Store, run_id: str | None, case_id: str) -> bool:
+    """Whether a run over that case has ended here: a row may name any run, also another's."""
+    run = store.runs.get(run_id, 0.0, 0.0) if run_id else None
+    return run is not None and run.case_id == case_id and store.runs.has_ended(run.id)

@@ -14,6 +14,8 @@ from core.jobs import new_id
 from core.records import Case, LibraryEntry, Member, Project, Run
 from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.store import Store
+from core.store.batches import Batch, BatchRow
+from core.store.prompt_edits import PromptEdit
 from core.store.traces import restore_trace
 
 MOST_NAMES = 1000
@@ -34,23 +36,31 @@ class Content:
     handlings: Sequence[Handling]
     items: Sequence[Item]
     assignments: Sequence[Assignment]
+    prompts: Sequence[PromptEdit]
+    batches: Sequence[Batch]
+    batch_rows: Sequence[BatchRow]
     documents: Mapping[str, bytes]
     traces: Mapping[str, bytes]
 
 
-def restore(store: Store, home: Path, content: Content, by: str, now: float) -> Project:
-    """Store the content and return its project; one that is here already is left as it is.
+def restore(
+    store: Store, home: Path, content: Content, by: str, now: float
+) -> tuple[Project, bool]:
+    """(the content's project, whether it was stored); one that is here already is left as it is.
 
     Raises:
         InputError: its parts do not belong together.
+        NotAllowed: `by` may not begin a project here; in an empty home everybody may.
         ConflictError: some of its cases are here, but not as this project.
     """
     _require_sense(content)
     with store.writing():
+        if store.projects.first() is not None:
+            store.projects.require_for_all(by, "admin", "begin a project")
         here = [case.id for case in content.cases if store.cases.get(case.id) is not None]
         known = store.projects.get(content.project.id)
         if known is not None and len(here) == len(content.cases):
-            return known
+            return known, False
         if here or known is not None:
             raise ConflictError(
                 f"Some of “{content.project.name}” is here already ({len(here)} of "
@@ -59,7 +69,8 @@ def restore(store: Store, home: Path, content: Content, by: str, now: float) -> 
         project = _with_free_name(store, content.project)
         _people_and_files(store, home, project, content, by, now)
         _cases(store, project, content)
-    return project
+        _prompts_and_tables(store, content)
+    return project, True
 
 
 def _require_sense(content: Content) -> None:
@@ -73,6 +84,8 @@ def _require_sense(content: Content) -> None:
         *content.cases,
         *content.runs,
         *content.items,
+        *content.prompts,
+        *content.batches,
     ]
     of_cases: list[Any] = [
         *content.runs, *content.corrections, *content.golds, *content.suggestions,
@@ -80,11 +93,15 @@ def _require_sense(content: Content) -> None:
     ]  # fmt: skip
     judged: list[Any] = [*content.corrections, *content.items]
     told = [(one.run_id, one.case_id) for one in judged if one.run_id]
+    rows = content.batch_rows
     is_whole = (
         all(one.project_id == project for one in owned)
         and all(one.case_id in cases for one in of_cases)
         and all(runs.get(run or "") == case for run, case in told)
         and {item.case_id for item in content.items} >= {a.case_id for a in content.assignments}
+        and {row.batch_id for row in rows} <= {batch.id for batch in content.batches}
+        and all(row.case_id is None or row.case_id in cases for row in rows)
+        and all(runs.get(row.run_id) == row.case_id for row in rows if row.run_id)
         and set(content.traces) <= set(runs)
         and {entry.id for entry in content.library} == set(content.documents)
         and len(cases) == len(content.cases)
@@ -135,7 +152,8 @@ def _cases(store: Store, project: Project, content: Content) -> None:
     for gold in content.golds:
         store.golds.add(gold, responses[gold.case_id].response)
     for correction in content.corrections:
-        store.corrections.add(correction, responses[correction.case_id].response)
+        response = responses[correction.case_id].response
+        store.corrections.add(correction, response, is_read_elsewhere=True)
     for suggestion in content.suggestions:
         store.golds.suggest(suggestion, responses[suggestion.case_id])
     for handling in content.handlings:
@@ -145,3 +163,14 @@ def _cases(store: Store, project: Project, content: Content) -> None:
         people.setdefault(assignment.case_id, []).append(assignment)
     for item in content.items:
         store.queue.restore(item, people.get(item.case_id, ()))
+
+
+def _prompts_and_tables(store: Store, content: Content) -> None:
+    """Edits of prompts in their order, and tables of claims with their rows.
+
+    Whether a prompt can be filled is seen where it is used: one kept under earlier rules comes too.
+    """
+    for edit in content.prompts:
+        store.prompt_edits.save(edit)
+    for batch in content.batches:
+        store.batches.add(batch, [row for row in content.batch_rows if row.batch_id == batch.id])

@@ -1,6 +1,7 @@
 """What a file says of a case that the store does not know yet: its records, named and numbered.
 
 A record without an id gets one from what it says, so that it is the same whenever it is read again.
+A time that is yet to come is brought down to now: it would outdo all that people say until then.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from core.formats.row import IMPORTED, ExchangeRow, MachineVerdict, imported_nam
 from core.records import Span, WordScore
 from core.reviews import Correction, Gold, Suggestion
 from core.store.codec import to_json
+from core.store.golds import counting
 
 Answer = TypeVar("Answer", Gold, Correction)
 Key = tuple[object, ...]
@@ -46,7 +48,7 @@ def new_golds(golds: Sequence[Gold], before: ExchangeRow, by: str, now: float) -
                     id=number,
                     case_id=before.id,
                     author=gold.author or by,
-                    at=gold.at or now,
+                    at=_passed(gold.at, now),
                 )
             )
     return tuple(found)
@@ -75,7 +77,9 @@ def new_corrections(
         keys.add(key)
         author = imported_name(one.author)
         number = one.id or digest(before.id, "correction", author, to_json(replace(one, at=0.0)))
-        found.append(replace(one, id=number, case_id=before.id, author=author, at=one.at or now))
+        found.append(
+            replace(one, id=number, case_id=before.id, author=author, at=_passed(one.at, now))
+        )
     return found
 
 
@@ -91,14 +95,14 @@ def new_suggestions(
             continue
         keys.add(_told(one))
         number = one.id or digest(before.id, "suggestion", to_json(replace(one, at=0.0)))
-        found.append(replace(one, id=number, case_id=before.id, at=one.at or now))
+        found.append(replace(one, id=number, case_id=before.id, at=_passed(one.at, now)))
     return tuple(found)
 
 
 def is_said(row: ExchangeRow, agent: str) -> list[Suggestion]:
     """A row's labels as suggestions: its golds by the agent, each person's answer by the person."""
-    golds = [row.golds[-1]] if row.golds else []
-    told = [Suggestion("", "", agent, 0.0, g.label, None, _with_shares(g)) for g in golds]
+    gold = counting(row.golds)
+    told = [Suggestion("", "", agent, 0.0, gold.label, None, _with_shares(gold))] if gold else []
     people = [Suggestion("", "", one.author, 0.0, one.label, None, one.spans) for one in row.people]
     return [*told, *people]
 
@@ -130,6 +134,10 @@ def _share(span: Span, soft: Sequence[WordScore]) -> float:
 def digest(*parts: str) -> str:
     """An id of what is said: the same for the same."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _passed(at: float, now: float) -> float:
+    return min(at or now, now)
 
 
 def _bare(name: str) -> str:

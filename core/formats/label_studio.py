@@ -13,7 +13,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from string import Template
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 from core.formats.fields import (
     LABELS,
@@ -43,23 +45,30 @@ from core.formats.row import (
 from core.records import Label, Span
 from core.reviews import Correction, Gold, Suggestion
 
-CONFIG = """\
+CONFIG = Template("""\
 <View>
-  <Text name="question" value="$question"/>
-  <Labels name="wrong" toName="text"><Label value="contradicted"/><Label value="not_in_source"/>
-    <Label value="wrong_entity"/><Label value="number_or_date"/><Label value="reasoning"/></Labels>
-  <Text name="text" value="$text"/>
+  <Text name="question" value="$$question"/>
+  <Labels name="wrong" toName="text">
+$labels
+  </Labels>
+  <Text name="text" value="$$text"/>
   <Choices name="verdict" toName="text"><Choice value="supported"/><Choice value="hallucinated"/>
     <Choice value="unclear"/></Choices>
   <TextArea name="reason" toName="text"/>
   <TextArea name="corrected_answer" toName="text"/>
 </View>
-"""
+""")
 TEXTS = ("text", "response", "answer", "claim")
 SOFT = "soft_labels"  # Label Studio has no place for the share of people who marked a word
 KNOWN = ("id", *TEXTS, "question", "language", "documents", SOFT)
 MARKS = ("labels", "hypertextlabels")
 NOBODY = "unknown"
+
+
+def config_of(categories: Sequence[str]) -> str:
+    """The labelling configuration for tasks of a project with these categories of wrong words."""
+    labels = "\n".join(f"    <Label value={quoteattr(name)}/>" for name in categories)
+    return CONFIG.substitute(labels=labels)
 
 
 def read(name: str, data: bytes) -> Read:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from core.formats.marks import GoldSpan, shares
 from core.records import Cause, Label, Span, WordScore
 from core.reviews import Correction, Gold, Handling, Suggestion
+from core.store.golds import counting
 
 SCHEMA = 1  # of JSONL and CSV; a file of a newer one is refused
 UNSPECIFIED = "unspecified"  # the category of words that a set marks without saying what is wrong
@@ -73,10 +74,12 @@ class ExchangeRow:
     @property
     def answer(self) -> Gold | Correction | None:
         """What counts: a settled gold, else what was said here last, else what came along."""
-        settled = [gold for gold in self.golds if gold.origin != "imported"]
+        gold = counting(self.golds)
+        if gold is not None and gold.origin != "imported":
+            return gold
         given = standing(self.corrections)
         here = [one for one in given if one.id and not one.author.endswith(IMPORTED)]
-        return next((known[-1] for known in (settled, here, self.golds, given) if known), None)
+        return here[-1] if here else gold or (given[-1] if given else None)
 
     @property
     def settled(self) -> Gold | Correction | None:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from core.errors import ConflictError, InputError
 from core.records import Span
-from core.reviews import Correction
+from core.reviews import Correction, EvidenceMark
 from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
+
+LONGEST_COMMENT = 4_000  # characters
 
 
 class Corrections:
@@ -17,15 +19,25 @@ class Corrections:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def add(self, correction: Correction, response: str) -> None:
+    def add(
+        self, correction: Correction, response: str, *, is_read_elsewhere: bool = False
+    ) -> None:
         """Append a correction of `response`; call inside `Store.writing()`.
 
+        `is_read_elsewhere`: its evidence was marked in what another home read of the sources, which
+        another version of a reader may have read otherwise; their texts are not compared then.
+
         Raises:
-            InputError: it overturns the machine without a reason, a rating is not from 1 to 5, or
-                a span's quote is not the text at its offsets (nothing is saved then).
+            InputError: it overturns the machine without a reason, a rating is not from 1 to 5, a
+                box lies outside of its image, a comment is too long, or the quote of a span or of
+                evidence is not the text at its offsets (nothing is saved then).
             ConflictError: it takes back what is not there, is another's, or was taken back.
         """
         require_quotes(correction.spans, response)
+        _require_places(correction)
+        if not is_read_elsewhere:
+            for mark in correction.evidence:
+                self._require_text(mark)
         if correction.withdraws:
             self._require_own(correction)
         else:
@@ -96,6 +108,18 @@ class Corrections:
             "WHERE run_id = k.run_id ORDER BY at DESC, place DESC LIMIT 1) ORDER BY at, place"
         )
 
+    def _require_text(self, mark: EvidenceMark) -> None:
+        """Where the source was read, its text at the offsets is the quote."""
+        rows = self._db.query(
+            "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?",
+            [mark.start + 1, mark.end - mark.start, mark.source_id],
+        )
+        if any(row["part"] != mark.text for row in rows):
+            raise InputError(
+                f"The evidence “{mark.text[:200]}” is not at characters {mark.start} to "
+                f"{mark.end} of its source; mark it again."
+            )
+
     def _require_own(self, correction: Correction) -> None:
         rows = self._db.query(
             "SELECT author FROM standing WHERE id = ? AND case_id = ?",
@@ -127,6 +151,33 @@ def require_quotes(spans: Sequence[Span], text: str) -> None:
             raise InputError(
                 f"The marked words “{span.text}” are not at characters {span.start} to "
                 f"{span.end} of the response; mark them again."
+            )
+
+
+def _require_places(correction: Correction) -> None:
+    """Refuse evidence and boxes that lie nowhere, and comments that are too long.
+
+    Raises:
+        InputError: the first such one.
+    """
+    for mark in correction.evidence:
+        if not 0 <= mark.start < mark.end:
+            raise InputError(
+                f"Expected evidence at characters of its source, found {mark.start} to {mark.end}; "
+                "mark it again."
+            )
+    for drawn in correction.boxes:
+        box = drawn.box
+        if not (0 <= box.left < box.right <= 1 and 0 <= box.top < box.bottom <= 1):
+            raise InputError(
+                f"Expected a box within its image (0 to 1), found {box.left:g} to {box.right:g} of "
+                f"its width and {box.top:g} to {box.bottom:g} of its height; draw it again."
+            )
+    for comment in (correction.comment, *(drawn.comment for drawn in correction.boxes)):
+        if len(comment) > LONGEST_COMMENT:
+            raise InputError(
+                f"Expected at most {LONGEST_COMMENT:,} characters in a comment, found "
+                f"{len(comment):,}; shorten it."
             )
 
 

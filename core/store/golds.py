@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.errors import InputError
 from core.records import Case
 from core.reviews import Gold, Suggestion
@@ -10,8 +12,17 @@ from core.store.corrections import require_quotes
 from core.store.sqlite import Database
 
 
+def counting(golds: Sequence[Gold]) -> Gold | None:
+    """Of a case's golds, oldest first, the one that counts: what people settled, else the newest.
+
+    What comes in with a file later never overrules what was settled here.
+    """
+    settled = [gold for gold in golds if gold.origin != "imported"]
+    return next(reversed(settled or golds), None)
+
+
 class Golds:
-    """The golds of all cases; of each case the newest counts."""
+    """The golds of all cases; `counting` says which of a case counts."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -38,16 +49,9 @@ class Golds:
         )
         return [from_json(Gold, row["payload"]) for row in rows]
 
-    def newest(self, project_id: str) -> dict[str, Gold]:
-        """The golds that count, by case."""
-        rows = self._db.query(
-            "SELECT g.payload FROM golds g JOIN cases c ON c.id = g.case_id WHERE c.project_id = ? "
-            "AND g.rowid = (SELECT max(rowid) FROM golds WHERE case_id = g.case_id) "
-            "ORDER BY g.rowid",
-            [project_id],
-        )
-        golds = (from_json(Gold, row["payload"]) for row in rows)
-        return {gold.case_id: gold for gold in golds}
+    def that_counts(self, case_id: str) -> Gold | None:
+        """The case's right answer as it stands, or None."""
+        return counting(self.of_case(case_id))
 
     def settled(self) -> dict[str, Gold]:
         """By case, of all projects, what somebody here settled last; imported ones left out."""

@@ -80,6 +80,13 @@ class PromptEdits:
         )
         return {(row["name"], row["language"]): row["text"] for row in rows}
 
+    def all(self, project_id: str) -> list[PromptEdit]:
+        """Every edit of the project's prompts, oldest first."""
+        rows = self._db.query(
+            "SELECT * FROM prompt_edits WHERE project_id = ? ORDER BY number", [project_id]
+        )
+        return [_edit(row) for row in rows]
+
     def history(self, project_id: str, name: str, language: str) -> list[PromptEdit]:
         """All edits of one prompt, newest first."""
         rows = self._db.query(

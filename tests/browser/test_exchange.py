@@ -6,14 +6,38 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import Page
+import pytest
+from playwright.sync_api import Locator, Page
 
+from core.checking import Draft, first_project, store_case
+from core.jobs import Jobs
+from core.records import Member, Plan, Project
+from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.serving import Server
 
 MakeServer = Callable[..., Server]
 OpenPage = Callable[..., Page]
 TEXT = "👩‍👩‍👧 The tower is old."
+
+
+@pytest.fixture
+def run_of_second(tmp_path: Path) -> str:
+    """A finished run of the second of two projects, each with a case."""
+    home = tmp_path / "home"
+    with open_store(home) as store:
+        first = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        second = Project("second", "Second", 2.0)
+        with store.writing():
+            store.projects.save(second)
+            store.projects.set_member(Member("second", "Mira", "admin", 2.0))
+        store_case(store, first, Draft("Of the first."), "Mira", 3.0)
+        case = store_case(store, second, Draft("Of the second."), "Mira", 4.0)
+    jobs = Jobs(home)
+    run_id = jobs.start(case, Plan())
+    assert jobs.wait(run_id, 60)
+    return run_id
 
 
 def test_a_file_comes_in_and_goes_out(
@@ -37,3 +61,27 @@ def test_a_file_comes_in_and_goes_out(
     assert given["id"] == "a"
     assert given["model_output_text"] == TEXT
     assert given["hard_labels"] == [[span["start"], span["end"]]]
+
+
+def downloaded(page: Page, button: Locator) -> str:
+    settle(page)
+    with page.expect_download() as downloading:
+        button.click()
+    return Path(downloading.value.path()).read_text(encoding="utf-8")
+
+
+def test_what_is_downloaded_is_of_the_project_at_hand(
+    make_server: MakeServer, open_page: OpenPage, run_of_second: str
+) -> None:
+    page = open_page(make_server(), "/project")
+    page.get_by_role("combobox", name="Project").first.click()
+    page.get_by_role("option", name="Second").click()
+    page.get_by_label("Name").and_(page.locator('[value="Second"]')).wait_for()
+    settle(page)
+    page.get_by_role("link", name="In and out").click()
+    lines = downloaded(page, page.get_by_role("button", name="JSONL (everything)")).splitlines()
+    assert [json.loads(line)["response"] for line in lines] == ["Of the second."]
+    page.get_by_role("link", name="History").click()
+    report = downloaded(page, page.get_by_role("button", name="Report of these runs"))
+    assert run_of_second in report
+    assert "Of the second." in report

@@ -177,6 +177,29 @@ def test_what_was_typed_outlives_a_login_that_ended_and_a_download_does_not_need
     expect(page.get_by_label(REASON)).to_have_value("the approaches count too")
 
 
+def test_an_admin_downloads_answers_archive_and_report(
+    server: Server, provider: Provider, open_page: OpenPage
+) -> None:
+    page = open_page(server, beside=provider.url)
+    log_in(page, "Anna")
+    checked(page)
+    page.get_by_role("link", name="In and out").click()
+    for name, beginning in (("JSONL (everything)", b'{"'), ("Whole project", b"PK")):
+        button = page.get_by_role("button", name=name)
+        button.wait_for()
+        settle(page)
+        with page.expect_download() as loading:
+            button.click()
+        assert loading.value.path().read_bytes().startswith(beginning)
+    page.get_by_role("link", name="History").click()
+    button = page.get_by_role("button", name="Report of these runs")
+    button.wait_for()
+    settle(page)
+    with page.expect_download() as loading:
+        button.click()
+    assert "1 run" in loading.value.path().read_text()
+
+
 def test_a_forged_cookie_and_a_silent_provider_let_nobody_in(
     server: Server, provider: Provider, open_page: OpenPage
 ) -> None:

@@ -15,15 +15,18 @@ import pytest
 from core.__main__ import main
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
-from core.errors import ReviewError
+from core.errors import NotAllowed, ReviewError
 from core.events import RunFinished, RunStarted
 from core.exchange import archive
-from core.exchange.archive import MANIFEST, give, take
+from core.exchange.archive import MANIFEST, SINCE_2, give, take
 from core.intake.library import file_bytes, store_file
+from core.models.prompting import shipped
 from core.queueing import imported_item
 from core.records import Member, Plan, Project, Run, Span, Verdict
 from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store, open_store
+from core.store.batches import Batch, BatchRow
+from core.store.prompt_edits import PromptEdit
 from tests.exchange.stores import kept, project_of
 from tests.intake.builders import photograph, png
 
@@ -61,6 +64,17 @@ def home(tmp_path: Path) -> Path:
             store.handlings.add(Handling(case.id, "ana", 9.0, "flagged", "hm"))
             store.queue.add(replace(imported_item(case, 9.0, None, 0.4), state="flagged", given=1))
             store.queue.end(case.id, "ana", "submitted", 9.5)
+            text = shipped("judge", "en").text.replace("You ", "Now you ", 1)
+            for number, words in enumerate((text, "", text + "\n")):
+                at = 10.0 + number
+                edit = PromptEdit(0, project.id, "judge", "en", words, at, "lee")
+                store.prompt_edits.save(edit)
+            batch = Batch("b1", project.id, "towers.csv", "ana", 11.0, Plan(max_turns=3))
+            others = (("model", "x"),)
+            checked = BatchRow("b1", 1, TEXT, (ids[0],), case.id, "r1", "", "Old?", others)
+            bad = BatchRow("b1", 2, "", (), problem="no claim")
+            store.batches.add(batch, [checked, bad])
+            store.batches.add(replace(batch, id="b0", created_at=12.0), [])
     return home
 
 
@@ -73,7 +87,7 @@ def packed(home: Path) -> bytes:
 
 def taken(home: Path, data: bytes) -> Project:
     with open_store(home) as store:
-        return take(store, home, io.BytesIO(data), "kim", 100.0)[0]
+        return take(store, home, io.BytesIO(data), "kim", 100.0).project
 
 
 def everything(store: Store, home: Path, project: Project) -> dict[str, object]:
@@ -93,6 +107,9 @@ def everything(store: Store, home: Path, project: Project) -> dict[str, object]:
         "handlings": [store.handlings.of_case(i) for i in ids],
         "items": [store.queue.get(i) for i in ids],
         "assignments": [store.queue.people_of(i) for i in ids],
+        "prompts": [replace(edit, number=0) for edit in store.prompt_edits.all(project.id)],
+        "texts": store.prompt_edits.of_project(project.id),
+        "batches": [(b, store.batches.rows(b.id)) for b in store.batches.all(project.id)],
     }  # fmt: skip
 
 
@@ -119,10 +136,53 @@ def test_the_same_project_gives_the_same_bytes_and_comes_in_once(
         assert len(store.cases.all(first.id)) == 1
 
 
+def test_what_was_here_before_is_not_told_as_stored(home: Path, tmp_path: Path) -> None:
+    data, other = packed(home), tmp_path / "two"
+    with open_store(other) as store:
+        new = take(store, other, io.BytesIO(data), "kim", 100.0)
+        again = take(store, other, io.BytesIO(data), "kim", 200.0)
+    assert new.words.startswith("“Towers” is here with 1 case, 2 files, 1 run,")
+    assert again.words == "“Towers” was here before, so nothing was stored."
+    assert set(again.counts.values()) == {0}
+    assert again.counts.keys() == new.counts.keys()
+
+
+def test_only_who_may_begin_a_project_takes_an_archive_in(home: Path, tmp_path: Path) -> None:
+    data, other = packed(home), tmp_path / "two"
+    with open_store(other) as store:
+        first = first_project(store, "ann", 1.0)
+        store.projects.set_member(Member(first.id, "kim", "lead", 2.0))
+        second = Project("p2", "Second", 3.0)
+        store.projects.save(second)
+        store.projects.set_member(Member("p2", "kim", "admin", 3.0))
+    with pytest.raises(NotAllowed, match="begin a project takes the role admin"):
+        taken(other, data)
+    with open_store(other) as store:
+        assert [one.name for one in store.projects.all()] == ["First project", "Second"]
+        assert store.cases.all(first.id) == []
+    assert not list((other / "documents").glob("*"))
+
+
+def of_version_1(files: dict[str, bytes]) -> None:
+    for name in SINCE_2:
+        del files[f"{name}.jsonl"]
+    files[MANIFEST] = files[MANIFEST].replace(b'"version": 2', b'"version": 1')
+
+
+def test_an_archive_of_the_first_version_still_comes_in(home: Path, tmp_path: Path) -> None:
+    data, other = changed(packed(home), of_version_1, is_resummed=True), tmp_path / "two"
+    project = taken(other, data)
+    with open_store(other) as store:
+        assert len(store.cases.all(project.id)) == 1
+        assert store.prompt_edits.all(project.id) == []
+        assert store.batches.all(project.id) == []
+
+
 def test_a_name_that_is_taken_is_told_apart(home: Path, tmp_path: Path) -> None:
     other = tmp_path / "two"
     with open_store(other) as store:
         store.projects.save(Project("p", "Towers", 1.0))
+        store.projects.set_member(Member("p", "kim", "admin", 1.0))
     assert taken(other, packed(home)).name == "Towers (2)"
 
 
@@ -148,7 +208,7 @@ def changed(data: bytes, change: Change, *, is_resummed: bool = False) -> bytes:
 
 
 def newer(files: dict[str, bytes]) -> None:
-    files[MANIFEST] = files[MANIFEST].replace(b'"version": 1', b'"version": 2')
+    files[MANIFEST] = files[MANIFEST].replace(b'"version": 2', b'"version": 3')
 
 
 def other_text(files: dict[str, bytes]) -> None:
@@ -168,6 +228,19 @@ def other_shape(files: dict[str, bytes]) -> None:
     files["golds.jsonl"] = b'{"id": 5}\n'
 
 
+def other_row(files: dict[str, bytes]) -> None:
+    files["batch_rows.jsonl"] = files["batch_rows.jsonl"].replace(b'"r1"', b'"r2"')
+
+
+def other_batch(files: dict[str, bytes]) -> None:
+    files["batches.jsonl"] = b""
+
+
+def long_prompt(files: dict[str, bytes]) -> None:
+    name = "prompts.jsonl"
+    files[name] = files[name].replace(b"Now you", b"Now " + b"x" * 20_000)
+
+
 def without_cases(files: dict[str, bytes]) -> None:
     del files["cases.jsonl"]
 
@@ -175,13 +248,16 @@ def without_cases(files: dict[str, bytes]) -> None:
 @pytest.mark.parametrize(
     ("change", "is_resummed", "words"),
     [
-        (newer, False, "version 1, found 2"),
+        (newer, False, "version 1 or 2, found 3"),
         (other_text, False, "changed or damaged"),
         (other_text, True, "its own case"),
         (other_document, False, "changed or damaged"),
         (other_document, True, "bytes"),
         (other_case, True, "belong to one project"),
         (other_shape, True, "golds.jsonl"),
+        (other_row, True, "belong to one project"),
+        (other_batch, True, "belong to one project"),
+        (long_prompt, True, "at most 20,000 characters"),
         (without_cases, True, "cases.jsonl"),
         (lambda files: files.update({"../../evil.txt": b"x"}), True, "evil"),
         (lambda files: files.update({"/etc/passwd": b"x"}), True, "passwd"),
@@ -228,6 +304,10 @@ def test_the_command_line_moves_a_project(
     assert main(["import", "--format", "archive", out, "--home", str(other), "--json"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["cases"] == 1
+    assert main(["import", "--format", "archive", out, "--home", str(other), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["cases"] == 0
+    assert captured.err == "“Towers” was here before, so nothing was stored.\n"
     with open_store(home) as store, open_store(other) as second:
         rows = [kept_rows(s) for s in (store, second)]
     assert rows[0] == rows[1]

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from core.errors import InputError
+from core.errors import InputError, NotAllowed
+from core.events import RunFinished, RunStarted
+from core.exchange import incoming
+from core.exchange.incoming import take_in
+from core.exchange.order import Order
 from core.formats.names import ONLY_READ, WRITTEN
 from core.formats.packed import MOST_ROW
 from core.formats.registry import FORMATS
+from core.records import Member, Plan, Project, Run, Source, Verdict
+from core.reviews import Correction, EvidenceMark, Gold, Handling, Suggestion
 from core.store import open_store
-from tests.exchange.stores import exported, imported
+from core.store.codec import to_plain
+from tests.exchange.stores import NOW, NOWHERE, exported, imported, project_of
+from tests.fakes import make_case
 
 GOOD = {"id": "good", "response": "The tower is old.", "label": "supported", "spans": []}
 
@@ -195,3 +204,86 @@ def test_the_spans_of_one_answer_count_in_one_unit() -> None:
         assert not imported(store, FORMATS["jsonl"].read("rows", lines(row))).problems
         (gold,) = store.golds.of_case("good")
         assert [(s.start, s.end) for s in gold.spans] == [(1, 2), (7, 8)]
+
+
+def test_an_answer_is_of_a_run_over_its_own_case_alone() -> None:
+    answer = Correction("k", "r", "mine", "Ana", NOW - 1, "supported")
+    with open_store(None) as store:
+        project = project_of(store)
+        store.projects.save(Project("other", "Other", NOW + 1))
+        for name, home in (("mine", project.id), ("theirs", "other")):
+            case = replace(make_case("Right."), id=name, project_id=home)
+            store.cases.add(case, [])
+            run = Run(f"of-{name}", name, home, Plan(), "queued", 1.0)
+            store.runs.add(run, "", 0.0)
+            verdict = Verdict("supported", 0.1, 0.9, "")
+            store.runs.append(
+                run.id, None, [RunStarted(1.0, case, Plan(), ()), RunFinished(2.0, verdict, 1.0)]
+            )
+        for number, run_id in enumerate(("of-theirs", "of-mine", "of-nobody")):
+            said = replace(answer, id=f"k{number}", run_id=run_id, reason=str(number))
+            row = {"id": "mine", "response": "Right.", "corrections": [to_plain(said)]}
+            assert not imported(store, FORMATS["jsonl"].read("rows", lines(row))).problems
+        found = {one.id: one.run_id for one in store.corrections.history("mine")}
+        assert found == {"k0": None, "k1": "of-mine", "k2": None}
+        assert store.corrections.of_run("of-theirs") == []
+
+
+def test_no_time_is_yet_to_come() -> None:
+    late = NOW + 1e9
+    row = GOOD | {
+        "corrections": [to_plain(Correction("k", None, "good", "Ana", late, "unclear"))],
+        "golds": [to_plain(Gold("g", "good", "Ana", late, "imported", "hallucinated"))],
+        "suggestions": [to_plain(Suggestion("s", "good", "bot", late, "supported"))],
+        "handlings": [to_plain(Handling("good", "Ana", late, "skipped"))],
+    }
+    with open_store(None) as store:
+        assert not imported(store, FORMATS["jsonl"].read("rows", lines(row))).problems
+        times = [one.at for one in store.corrections.history("good")]
+        times += [one.at for one in store.golds.of_case("good")]
+        times += [one.at for one in store.golds.suggested("good")]
+        times += [one.at for one in store.handlings.of_case("good")]
+        assert len(times) >= 5
+        assert set(times) == {NOW}
+
+
+def test_only_a_lead_brings_rows_in() -> None:
+    with open_store(None) as store:
+        project = project_of(store)
+        store.projects.set_member(Member(project.id, "ben", "annotator", 1.0))
+        read = FORMATS["jsonl"].read("rows", lines({**GOOD, "documents": [{"text": "A source."}]}))
+        with pytest.raises(NotAllowed, match="takes the role lead"):
+            take_in(store, NOWHERE, read, Order(project, "ben", NOW, "rows"))
+        assert store.cases.all(project.id) == []
+        assert store.library.all(project.id) == []
+
+
+def test_a_lead_who_is_one_no_more_brings_no_further_part_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(incoming, "AT_ONCE", 1)
+    rows = [{**GOOD, "id": str(number)} for number in range(3)]
+    with open_store(None) as store:
+        project = project_of(store)
+        store.projects.set_member(Member(project.id, "ben", "lead", 1.0))
+
+        def demoted(done: int, _: int) -> None:
+            if done == 1:
+                store.projects.set_member(Member(project.id, "ben", "annotator", 1.0))
+
+        order = Order(project, "ben", NOW, "rows")
+        with pytest.raises(NotAllowed):
+            take_in(store, NOWHERE, FORMATS["jsonl"].read("rows", lines(*rows)), order, demoted)
+        assert [case.id for case in store.cases.all(project.id)] == ["0"]
+
+
+def test_evidence_that_is_not_in_its_source_is_listed() -> None:
+    wrong = EvidenceMark("facts", 0, 5, "412 m")
+    given = Correction("k", None, "good", "Ana", 1.0, "unclear", evidence=(wrong,))
+    with open_store(None) as store:
+        source = Source("facts", "facts.txt", "text", "It is 512 m tall.")
+        store.readings.save(source, reader="1", seconds=0.0, now=1.0)
+        row = {**GOOD, "corrections": [to_plain(given)]}
+        (problem,) = imported(store, FORMATS["jsonl"].read("rows", lines(row))).problems
+        assert "is not at characters 0 to 5 of its source" in problem.reason
+        assert store.cases.get("good") is None

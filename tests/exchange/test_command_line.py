@@ -8,16 +8,21 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from core.__main__ import main
+from core.checking import first_project, person_here
 from core.exchange.arguments import ARCHIVE
 from core.exchange.command_line import MOST_SHOWN
+from core.formats.label_studio import config_of
 from core.formats.names import ONLY_READ, WRITTEN
 from core.formats.registry import FORMATS
+from core.records import CATEGORY_WORDS
 from core.store import open_store
 from tests.test_architecture import ROOT
 
@@ -46,15 +51,15 @@ def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
 def state(home: Path) -> list[tuple[Any, ...]]:
     with open_store(home) as store:
         project = store.projects.all()[0]
-        golds = store.golds.newest(project.id)
+        cases = [(case, store.golds.that_counts(case.id)) for case in store.cases.all(project.id)]
         return [
             (
                 case.id,
                 case.response,
-                golds[case.id].label if case.id in golds else None,
-                [(s.start, s.end) for s in golds[case.id].spans] if case.id in golds else None,
+                gold.label if gold else None,
+                [(s.start, s.end) for s in gold.spans] if gold else None,
             )
-            for case in store.cases.all(project.id)
+            for case, gold in cases
         ]
 
 
@@ -245,3 +250,25 @@ def test_a_tables_document_is_a_file_of_the_library_or_a_text(
     found = {one: case.documents for one, case in cases.items() if case}
     assert found["a"] == found["b"] != found["c"]
     assert sorted(names) == ["c.txt", "facts.pdf.txt"]
+
+
+def test_the_labelling_configuration_has_the_projects_own_categories(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, out = tmp_path / "h", str(tmp_path / "tasks.json")
+    own = ("wrong_entity", 'says "more" than <it> & $does')
+    with open_store(home) as store:
+        project = first_project(store, person_here(store), 1.0)
+        assert labels_of(config_of(project.categories)) == list(CATEGORY_WORDS)
+        store.projects.save(replace(project, categories=own))
+    code, _, err = run(
+        "export", "--format", "label-studio", "--out", out, "--home", str(home), capsys=capsys
+    )
+    assert code == 0
+    assert labels_of(err[err.index("<View>") : err.index("</View>") + 7]) == list(own)
+
+
+def labels_of(config: str) -> list[str | None]:
+    found = ElementTree.fromstring(config)  # noqa: S314 - of our own making
+    assert [one.get("value") for one in found.iter("Text")] == ["$question", "$text"]
+    return [label.get("value") for label in found.iter("Label")]

@@ -7,15 +7,15 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.exchange_out import _archive, _maker
+from components.exchange_out import Asker, _archive, _maker
 from components.import_outcome import RUNNING
 from components.importing import imports
 from core.checking import first_project
+from core.errors import NotAllowed
 from core.exchange.archive import give
 from core.records import Member
 from core.store import open_store
@@ -71,7 +71,9 @@ def test_a_file_is_shown_and_then_stored(app: OpenApp, project_id: str, home: Pa
     assert "0 new, 2 known" in texts(at)
     with open_store(home) as store:
         assert [case.id for case in store.cases.all(project_id)] == ["a", "b"]
-        assert store.golds.newest(project_id)["a"].spans[0].text == "tower"
+        gold = store.golds.that_counts("a")
+        assert gold is not None
+        assert gold.spans[0].text == "tower"
         assert store.queue.get("b") is not None
 
 
@@ -100,19 +102,26 @@ def test_other_files_are_refused_in_words(
     assert words in at.error[0].value.replace("\\", "")
 
 
-def test_what_leaves_the_page_comes_in_again(
-    app: OpenApp, project_id: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_leaves_the_page_comes_in_again(app: OpenApp, project_id: str, home: Path) -> None:
     imported(given(app(PAGE), "rows.jsonl", ROWS))
-    monkeypatch.setattr("components.exchange_out.state.project", lambda store: own(store))
-    assert json.loads(_maker("jsonl", "reviewed")().splitlines()[0])["id"] == "a"
-    assert len(_maker("jsonl", "reviewed")().splitlines()) == 1
-    assert len(_maker("mu-shroom", "all")().splitlines()) == 2
-    assert _archive().startswith(b"PK")
+    mira = Asker(home, project_id, "Mira")
+    assert json.loads(_maker(mira, "jsonl", "reviewed")().splitlines()[0])["id"] == "a"
+    assert len(_maker(mira, "jsonl", "reviewed")().splitlines()) == 1
+    assert len(_maker(mira, "mu-shroom", "all")().splitlines()) == 2
+    assert _archive(mira).startswith(b"PK")
 
 
-def own(store: Any) -> Any:
-    return store.projects.all()[0]
+def test_who_lost_the_role_since_the_button_was_drawn_gets_no_file(
+    project_id: str, home: Path
+) -> None:
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Ben", "annotator", 2.0))
+    for make in (
+        _maker(ben := Asker(home, project_id, "Ben"), "csv", "all"),
+        lambda: _archive(ben),
+    ):
+        with pytest.raises(NotAllowed, match="takes the role lead"):
+            make()
 
 
 def test_an_archive_brings_a_project(
@@ -126,6 +135,34 @@ def test_an_archive_brings_a_project(
     assert "is here with 0 cases" in texts(at)
     with open_store(home) as store:
         assert sorted(one.name for one in store.projects.all())[1].endswith("(2)")
+    imported(at, "exchange.import.archive")
+    assert "was here before, so nothing was stored" in texts(at)
+
+
+def test_who_may_not_begin_a_project_is_told_so_beside_an_archive(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Lea", "lead", 2.0))
+        store.projects.save_note("person", "Lea")
+    at = given(app(PAGE), "project.zip", b"PK\x03\x04")
+    assert "begin a project takes the role admin" in texts(at).replace("\\", "")
+    assert not [b for b in at.button if b.key == "exchange.import.archive"]
+
+
+def test_who_lost_the_role_since_the_file_was_shown_is_told(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    at = given(app(PAGE), "rows.jsonl", ROWS)
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Ann", "admin", 2.0))
+    with open_store(home) as store:
+        store.projects.set_member(Member(project_id, "Mira", "annotator", 2.0))
+    at.button(key="exchange.import").click().run()
+    assert not at.exception
+    assert "takes the role lead" in texts(at).replace("\\", "")
+    with open_store(home) as store:
+        assert store.cases.all(project_id) == []
 
 
 def test_an_annotator_neither_imports_nor_exports(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from core.errors import InputError
-from core.records import Label, Plan, Project, Run, Span
-from core.reviews import Correction
+from core.records import Box, Label, Plan, Project, Run, Source, Span
+from core.reviews import Correction, EvidenceMark, ImageBox
 from core.store import Store
 from tests.fakes import make_case
 
@@ -72,3 +74,53 @@ def test_a_true_span_is_kept(corrected: Store) -> None:
     with corrected.writing():
         corrected.corrections.add(correction(1, spans=(span,)), RESPONSE)
     assert corrected.corrections.of_run("r")[0].spans == (span,)
+
+
+def mark(start: int, end: int, text: str = "412 m") -> dict[str, Any]:
+    return {"evidence": (EvidenceMark("facts", start, end, text),)}
+
+
+def drawn(*sides: float, comment: str = "") -> dict[str, Any]:
+    return {"boxes": (ImageBox("photo", Box(*sides), "number_or_date", comment),)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (mark(-1, 4), "-1 to 4"),
+        (mark(4, 4), "4 to 4"),
+        (mark(9, 4), "9 to 4"),
+        (mark(0, 5), "not at characters 0 to 5"),
+        (mark(7, 99), "not at characters 7 to 99"),
+        (drawn(-0.1, 0, 1, 1), "within its image"),
+        (drawn(0, 0, 1.1, 1), "within its image"),
+        (drawn(0.5, 0, 0.4, 1), "within its image"),
+        (drawn(0, 0.5, 1, 0.5), "within its image"),
+        (drawn(0, float("nan"), 1, 1), "within its image"),
+        (drawn(0, 0, 1, 1, comment="x" * 4001), "4,000 characters"),
+        ({"comment": "x" * 4001}, "4,000 characters"),
+    ],
+)
+def test_evidence_and_boxes_lie_where_they_can_and_comments_end(
+    corrected: Store, fields: dict[str, Any], words: str
+) -> None:
+    source = Source("facts", "facts.txt", "text", "It is 👩‍👩‍👧 412 m tall.")
+    corrected.readings.save(source, reader="1", seconds=0.0, now=1.0)
+    with pytest.raises(InputError, match=words), corrected.writing():
+        corrected.corrections.add(correction(1, **fields), RESPONSE)
+    assert corrected.corrections.history("case") == []
+
+
+def test_evidence_that_stands_there_is_kept_and_so_is_that_of_an_unread_source(
+    corrected: Store,
+) -> None:
+    text = "It is 👩‍👩‍👧 412 m tall."
+    at = text.index("412")
+    source = Source("facts", "facts.txt", "text", text)
+    corrected.readings.save(source, reader="1", seconds=0.0, now=1.0)
+    true = correction(1, **mark(at, at + 5), **drawn(0, 0, 1, 1, comment="x" * 4000))
+    unread = correction(2, evidence=(EvidenceMark("unread", 0, 5, "412 m"),))
+    with corrected.writing():
+        corrected.corrections.add(true, RESPONSE)
+        corrected.corrections.add(unread, RESPONSE)
+    assert corrected.corrections.history("case") == [true, unread]

@@ -6,9 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from components.side_by_side import versions_of
 from core.errors import ConflictError, InputError
+from core.exchange.outgoing import stored_row
+from core.exchange.said import is_said
+from core.progress import Progress
 from core.records import Project, Span
 from core.reviews import Correction, Gold, Handling, Ratings, Suggestion
+from core.seen_before import decided
 from core.store import Store, open_store
 from tests.fakes import make_case
 
@@ -42,8 +47,27 @@ def test_the_newest_gold_counts_and_earlier_ones_stay(store: Store) -> None:
         store.golds.add(first, RESPONSE)
         store.golds.add(second, RESPONSE)
     assert store.golds.of_case("case") == [first, second]
-    assert store.golds.newest(PROJECT) == {"case": second}
-    assert store.golds.newest("another") == {}
+    assert store.golds.that_counts("case") == second
+    assert store.golds.that_counts("another") is None
+
+
+def test_what_comes_in_later_does_not_overrule_what_was_settled(store: Store) -> None:
+    old = Gold("g1", "case", "a set", 1.0, "imported", "hallucinated")
+    settled = replace(old, id="g2", author="Lena", origin="adjudicated", label="supported")
+    new = replace(old, id="g3", at=9.0)
+    with store.writing():
+        store.golds.add(old, RESPONSE)
+        store.golds.add(replace(old, id="g0"), RESPONSE)
+    assert store.golds.that_counts("case") == replace(old, id="g0")
+    with store.writing():
+        store.golds.add(settled, RESPONSE)
+        store.golds.add(new, RESPONSE)
+    assert store.golds.that_counts("case") == settled
+    (found,) = decided(store, [CASE], is_same=True)
+    assert (found.gold, found.label) == (settled, "supported")
+    assert versions_of(store, CASE, Progress())[-1].label == "supported"
+    assert stored_row(store, CASE).answer == settled
+    assert [one.label for one in is_said(stored_row(store, CASE), "bot")] == ["supported"]
 
 
 def test_a_gold_is_corrected_with_a_reason_and_with_words_that_stand_there(store: Store) -> None:
