@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import re
+import sqlite3
+import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -48,6 +51,11 @@ MEMBER = re.compile(
 )
 WRITTEN_AT = (1980, 1, 1, 0, 0, 0)  # the same project gives the same bytes
 T = TypeVar("T")
+# What zipfile lets through of a file that was changed or was never a zip.
+DAMAGE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError,
+    NotImplementedError, RuntimeError,
+)  # fmt: skip
 
 
 def give(store: Store, home: Path, project: Project, stream: BinaryIO) -> dict[str, int]:
@@ -158,7 +166,13 @@ def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Tak
         ConflictError: some of its cases are here under another project.
     """
     content, lists = _read(stream)
-    project, is_new = restore(store, home, content, by, now)
+    try:
+        project, is_new = restore(store, home, content, by, now)
+    except sqlite3.IntegrityError as error:
+        raise InputError(
+            f"Expected records with ids of their own in the archive, found one twice ({error}); "
+            "nothing was stored. Export it again."
+        ) from error
     counts = _counts(lists)
     return Taken(project, counts if is_new else dict.fromkeys(counts, 0), is_new)
 
@@ -169,7 +183,7 @@ def _read(stream: BinaryIO) -> tuple[Content, dict[str, list[Any]]]:
             _require_bounds(packed)
             version, sums = _manifest(packed)
             files = {name: _member(packed, name, digest) for name, digest in sums.items()}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except DAMAGE as error:
         raise InputError(
             f"Expected a whole archive of Counterpoint (zip), found: {error}; copy it again."
         ) from error

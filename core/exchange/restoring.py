@@ -9,6 +9,7 @@ from typing import Any
 
 from core.errors import ConflictError, InputError
 from core.evidence.terms import terms
+from core.formats.fields import LONGEST_ID
 from core.intake.library import store_file
 from core.jobs import new_id
 from core.records import Case, LibraryEntry, Member, Project, Run
@@ -76,6 +77,12 @@ def restore(
 def _require_sense(content: Content) -> None:
     """Every record is of a case and a run of the archive itself."""
     project = content.project.id
+    for case in content.cases:
+        if not 0 < len(case.id) <= LONGEST_ID or not case.id.isprintable():
+            raise InputError(
+                f"Expected ids of 1 to {LONGEST_ID} characters that can be shown, found one of "
+                f"{len(case.id):,}; nothing was stored."
+            )
     cases = {case.id for case in content.cases}
     runs = {run.id: run.case_id for run in content.runs}
     owned: list[Any] = [

@@ -11,6 +11,8 @@ from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
 
 LONGEST_COMMENT = 4_000  # characters
+LONGEST_AUTHOR = 200  # characters
+LATEST = 253_402_300_800.0  # the year 10,000
 
 
 class Corrections:
@@ -33,6 +35,7 @@ class Corrections:
                 evidence is not the text at its offsets (nothing is saved then).
             ConflictError: it takes back what is not there, is another's, or was taken back.
         """
+        require_said(correction.author, correction.at)
         require_quotes(correction.spans, response)
         _require_places(correction)
         if not is_read_elsewhere:
@@ -181,7 +184,24 @@ def _require_places(correction: Correction) -> None:
             )
 
 
+def require_said(author: str, at: float) -> None:
+    """Refuse what nobody said, or at no time that a calendar knows.
+
+    Raises:
+        InputError: the name cannot be shown on one line, or the time is outside of 1970 to 9999.
+    """
+    if not 0 < len(author) <= LONGEST_AUTHOR or not author.isprintable():
+        raise InputError(
+            f"Expected a name of 1 to {LONGEST_AUTHOR} characters that can be shown, found "
+            f"{len(author):,} characters; give the one who said it a name."
+        )
+    if not 0.0 <= at < LATEST:
+        raise InputError(f"Expected a time in seconds since 1970, found {at:.6g}; correct it.")
+
+
 def _require_sense(correction: Correction) -> None:
+    if not 0.0 <= correction.seconds < LATEST:
+        raise InputError(f"Expected the seconds that it took, found {correction.seconds:.6g}.")
     overturns = correction.machine_label not in (None, correction.label)
     overturns = overturns and not correction.is_blind  # nobody overturns what they do not see
     if overturns and not correction.reason.strip():

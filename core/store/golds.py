@@ -8,7 +8,7 @@ from core.errors import InputError
 from core.records import Case
 from core.reviews import Gold, Suggestion
 from core.store.codec import from_json, to_json
-from core.store.corrections import require_quotes
+from core.store.corrections import require_quotes, require_said
 from core.store.sqlite import Database
 
 
@@ -34,6 +34,7 @@ class Golds:
             InputError: a span's quote is not the text at its offsets, or it replaces an earlier
                 gold without a reason.
         """
+        require_said(gold.author, gold.at)
         require_quotes(gold.spans, response)
         if gold.origin == "corrected" and not gold.reason.strip():
             raise InputError("Correcting a gold answer takes a reason; a few words are enough.")
@@ -65,6 +66,7 @@ class Golds:
         Raises:
             InputError: a span's quote is not the text at its offsets.
         """
+        require_said(suggestion.agent, suggestion.at)
         require_quotes(suggestion.spans, case.response)
         self._db.execute(
             "INSERT INTO suggestions (id, case_id, agent, at, payload) VALUES (?, ?, ?, ?, ?)",

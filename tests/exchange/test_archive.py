@@ -241,6 +241,15 @@ def long_prompt(files: dict[str, bytes]) -> None:
     files[name] = files[name].replace(b"Now you", b"Now " + b"x" * 20_000)
 
 
+def twice(files: dict[str, bytes]) -> None:
+    files["golds.jsonl"] += files["golds.jsonl"]
+
+
+def at_no_time(files: dict[str, bytes]) -> None:
+    gold = json.loads(files["golds.jsonl"].splitlines()[0]) | {"at": 1e300}
+    files["golds.jsonl"] = json.dumps(gold).encode() + b"\n"
+
+
 def without_cases(files: dict[str, bytes]) -> None:
     del files["cases.jsonl"]
 
@@ -258,6 +267,8 @@ def without_cases(files: dict[str, bytes]) -> None:
         (other_row, True, "belong to one project"),
         (other_batch, True, "belong to one project"),
         (long_prompt, True, "at most 20,000 characters"),
+        (twice, True, "found one twice"),
+        (at_no_time, True, "seconds since 1970"),
         (without_cases, True, "cases.jsonl"),
         (lambda files: files.update({"../../evil.txt": b"x"}), True, "evil"),
         (lambda files: files.update({"/etc/passwd": b"x"}), True, "passwd"),
@@ -276,6 +287,27 @@ def test_a_changed_archive_is_refused_and_leaves_nothing(
     with open_store(other) as store:
         assert store.projects.all() == []
     assert not (tmp_path / "evil.txt").exists()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_flipped_bit_is_refused_in_a_sentence(home: Path, tmp_path: Path, method: int) -> None:
+    stream = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(packed(home))) as source,
+        zipfile.ZipFile(stream, "w", method) as target,
+    ):
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
+    whole = stream.getvalue()
+    refused = 0
+    for number in range(0, len(whole), max(1, len(whole) // 150)):
+        data = bytearray(whole)
+        data[number] ^= 0x40
+        try:
+            taken(tmp_path / "two", bytes(data))
+        except ReviewError:
+            refused += 1
+    assert refused > 100
 
 
 @pytest.mark.parametrize(

@@ -136,3 +136,20 @@ def test_handlings_are_a_log(store: Store) -> None:
         store.handlings.add(first)
         store.handlings.add(second)
     assert store.handlings.of_case("case") == [first, second]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"at": 1e300}, {"at": float("nan")}, {"at": -1.0}, {"author": ""},
+        {"author": "a\u202eb"}, {"author": "x" * 201}, {"seconds": -1e9},
+    ],
+)  # fmt: skip
+def test_what_nobody_said_at_no_time_is_refused(store: Store, changes: dict[str, object]) -> None:
+    with store.writing(), pytest.raises(InputError, match="Expected"):
+        store.corrections.add(replace(answer(1), **changes), RESPONSE)  # type: ignore[arg-type]
+    assert store.corrections.history("case") == []
+    if "seconds" not in changes:
+        gold = Gold("g", "case", "Lena", 1.0, "imported", "supported")
+        with store.writing(), pytest.raises(InputError, match="Expected"):
+            store.golds.add(replace(gold, **changes), RESPONSE)  # type: ignore[arg-type]
