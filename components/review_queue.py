@@ -10,9 +10,9 @@ from typing import Any
 import streamlit as st
 
 from components import state
+from components.item_table import PAGE_SIZE, draw_items, first_of
 from components.queue_filters import draw_filters
 from components.review_rules import rules_of
-from components.show import rows_chosen
 from components.words import LABEL_SIGNS, LABEL_WORDS, clipped, counted, escaped
 from core.checking import drafts_of
 from core.errors import ReviewError
@@ -23,7 +23,6 @@ from core.store import Store
 from core.store.changes import Mark
 from core.store.queue_filter import AT_RANDOM, ItemFilter, why_of
 
-PAGE_SIZE = 25
 LABEL_PAGE = "pages/review/label.py"
 DRAFT_NAME = re.compile(r"run\.(.+)\.correct")  # as correction_draft.key_of names them
 ALL: tuple[ItemState, ...] = ("open", "flagged", "adjudicated")
@@ -124,7 +123,7 @@ def draw_list(wanted: ItemFilter) -> None:
     shown = st.segmented_control(
         "Show", list(STATES), default="pending", key="review.states", persist_state="session"
     )
-    number = int(st.session_state.get("review.page") or 1)
+    page = "review.page"
     chosen = shown or "pending"
     with state.open_store() as store:
         project = state.project(store)
@@ -133,13 +132,10 @@ def draw_list(wanted: ItemFilter) -> None:
             _of_mine(store, chosen, wanted, project),
             STATES[chosen],
             limit=PAGE_SIZE,
-            offset=(number - 1) * PAGE_SIZE,
+            offset=first_of(page),
             now=time.time(),
         )
         claims = [store.cases.get(item.case_id) for item in items]
-    if total and not items:
-        st.session_state["review.page"] = 1
-        st.rerun()
     if not total:
         st.caption("Nothing here fits these filters.")
         return
@@ -147,21 +143,14 @@ def draw_list(wanted: ItemFilter) -> None:
         _cells(item, case.response if case else "", project.people_each, project.is_blind)
         for item, case in zip(items, claims, strict=True)
     ]
-    picked = st.dataframe(
+    draw_items(
         rows,
-        key=f"review.table.{shown}.{number}",
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-        hide_index=True,
-        height="content",
-        column_config={"Claim": st.column_config.TextColumn(width="large")},
+        [item.case_id for item in items],
+        total,
+        key=f"review.table.{shown}",
+        page=page,
+        opens=LABEL_PAGE,
     )
-    pages = -(-total // PAGE_SIZE)
-    if pages > 1:
-        st.pagination(pages, key="review.page")
-    selected = rows_chosen(picked)
-    if selected and selected[0] < len(items):
-        st.switch_page(LABEL_PAGE, query_params={"case": items[selected[0]].case_id})
 
 
 def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) -> ItemFilter:

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.show import rows_chosen
+from components.item_table import PAGE_SIZE, draw_items, first_of
 from components.words import LABEL_SIGNS, LABEL_WORDS, clipped
 from core.curation import LABELS_DIFFER, MARKS_DIFFER
 from core.records import Case
@@ -16,7 +16,6 @@ from core.reviews import Correction, Item, ItemState
 from core.store.queue_filter import EVERYTHING, ItemFilter
 
 SETTLE_PAGE = "pages/review/settle.py"
-PAGE_SIZE = 25
 VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
     "people differ": (ItemFilter(differ=True), ("open",)),
     "flagged": (EVERYTHING, ("flagged",)),
@@ -48,11 +47,11 @@ def draw_settling() -> None:
     if not counts[name]:
         st.info("Nothing is here. Cases come when two people have answered, or one has flagged it.")
         return
-    number = int(st.session_state.get(f"settling.{name}.page") or 1)
+    page = f"settling.{name}.page"
     wanted, states = VIEWS[name]
     with state.open_store() as store:
         items, total = store.queue.page(
-            project.id, wanted, states, limit=PAGE_SIZE, offset=(number - 1) * PAGE_SIZE, now=now
+            project.id, wanted, states, limit=PAGE_SIZE, offset=first_of(page), now=now
         )
         rows = [
             _cells(
@@ -60,21 +59,14 @@ def draw_settling() -> None:
             )
             for item in items
         ]
-    picked = st.dataframe(
+    draw_items(
         rows,
-        key=f"settling.table.{name}.{number}",
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-        hide_index=True,
-        height="content",
-        column_config={"Claim": st.column_config.TextColumn(width="large")},
+        [item.case_id for item in items],
+        total,
+        key=f"settling.table.{name}",
+        page=page,
+        opens=SETTLE_PAGE,
     )
-    pages = -(-total // PAGE_SIZE)
-    if pages > 1:
-        st.pagination(pages, key=f"settling.{name}.page")
-    selected = rows_chosen(picked)
-    if selected and selected[0] < len(items):
-        st.switch_page(SETTLE_PAGE, query_params={"case": items[selected[0]].case_id})
 
 
 def _cells(item: Item, case: Case | None, said: list[Correction]) -> dict[str, Any]:

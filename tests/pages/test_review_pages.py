@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from components.correction_marks import suggested
 from components.review_rules import sound_categories
@@ -16,7 +17,7 @@ from core.curation import record, settle
 from core.jobs import Jobs
 from core.progress import folded
 from core.queueing import enqueue
-from core.records import Label, Member, Plan, Span
+from core.records import Label, Member, Plan, Run, Span
 from core.reviews import Correction, Gold, Item, Suggestion
 from core.store import Store, open_store
 from core.store.codec import to_plain
@@ -29,6 +30,23 @@ def project_id(home: Path) -> str:
     with open_store(home) as store:
         store.projects.save_note("person", "Mira")
         return first_project(store, "Mira", 1.0).id
+
+
+def written(app: OpenApp, case_id: str) -> AppTest:
+    """The item with “unclear” chosen and a reason typed, not saved."""
+    at = app("pages/review/label.py", case=case_id)
+    at.button(key=f"run.{case_id}.correct.choose.unclear").click().run()
+    at.text_area(key=f"run.{case_id}.correct.reason").set_value("two readings").run()
+    return at
+
+
+def queued(home: Path, run_id: str) -> Run:
+    """The run, whose case is in the queue."""
+    with open_store(home) as store:
+        enqueue(store, run_id, 9.0)
+        run = store.runs.get(run_id, 9.0, 60.0)
+    assert run is not None
+    return run
 
 
 def spans_found(home: Path, run_id: str) -> tuple[Span, ...]:
@@ -103,12 +121,9 @@ def test_an_item_in_other_hands_is_shown_and_not_given(
 ) -> None:
     from core.store.queue_filter import Rules
 
-    app("pages/review/pending.py")
-    with open_store(home) as store:
-        run = store.runs.get(run_id, 9.0, 60.0)
-        assert run is not None
-        with store.writing():
-            store.queue.take(run.case_id, "Karl", Rules(seconds=9e9), 1.0)
+    run = queued(home, run_id)
+    with open_store(home) as store, store.writing():
+        store.queue.take(run.case_id, "Karl", Rules(seconds=9e9), 1.0)
     at = app("pages/review/label.py", case=run.case_id)
     assert not at.exception
     assert "Others are on this case already" in at.warning[0].value
@@ -120,10 +135,7 @@ def test_an_item_in_other_hands_is_shown_and_not_given(
 def test_a_submitted_item_keeps_its_lines_and_cannot_be_skipped_away(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    app("pages/review/pending.py")
-    with open_store(home) as store:
-        run = store.runs.get(run_id, 9.0, 60.0)
-    assert run is not None
+    run = queued(home, run_id)
     at = app("pages/review/label.py", case=run.case_id)
     assert any('class="cp-text' in item.proto.body for item in at.get("html"))
     assert at.button(key="review.skipped").label == "Skip"
@@ -186,13 +198,10 @@ def test_a_lead_settles_what_people_differ_about(app: OpenApp, run_id: str, home
 def test_an_annotator_settles_nothing_and_loses_nothing(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    app("pages/review/pending.py")
-    with open_store(home) as store:
-        run = store.runs.get(run_id, 9.0, 60.0)
-        assert run is not None
-        with store.writing():
-            store.projects.set_member(Member(run.project_id, "Karl", "annotator", 1.0))
-            store.projects.save_note("person", "Karl")
+    run = queued(home, run_id)
+    with open_store(home) as store, store.writing():
+        store.projects.set_member(Member(run.project_id, "Karl", "annotator", 1.0))
+        store.projects.save_note("person", "Karl")
     at = app("pages/review/settle.py", case=run.case_id)
     key = f"run.{run.case_id}.settle.correct"
     at.button(key=f"{key}.choose.supported").click().run()
@@ -276,10 +285,7 @@ def test_a_case_that_nobody_checked_is_labelled_with_a_projects_own_category(
 def test_drafts_and_what_a_person_submitted_are_listed(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    app("pages/review/pending.py")
-    with open_store(home) as store:
-        run = store.runs.get(run_id, 9.0, 60.0)
-    assert run is not None
+    run = queued(home, run_id)
 
     def listed(view: str) -> int:
         at = app("pages/review/pending.py")
@@ -320,10 +326,8 @@ def test_a_project_keeps_its_own_categories_and_refuses_to_have_none(
 def test_a_gold_answer_is_corrected_with_a_reason_and_the_old_one_stays(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    app("pages/review/pending.py")
+    run = queued(home, run_id)
     with open_store(home) as store:
-        run = store.runs.get(run_id, 9.0, 60.0)
-        assert run is not None
         case = store.cases.get(run.case_id)
         assert case is not None
         with store.writing():
@@ -352,10 +356,8 @@ def test_a_gold_answer_is_corrected_with_a_reason_and_the_old_one_stays(
 def test_a_category_that_a_project_gave_up_keeps_the_marks_of_drafts(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    app("pages/review/pending.py")
+    run = queued(home, run_id)
     with open_store(home) as store:
-        run = store.runs.get(run_id, 9.0, 60.0)
-        assert run is not None
         project = store.projects.get(run.project_id)
         assert project is not None
         key = f"run.{run.case_id}.correct"
@@ -401,14 +403,8 @@ def test_taking_an_answer_back_leaves_what_is_being_typed(
 def test_a_draft_stays_when_its_case_is_checked_again(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    app("pages/review/pending.py")
-    with open_store(home) as store:
-        run = store.runs.get(run_id, 9.0, 60.0)
-        assert run is not None
-    at = app("pages/review/label.py", case=run.case_id)
-    key = f"run.{run.case_id}.correct"
-    at.button(key=f"{key}.choose.unclear").click().run()
-    at.text_area(key=f"{key}.reason").set_value("two readings").run()
+    run = queued(home, run_id)
+    at, key = written(app, run.case_id), f"run.{run.case_id}.correct"
     with open_store(home) as store:
         case = store.cases.get(run.case_id)
         assert case is not None
@@ -426,15 +422,9 @@ def test_a_draft_stays_when_its_case_is_checked_again(
 
 
 def test_a_stale_tab_passes_no_submitted_answer_on(app: OpenApp, run_id: str, home: Path) -> None:
-    app("pages/review/pending.py")
-    with open_store(home) as store:
-        run = store.runs.get(run_id, 9.0, 60.0)
-        assert run is not None
+    run = queued(home, run_id)
     stale = app("pages/review/label.py", case=run.case_id)
-    at = app("pages/review/label.py", case=run.case_id)
-    key = f"run.{run.case_id}.correct"
-    at.button(key=f"{key}.choose.unclear").click().run()
-    at.text_area(key=f"{key}.reason").set_value("two readings").run()
+    at, key = written(app, run.case_id), f"run.{run.case_id}.correct"
     at.button(key=f"{key}.save").click().run()
     stale.button(key="review.skipped").click().run()
     assert "take your answer back first" in stale.error[0].value
