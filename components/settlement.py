@@ -13,6 +13,7 @@ from components.case_history import draw_history, history_of
 from components.correction import draw_judgement
 from components.correction_asked import Asked
 from components.correction_draft import key_of, restore
+from components.correction_marks import id_of
 from components.correction_saved import newest_seen
 from components.evidence import draw_evidence
 from components.keys_shown import draw_keys
@@ -139,7 +140,7 @@ def _begin(asked: Asked, versions: Sequence[Version]) -> None:
 def _marks(spans: Sequence[Span], agreed: int) -> tuple[EditorMark, ...]:
     return tuple(
         EditorMark(
-            f"machine.{n}", s.start, s.end, s.category, s.source, s.p,
+            id_of(s), s.start, s.end, s.category, s.source, s.p,
             "marked" if n < agreed else "suggested",
         )
         for n, s in enumerate(spans)

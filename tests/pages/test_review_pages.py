@@ -463,3 +463,18 @@ def test_taking_a_version_keeps_the_leads_own_reason(app: OpenApp, run_id: str, 
     at.button(key="settle.open").click().run()
     at.button(key=f"{key}.choose.supported").click().run()
     assert "needed to correct the right answer" in at.text_area(key=f"{key}.reason").label
+
+
+def test_what_people_agree_on_is_settled_with_their_names(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    run = queued(home, run_id)
+    with open_store(home) as store:
+        say(store, run_id, "Karl", "hallucinated", 3.0)
+        say(store, run_id, "Ida", "hallucinated", 4.0)
+    at = app("pages/review/settle.py", case=run.case_id)
+    at.button(key=f"run.{run.case_id}.settle.correct.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        (gold,) = store.golds.of_case(run.case_id)
+    assert [(s.text, s.source, s.p) for s in gold.spans] == [("Female", "Ida, Karl", 1.0)]
