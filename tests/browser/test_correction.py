@@ -82,7 +82,7 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     page.locator(".cp-se-text").focus()
     page.keyboard.press("x")
     expect(page.locator(".cp-se-said")).to_contain_text("Rejected: “512 m”")
-    page.get_by_text("Mark words without the mouse").click()
+    page.get_by_text("Mark words by pasting them").click()
     page.get_by_label("Other wrong words, exactly as they stand").fill("1932")
     page.get_by_role("button", name="Mark", exact=True).click()
     marks = page.locator(".cp-se-list")
