@@ -64,6 +64,7 @@ class Editor:
         for _ in range(which + 1):
             start = self.text.index(words, start + 1)
         end = start + len(words)
+        settle(self.page)  # what was marked before may still be drawn anew, and move the words
         self.box.evaluate("(box) => box.scrollTo(0, 0)")
         ends = self.page.evaluate(
             ENDS, [self.box.element_handle(), self.units(start), self.units(end)]
