@@ -25,6 +25,7 @@ MOST_SHOWN = 600
 STAGE_WORDS: dict[Stage, str] = {
     "reading": "Reading the sources",
     "searching": "Searching for evidence",
+    "auditing": "Checking statement by statement",
     "debating": "Debating",
     "judging": "Judging",
     "marking": "Marking the words",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from core.audited import Reconsidered, Remembered, ToolUse
 from core.records import (
     Case,
     Cause,
@@ -27,7 +28,7 @@ from core.records import (
     WordScore,
 )
 
-Stage = Literal["reading", "searching", "debating", "judging", "marking"]
+Stage = Literal["reading", "searching", "auditing", "debating", "judging", "marking"]
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,33 @@ class ModelCalled:
     at: float
     call: ModelCall
     kind: Literal["model_called"] = "model_called"
+
+
+@dataclass(frozen=True)
+class ToolCalled:
+    """A tool was used on a statement, or on the whole response (HaluAgent 2.2)."""
+
+    at: float
+    use: ToolUse
+    kind: Literal["tool_called"] = "tool_called"
+
+
+@dataclass(frozen=True)
+class MemoryUpdated:
+    """What the audit holds of a statement; a later one of the same statement replaces it."""
+
+    at: float
+    entry: Remembered
+    kind: Literal["memory_updated"] = "memory_updated"
+
+
+@dataclass(frozen=True)
+class ReflectionChanged:
+    """Reflection changed what was held of a statement (HaluAgent 2.3)."""
+
+    at: float
+    change: Reconsidered
+    kind: Literal["reflection_changed"] = "reflection_changed"
 
 
 @dataclass(frozen=True)
@@ -305,6 +333,9 @@ Event = (
     | PassagesFound
     | ContextBuilt
     | ModelCalled
+    | ToolCalled
+    | MemoryUpdated
+    | ReflectionChanged
     | TurnStarted
     | TurnDelta
     | TurnFinished

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from core.audited import Reconsidered, Remembered, ToolUse
 from core.events import (
     DocumentRead,
     Event,
@@ -40,6 +41,9 @@ RESUMABLE: frozenset[Cause] = frozenset({"agent_failed", "budget_reached"})
 STAGE_AFTER: dict[str, Stage] = {
     "statement_found": "searching",
     "passages_found": "searching",
+    "tool_called": "auditing",
+    "memory_updated": "auditing",
+    "reflection_changed": "auditing",
     "context_built": "debating",
     "turn_started": "debating",
     "turn_finished": "debating",
@@ -69,6 +73,9 @@ class Progress:
     turns: list[Turn] = field(default_factory=list)
     reached_consensus: bool = False
     judgement: Judgement | None = None
+    tool_uses: list[ToolUse] = field(default_factory=list)
+    memory: dict[int, Remembered] = field(default_factory=dict)
+    reconsidered: list[Reconsidered] = field(default_factory=list)
     calls: dict[str, ModelCall] = field(default_factory=dict)
     reused: StepsReused | None = None
     verdict: Verdict | None = None
@@ -105,6 +112,12 @@ class Progress:
                 self.context = event.context
             case "model_called":
                 self.calls[event.call.id] = event.call
+            case "tool_called":
+                self.tool_uses.append(event.use)
+            case "memory_updated":
+                self.memory[event.entry.statement] = event.entry
+            case "reflection_changed":
+                self.reconsidered.append(event.change)
             case "turn_finished":
                 self.turns.append(event.turn)
             case "consensus_reached":

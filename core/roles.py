@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from core.audited import Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
 from core.records import (
     Case,
@@ -80,6 +81,35 @@ class JudgeView:
     reached_consensus: bool
 
 
+@dataclass(frozen=True)
+class AuditView:
+    """What picks the next tool sees: the statement, and all that was found out so far.
+
+    `statement` is None where the response is looked at as a whole: its length, its code, a date
+    that the question asks for. `used` are the tools called for it so far, with what they said.
+    """
+
+    view: CaseView
+    statement: Statement | None
+    used: tuple[ToolUse, ...]
+    memory: tuple[Remembered, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a tool picker wants next, with its thought: a tool's name and its input as JSON.
+
+    An empty `tool` ends the statement; `label` is then the picker's own conclusion, or None where
+    what the tools said decides.
+    """
+
+    thought: str
+    tool: str = ""
+    given: str = ""
+    label: Label | None = None
+    evidence: str = ""
+
+
 class Agent(Protocol):
     """Anyone who plays a role: a name for the screen and what it is ruled by."""
 
@@ -112,6 +142,24 @@ class ImageReader(Agent, Protocol):
 
     def describe(self, case: Case, image: Source, stop: Stop) -> str:
         """One conclusive paragraph, or an empty text when the image cannot be read."""
+        ...
+
+
+class ToolPicker(Agent, Protocol):
+    """Checks one statement step by step with tools (HaluAgent 2.3)."""
+
+    def next_step(self, view: AuditView, stop: Stop) -> Step:
+        """The next tool to call, or the end of the statement."""
+        ...
+
+
+class Reflector(Agent, Protocol):
+    """Looks over all statements once each has been checked (HaluAgent 2.3)."""
+
+    def reflect(
+        self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
+    ) -> tuple[Reconsidered, ...]:
+        """What has to change, locally and globally; nothing where all stands."""
         ...
 
 

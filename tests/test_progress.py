@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from core.audited import Reconsidered, Remembered, ToolUse
 from core.events import (
     ConsensusReached,
     ContextBuilt,
@@ -15,10 +16,12 @@ from core.events import (
     ImageDescribed,
     JudgementReached,
     LabelPredicted,
+    MemoryUpdated,
     ModelCalled,
     PassagesFound,
     ProblemMet,
     ProgressMade,
+    ReflectionChanged,
     RunFinished,
     RunResumed,
     RunStarted,
@@ -28,6 +31,7 @@ from core.events import (
     Stage,
     StatementFound,
     StepsReused,
+    ToolCalled,
     TurnFinished,
     TurnStarted,
     WordsScored,
@@ -55,6 +59,9 @@ JUDGEMENT = Judgement("Judge", "hallucinated", "It is wrong.")
 CALL = ModelCall("1", "judge", "verdict", "openai/x", "judge", "abc", 100, 20, 0.75, 1.0)
 PASSAGE = make_passage("The tower is 412 m tall.")
 SCORED = WordsScored(110.5, "Extractor", (WordScore(0, 3, 0.1), WordScore(13, 18, 0.9)), 0.4)
+USE = ToolUse("calculator", 0, '{"text": "512 m"}', "{}", "found", "hallucinated", "Wrong.", 0.1)
+MEMORY = Remembered(0, "hallucinated", 0.9, "Wrong.", ("calculator",))
+CHANGE = Reconsidered(0, "local", "supported", "hallucinated", "The sum is wrong.")
 WHOLE: list[tuple[Event, Stage]] = [
     (RunStarted(100.0, CASE, Plan(), (), "code"), "reading"),
     (ProgressMade(100.5, "searching", "Indexing facts.txt"), "searching"),
@@ -64,6 +71,9 @@ WHOLE: list[tuple[Event, Stage]] = [
     (StatementFound(103.0, Statement(0, 0, len(CLAIM), CLAIM, CLAIM)), "searching"),
     (PassagesFound(104.0, 0, (PASSAGE,)), "searching"),
     (ModelCalled(104.5, CALL), "searching"),
+    (ToolCalled(104.6, USE), "auditing"),
+    (MemoryUpdated(104.7, MEMORY), "auditing"),
+    (ReflectionChanged(104.8, CHANGE), "auditing"),
     (ContextBuilt(105.0, "Writer", Context((), (PASSAGE.id,), "1 passage.")), "debating"),
     (TurnStarted(106.0, "Ada", "One", 1, 1), "debating"),
     (TurnFinished(107.0, TURN, 1.0, 0.25), "debating"),
@@ -95,6 +105,9 @@ def test_nothing_that_happened_is_missed() -> None:
     assert state.sources_read == {"d", "i"}
     assert state.unreadable_images == ("chart.png",)
     assert state.evidence == {PASSAGE.id: PASSAGE}
+    assert state.tool_uses == [USE]
+    assert state.memory == {0: MEMORY}
+    assert state.reconsidered == [CHANGE]
     assert state.turns == [TURN]
     assert state.reached_consensus
     assert state.judgement == JUDGEMENT

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
+from core.audited import ToolUse
 from core.errors import InputError
 from core.events import ENDINGS, Event, RunStopped
 from core.records import Case, Passage, Plan, Point, Quote, Run, Span, WordScore
@@ -186,6 +188,14 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
                 _require_shares(event.turn.confidence)
                 _require_quotes(event.turn.quotes)
                 _require_points(event.turn.points, response)
+            case "tool_called":
+                _require_use(event.use, statements, response)
+            case "memory_updated":
+                _require_known(event.entry.statement, statements)
+                _require_shares(event.entry.p)
+            case "reflection_changed":
+                for index in (event.change.statement, *event.change.because_of):
+                    _require_known(index, statements)
             case "judgement_reached":
                 _require_points(event.judgement.points, response)
             case "span_proposed" | "span_adjudicated":
@@ -208,6 +218,28 @@ def _require_passages(passages: Sequence[Passage]) -> None:
         seen.add(passage.id)
         if not 0 <= passage.start < passage.end:
             raise InputError("Expected passages with a place in their source in the trace.")
+
+
+def _require_known(statement: int | None, statements: set[int]) -> None:
+    if statement is not None and statement not in statements:
+        raise InputError("Expected an audit of known statements in the trace, found others.")
+
+
+def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
+    """A tool's input and output are JSON objects, which its own view draws."""
+    _require_known(use.statement, statements)
+    _require_shares(use.p)
+    if (use.start, use.end) != (None, None) and not (
+        0 <= (use.start or 0) < (use.end or 0) <= len(response)
+    ):
+        raise InputError("Expected a tool's finding to lie in the response, found another place.")
+    for text in (use.given, use.gave):
+        try:
+            msgspec.json.decode(text.encode(), type=dict[str, Any])
+        except msgspec.MsgspecError as error:
+            raise InputError(
+                "Expected a tool's input and output as JSON objects in the trace, found others."
+            ) from error
 
 
 def _require_points(points: Sequence[Point], response: str) -> None:

@@ -1,0 +1,202 @@
+"""What a tool is, the registry of all tools, and how one is called.
+
+A tool is a typed function with a description that a language model can read. It is a file in
+`core/tools/box` that holds a `TOOL`; nothing else has to know of it. Source: HaluAgent 2.2, 3.4.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from core.audited import ToolUse
+from core.concurrency import Stop
+from core.errors import InputError, ModelError, ReplyError
+from core.records import Case, Label, Passage, Statement
+from core.tools import box
+
+Given = TypeVar("Given", bound=msgspec.Struct)
+MOST_SHOWN = 20_000  # characters of input or output that are kept in a trace
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool says.
+
+    `label` is about the text that it was given, `unclear` where nothing follows for it; `p` is the
+    probability that the text is hallucinated. `words` is a sentence for people. `gave` is what was
+    worked out, as plain values, for the tool's own view. `[start, end)` are the words that do not
+    hold, in the `text` that the tool was given, and `instead` is what they should say.
+    `has_something` is False where the tool had nothing to look at.
+    """
+
+    label: Label
+    words: str
+    gave: Mapping[str, Any] = field(default_factory=dict)
+    p: float | None = None
+    start: int | None = None
+    end: int | None = None
+    instead: str = ""
+    category: str = ""
+    has_something: bool = True
+
+
+class Asker(Protocol):
+    """A language model as tools use it: one question, one reply in the shape that is asked for."""
+
+    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
+        """The reply to the prompt of that name, with these untrusted fields fenced.
+
+        Raises:
+            ModelError: the service failed.
+            ReplyError: it answered, unusably.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """One thing a search found: `title` and `address` say where, `text` is what it says."""
+
+    title: str
+    address: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What tools may reach beside their input; what is None is not there, and the tool is off.
+
+    `library` searches the project's sources: (query, how many) to passages, best first. `web` asks
+    the provider that is set up. `ask` is a language model. `match` reads a statement against
+    passages: (statement, passages) to the probability that it is contradicted or unsupported, and
+    a sentence.
+    """
+
+    stop: Stop
+    library: Callable[[str, int], Sequence[Passage]] | None = None
+    web: Callable[[str, int], Sequence[Found]] | None = None
+    ask: Asker | None = None
+    match: Callable[[str, Sequence[Passage]], Answer] | None = None
+
+
+@dataclass(frozen=True)
+class Example(Generic[Given]):
+    """A tool at work: what was asked and answered, the input it takes from that, what it says."""
+
+    question: str
+    response: str
+    given: Given
+    label: Label
+    thought: str
+
+
+@dataclass(frozen=True)
+class Tool(Generic[Given]):
+    """One tool. `description` tells an agent when to use it and what comes back.
+
+    `takes` is its input; its docstring and fields become the schema that agents read. `reads` is
+    the deterministic chooser's part: the input where this tool is meant for a statement of a case
+    (the whole response where there is no statement), else None. `why_off` says why it cannot work
+    here, empty where it can. `is_system` marks the tools that run the audit itself.
+    """
+
+    name: str
+    description: str
+    takes: type[Given]
+    work: Callable[[Given, Bench], Answer]
+    examples: tuple[Example[Given], Example[Given]]
+    reads: Callable[[Statement | None, Case], Given | None] | None = None
+    why_off: Callable[[Bench], str] = lambda bench: ""
+    is_system: bool = False
+
+
+@lru_cache(maxsize=1)
+def toolbox() -> Mapping[str, Tool[Any]]:
+    """All tools by name, in the order of their names."""
+    found = [
+        importlib.import_module(f"{box.__name__}.{module.name}").TOOL
+        for module in pkgutil.iter_modules(box.__path__)
+    ]
+    return {tool.name: tool for tool in sorted(found, key=lambda tool: tool.name)}
+
+
+def tool_named(name: str) -> Tool[Any]:
+    """The tool of that name.
+
+    Raises:
+        InputError: there is none; the message names those that there are.
+    """
+    if name not in toolbox():
+        raise InputError(f"Expected one of the tools {', '.join(toolbox())}, found “{name}”.")
+    return toolbox()[name]
+
+
+def read_input(tool: Tool[Given], given: str) -> Given:
+    """The tool's input from JSON.
+
+    Raises:
+        InputError: it is not JSON of the tool's shape; the message names the place.
+    """
+    try:
+        return msgspec.json.decode(given.encode(), type=tool.takes)
+    except msgspec.MsgspecError as error:
+        fields = ", ".join(tool.takes.__struct_fields__)
+        raise InputError(
+            f"Expected a JSON object with {fields} for the tool {tool.name}, found: {error}."
+        ) from error
+
+
+def use(tool: Tool[Given], given: Given, bench: Bench) -> ToolUse:
+    """Call a tool and tell what came of it: a tool that is off or fails has no label.
+
+    Offsets of the use are those of the text that the tool was given; the caller moves them.
+
+    Raises:
+        Stopped: the person stopped the check meanwhile.
+    """
+    shown = _as_json(msgspec.to_builtins(given))
+    blank = ToolUse(tool.name, None, shown, "{}", "off", "unclear", "", 0.0)
+    if why := tool.why_off(bench):
+        return replace(blank, words=why)
+    began = time.perf_counter()
+    try:
+        answer = tool.work(given, bench)
+    except (InputError, ModelError, ReplyError) as error:
+        seconds = time.perf_counter() - began
+        return replace(blank, outcome="failed", words=str(error), seconds=seconds)
+    return ToolUse(
+        tool.name,
+        None,
+        shown,
+        _as_json(answer.gave),
+        "found" if answer.has_something else "nothing",
+        answer.label,
+        answer.words,
+        time.perf_counter() - began,
+        answer.p,
+        start=answer.start,
+        end=answer.end,
+        instead=answer.instead,
+        category=answer.category,
+    )
+
+
+def _as_json(value: Any) -> str:
+    """A JSON object, with its texts cut where it would be too long to keep."""
+    text = msgspec.json.encode(value).decode()
+    if len(text) <= MOST_SHOWN:
+        return text
+    cut = {
+        key: f"{part[:1000]}…" if isinstance(part, str) and len(part) > 1000 else part
+        for key, part in value.items()
+    }
+    text = msgspec.json.encode(cut).decode()
+    return text if len(text) <= MOST_SHOWN else '{"cut":true}'
