@@ -166,12 +166,16 @@ class _Said:
 
 
 def _decisions(store: Store) -> Iterator[_Said]:
-    """Of each corrected run its newest correction, or what a lead settled its case as."""
+    """Each corrected run with what counts for its case: what was settled, else the newest answer.
+
+    Two runs over one case have two texts to learn from, but only one answer is right.
+    """
     settled = store.golds.settled()
+    newest = store.corrections.newest_by_case()
     known: set[str] = set()
     for correction in store.corrections.newest_by_run():
         known.add(correction.case_id)
-        last = settled.get(correction.case_id, correction)
+        last = settled.get(correction.case_id) or newest[correction.case_id]
         yield _Said(last.id, correction.case_id, correction.run_id or "", last.label, last.author)
     for case_id, gold in settled.items():
         item = None if case_id in known else store.queue.get(case_id)

@@ -111,6 +111,14 @@ class Corrections:
             "WHERE run_id = k.run_id ORDER BY at DESC, place DESC LIMIT 1) ORDER BY at, place"
         )
 
+    def newest_by_case(self) -> dict[str, Correction]:
+        """Of each corrected case the newest correction, whoever gave it and on whichever run."""
+        found = self._read(
+            "standing k WHERE place = (SELECT place FROM standing "
+            "WHERE case_id = k.case_id ORDER BY at DESC, place DESC LIMIT 1)"
+        )
+        return {correction.case_id: correction for correction in found}
+
     def unchecked(self) -> int:
         """How many cases people answered without a run that they saw."""
         query = "SELECT count(DISTINCT case_id) AS n FROM standing WHERE run_id IS NULL"

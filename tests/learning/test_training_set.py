@@ -130,6 +130,26 @@ def test_the_newest_correction_of_a_run_counts(full: Store) -> None:
     assert labels["r0"] == "supported"
 
 
+def test_the_newest_answer_to_a_case_counts_for_all_its_runs(full: Store) -> None:
+    """Confidence and reliability count so too: only one answer to a case can be right."""
+    case = full.cases.get("c0")
+    assert case
+    full.runs.add(Run("again", "c0", "project", Plan(), "queued", 2.0), "me", 2.0)
+    judgement = Judgement("Judge", "supported", "Another text.", p=0.2)
+    with full.writing():
+        events: list[Event] = [RunStarted(2.0, case, Plan(), ())]
+        full.runs.append("again", "me", [*events, JudgementReached(3.0, judgement, 0.1)])
+        full.corrections.add(
+            Correction("k0b", "again", "c0", "Ada", 100.0, "supported", reason="x"), case.response
+        )
+    rows = {row.run_id: row for row in training_set(full).rows if row.case_id == "c0"}
+    assert {name: (row.label, row.author) for name, row in rows.items()} == {
+        "r0": ("supported", "Ada"),
+        "again": ("supported", "Ada"),
+    }
+    assert {row.text for row in rows.values()} == {"Verdict text 0.", "Another text."}
+
+
 def test_too_few_labels_say_how_many_more(store: Store) -> None:
     store.projects.save(Project("project", "Ours", 1.0))
     for number in range(11):
