@@ -41,10 +41,14 @@ def main() -> int:
     """Print each figure beside its goal; `--path` is the folder of the public sets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, help="the folder with ReaLMistake's")
-    parser.add_argument("--only", choices=("retraining",), help="nothing but this")
+    parser.add_argument("--only", choices=("retraining", "queue"), help="nothing but this")
     given = parser.parse_args()
     if given.only:
-        retraining(given.path)
+        if given.only == "retraining":
+            retraining(given.path)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                _queue_figures(Path(folder) / "queue")
         return 0
     sys.stdout.write(
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians (least to most)\n"

@@ -152,6 +152,8 @@ def reruns(port: int, made: Made) -> dict[str, tuple[float, list[float]]]:
         "Agreement": ("agreement", ""),
         "Retrain": ("retrain", ""),
         "Confidence": ("confidence", ""),
+        "Spans": ("spans", ""),
+        "Reliability": ("reliability", ""),
         "History": ("history", ""),
         "Run": ("run", f"run={made.run_id}"),
     }
