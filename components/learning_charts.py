@@ -43,7 +43,11 @@ def matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
 def reliability_figure(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> go.Figure:
-    """How often verdicts were right at each stated confidence; on the line is calibrated."""
+    """How often verdicts were right at each stated confidence; on the line is calibrated.
+
+    A point's area shows how many cases are behind it: their numbers as words lay on one another.
+    """
+    most = max([one.get("n", 0) for one in (*before, *after)], default=0) or 1
     figure = go.Figure()
     for name, bins, colour, symbol in (
         (names[0], before, QUIET, "diamond"),
@@ -55,16 +59,19 @@ def reliability_figure(
             x=[(one["low"] + one["high"]) / 2 for one in filled],
             y=[one["right"] / one["n"] for one in filled],
             text=[f"n={one['n']:.0f}" for one in filled],
-            mode="lines+markers+text",
-            textposition="bottom center" if symbol == "circle" else "top center",
+            mode="lines+markers",
             line={"color": colour, "dash": "solid" if symbol == "circle" else "dash"},
-            marker={"color": colour, "symbol": symbol, "size": 10},
+            marker={
+                "color": colour,
+                "symbol": symbol,
+                "size": [6 + 16 * (one["n"] / most) ** 0.5 for one in filled],
+            },
             hovertemplate=f"about %{{x:.2f}}: %{{y:.0%}} right, %{{text}}<extra>{name}</extra>",
         )
     low = min([one["low"] for one in (*before, *after)], default=0.0)
     line = {"color": QUIET, "dash": "dot", "width": 1}
     figure.add_shape(type="line", x0=low, y0=low, x1=1, y1=1, line=line)
-    figure.update_layout(title="Confidence against right verdicts")
+    figure.update_layout(title="Confidence against right verdicts (larger: more cases)")
     figure.update_xaxes(title="confidence", range=[low - 0.03, 1.03])
     figure.update_yaxes(title="share that was right", range=[-0.08, 1.15])
     return plain(figure)

@@ -45,6 +45,7 @@ def test_empty_bins_are_left_out_and_others_say_their_n() -> None:
     before, after = reliability_figure(BINS, BINS, ("seed", "v1")).to_dict()["data"]
     assert (before["x"], before["y"], before["text"]) == ([0.625], [0.75], ["n=4"])
     assert after["marker"]["symbol"] != before["marker"]["symbol"]
+    assert before["marker"]["size"] == [6 + 16]  # the largest of all
 
 
 def test_a_curve_goes_on_to_twice_as_many_cases() -> None:
