@@ -16,8 +16,8 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
 from core.builtin.reading import Reading, Unit, clauses
-from core.builtin.values.dates import compare_dates
-from core.builtin.values.quantities import Quantity, compare
+from core.tools.values.dates import compare_dates
+from core.tools.values.quantities import Quantity, compare
 
 ALIKE_FROM = 88.0
 SHORTEST_ALIKE = 6

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from core.builtin.contrast import WEIGHT, Contrast
 from core.builtin.reading import Reading, Unit, read
-from core.builtin.values.quantities import Quantity, compare
 from core.records import Passage
+from core.tools.values.quantities import Quantity, compare
 
 FEWEST_PARTS = 2
 MOST_ROWS = 200

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from core.builtin.values.han_numbers import ONES as HAN_ONES
-from core.builtin.values.han_numbers import value_of
+from core.tools.values.han_numbers import ONES as HAN_ONES
+from core.tools.values.han_numbers import value_of
 
 ONES = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from core.builtin.values.dates import find_dates
-from core.builtin.values.quantities import find_quantities
 from core.tools.calendar import TimeUnit, weekday_name
+from core.tools.values.dates import find_dates
+from core.tools.values.quantities import find_quantities
 
 SECONDS: dict[TimeUnit, float] = {
     "day": 86_400.0, "week": 604_800.0, "month": 2_629_800.0, "year": 31_557_600.0

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from datetime import date
 
 from core.builtin.date_answers import DAYS, DateFinding, date_said, figure_said, weekday_said
-from core.builtin.values.dates import DateValue, find_dates
-from core.builtin.values.han_numbers import value_of
-from core.builtin.values.quantities import find_quantities
 from core.tools.calendar import TimeUnit, age_on, between, moved
+from core.tools.values.dates import DateValue, find_dates
+from core.tools.values.han_numbers import value_of
+from core.tools.values.quantities import find_quantities
 
 LONGEST = 300
 FIRST_YEAR = 1583  # before it, which calendar is meant is open

@@ -13,9 +13,9 @@ from typing import Literal
 import regex
 
 from core.builtin.lexicon import Lexicon, lexicon
-from core.builtin.values.dates import DateValue, find_dates
-from core.builtin.values.quantities import Quantity, find_quantities
 from core.evidence.terms import IS_UNSPACED, UNSPACED, fold, stem
+from core.tools.values.dates import DateValue, find_dates
+from core.tools.values.quantities import Quantity, find_quantities
 
 UnitKind = Literal["date", "quantity", "name", "word", "char"]
 TOKEN = regex.compile(

@@ -8,8 +8,8 @@ from core.builtin.alignment import Alignment, may_be_name, same
 from core.builtin.contrast import Contrast, Kind, Pair, contrast, says, value_words
 from core.builtin.polarity import excepted
 from core.builtin.reading import Unit
-from core.builtin.values.dates import compare_dates
-from core.builtin.values.quantities import Quantity, compare
+from core.tools.values.dates import compare_dates
+from core.tools.values.quantities import Quantity, compare
 
 # Written with a capital like names, but one weekday is never another one's second name.
 DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.builtin.values.dates import find_dates
-from tests.builtin.values.test_dates import expected, only, without_place
+from core.tools.values.dates import find_dates
+from tests.tools.values.test_dates import expected, only, without_place
 
 MAY = "y=1999 m=5 d=3"
 NINETIES = "y=1990 ey=1999 k=decade"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from core.builtin.values.plain import is_unspaced
-from core.builtin.values.value_words import ValueWords
-from core.builtin.values.word_tokens import SENTENCE_END
 from core.evidence.terms import stem
+from core.tools.values.plain import is_unspaced
+from core.tools.values.value_words import ValueWords
+from core.tools.values.word_tokens import SENTENCE_END
 
 AHEAD = re.compile(r"(?P<gap>[ \u00a0-])(?P<word>[^\W\d_]+)(?:'s)?")
 BEHIND = re.compile(r"(?P<word>[^\W\d_]+\.?|[#№§]|n°)(?P<gap>[ \u00a0]?)$")

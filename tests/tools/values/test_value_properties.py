@@ -8,9 +8,9 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.builtin.values.dates import compare_dates, describe_date, find_dates
-from core.builtin.values.plain import lower, plain
-from core.builtin.values.quantities import compare, describe, find_quantities
+from core.tools.values.dates import compare_dates, describe_date, find_dates
+from core.tools.values.plain import lower, plain
+from core.tools.values.quantities import compare, describe, find_quantities
 
 LANGUAGES = st.sampled_from(
     "en de fr es it pt nl da sv fi cs ca eu ru tr ar fa hi zh ja ko".split()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.builtin.values.dates import DateValue, find_dates
+from core.tools.values.dates import DateValue, find_dates
 
 NAMES = {"y": "year", "m": "month", "d": "day", "ey": "end_year", "em": "end_month"}
 NAMES |= {"ed": "end_day", "w": "weekday", "h": "hour", "min": "minute", "k": "kind"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from core.builtin.values.digits import Number
+from core.tools.values.digits import Number
 
 ONES: dict[str, int] = {
     c: i

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.builtin.values.dates import DateValue, compare_dates, describe_date, find_dates
+from core.tools.values.dates import DateValue, compare_dates, describe_date, find_dates
 
 
 def only(text: str, language: str = "en") -> DateValue:

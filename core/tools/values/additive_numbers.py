@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from core.builtin.values.digits import Number
-from core.builtin.values.value_words import ValueWords, value_words
-from core.builtin.values.word_tokens import Word
+from core.tools.values.digits import Number
+from core.tools.values.value_words import ValueWords, value_words
+from core.tools.values.word_tokens import Word
 
 SHORTEST_COMPOUND, LONGEST_COMPOUND = 6, 60
 LONGEST_JOINT = 3  # vint-i-cinc

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from core.builtin.values.han_numbers import value_of
-from core.builtin.values.kinds import DateValue
-from core.builtin.values.numeric_dates import is_day
+from core.tools.values.han_numbers import value_of
+from core.tools.values.kinds import DateValue
+from core.tools.values.numeric_dates import is_day
 
 ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
 BEFORE = frozenset(["公元前", "西元前", "紀元前", "기원전"])

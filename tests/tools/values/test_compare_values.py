@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.builtin.values.quantities import Quantity, compare, describe, find_quantities
+from core.tools.values.quantities import Quantity, compare, describe, find_quantities
 
 
 def only(text: str, language: str = "en") -> Quantity:

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from core.builtin.values.counted import PLURALS, counted_noun, label_before
-from core.builtin.values.currencies import currency_after, currency_before
-from core.builtin.values.date_words import YEAR, DateWords
-from core.builtin.values.kinds import DateValue
-from core.builtin.values.plain import is_unspaced, skip_blank
-from core.builtin.values.units import unit_at
+from core.tools.values.counted import PLURALS, counted_noun, label_before
+from core.tools.values.currencies import currency_after, currency_before
+from core.tools.values.date_words import YEAR, DateWords
+from core.tools.values.kinds import DateValue
+from core.tools.values.plain import is_unspaced, skip_blank
+from core.tools.values.units import unit_at
 
 LAST = 2100
 LOOK_BACK = 40

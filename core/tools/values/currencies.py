@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from babel.numbers import get_currency_name
 
-from core.builtin.values.plain import NARROW, Phrases, lower, plain
-from core.builtin.values.value_words import file_of, locale_of, value_words
+from core.tools.values.plain import NARROW, Phrases, lower, plain
+from core.tools.values.value_words import file_of, locale_of, value_words
 
 CODES = frozenset(
     """USD EUR GBP JPY CNY INR RUB CHF CAD AUD NZD HKD SGD TWD KRW SEK NOK DKK PLN CZK HUF TRY BRL

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
-from core.builtin.values.date_words import YEAR, DateWords
-from core.builtin.values.han_numbers import value_of
-from core.builtin.values.kinds import DateValue
+from core.tools.values.date_words import YEAR, DateWords
+from core.tools.values.han_numbers import value_of
+from core.tools.values.kinds import DateValue
 
 BETWEEN = re.compile(r"between (?:about |around |c\. )?$")
 LONGEST_ERA = 32

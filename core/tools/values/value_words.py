@@ -15,8 +15,8 @@ from typing import Any, get_args
 
 from babel import Locale, UnknownLocaleError
 
-from core.builtin.values.kinds import Bound, DateBound
-from core.builtin.values.plain import Phrases, lower, plain
+from core.tools.values.kinds import Bound, DateBound
+from core.tools.values.plain import Phrases, lower, plain
 
 FOLDER = Path(__file__).parent / "words"
 SPACE_GROUPS = frozenset("fr sv fi cs ru uk pl nb no sk bg hu et lv lt es de it pt ca eu".split())

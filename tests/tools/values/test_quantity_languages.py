@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.builtin.values.quantities import find_quantities
+from core.tools.values.quantities import find_quantities
 
 YEAR = 31557600.0
 

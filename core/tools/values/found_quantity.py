@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.builtin.values.digits import Number
-from core.builtin.values.kinds import PERCENT, Bound, Quantity
-from core.builtin.values.units import Base, base
+from core.tools.values.digits import Number
+from core.tools.values.kinds import PERCENT, Bound, Quantity
+from core.tools.values.units import Base, base
 
 ABOUT = 0.1  # "about" reaches a tenth of the value as written
 ROUND_SCALE = 1000  # "five hundred" and "two dozen" are as exact as 500 and 24

@@ -11,18 +11,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from core.builtin.values.compare_values import compare, describe
-from core.builtin.values.counted import counted_noun, label_before
-from core.builtin.values.currencies import currency_after, currency_before
-from core.builtin.values.digits import Number, digit_numbers
-from core.builtin.values.found_quantity import Context, FoundQuantity, finished, unit_base
-from core.builtin.values.han_numbers import MEASURES, han_numbers
-from core.builtin.values.kinds import Bound, Match, Quantity
-from core.builtin.values.number_words import word_numbers
-from core.builtin.values.plain import joined, lower, plain, skip_blank
-from core.builtin.values.ranges import merged
-from core.builtin.values.units import unit_at
-from core.builtin.values.value_words import ValueWords, value_words
+from core.tools.values.compare_values import compare, describe
+from core.tools.values.counted import counted_noun, label_before
+from core.tools.values.currencies import currency_after, currency_before
+from core.tools.values.digits import Number, digit_numbers
+from core.tools.values.found_quantity import Context, FoundQuantity, finished, unit_base
+from core.tools.values.han_numbers import MEASURES, han_numbers
+from core.tools.values.kinds import Bound, Match, Quantity
+from core.tools.values.number_words import word_numbers
+from core.tools.values.plain import joined, lower, plain, skip_blank
+from core.tools.values.ranges import merged
+from core.tools.values.units import unit_at
+from core.tools.values.value_words import ValueWords, value_words
 
 __all__ = ["Match", "Quantity", "compare", "describe", "find_quantities"]
 

@@ -15,8 +15,8 @@ from typing import Literal
 
 from babel.dates import get_day_names, get_month_names
 
-from core.builtin.values.plain import Phrases, lower, plain
-from core.builtin.values.value_words import ValueWords, locale_of, value_words
+from core.tools.values.plain import Phrases, lower, plain
+from core.tools.values.value_words import ValueWords, locale_of, value_words
 
 OTHER_SCRIPTS = frozenset("ar fa hi zh ja ko th ru".split())  # they quote English dates
 HAN = "\u3400"

@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from core.builtin.values.asian_dates import asian_dates
-from core.builtin.values.bare_years import bare_years
-from core.builtin.values.compare_dates import compare_dates, describe_date
-from core.builtin.values.date_words import DateWords, date_words
-from core.builtin.values.kinds import DateBound, DateValue, Match
-from core.builtin.values.named_dates import named_dates
-from core.builtin.values.numeric_dates import clock_times, noon_times, numeric_dates
-from core.builtin.values.plain import lower, plain, skip_blank
-from core.builtin.values.solar_dates import solar_dates
-from core.builtin.values.word_tokens import Word, split_words
-from core.builtin.values.year_dates import era_years, seasons_and_quarters, stretches
+from core.tools.values.asian_dates import asian_dates
+from core.tools.values.bare_years import bare_years
+from core.tools.values.compare_dates import compare_dates, describe_date
+from core.tools.values.date_words import DateWords, date_words
+from core.tools.values.kinds import DateBound, DateValue, Match
+from core.tools.values.named_dates import named_dates
+from core.tools.values.numeric_dates import clock_times, noon_times, numeric_dates
+from core.tools.values.plain import lower, plain, skip_blank
+from core.tools.values.solar_dates import solar_dates
+from core.tools.values.word_tokens import Word, split_words
+from core.tools.values.year_dates import era_years, seasons_and_quarters, stretches
 
 __all__ = ["DateValue", "Match", "compare_dates", "describe_date", "find_dates"]
 

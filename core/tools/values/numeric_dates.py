@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from core.builtin.values.date_words import NEVER, DateWords
-from core.builtin.values.kinds import DateValue
+from core.tools.values.date_words import NEVER, DateWords
+from core.tools.values.kinds import DateValue
 
 LONGEST_MONTH = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 YEAR_FIRST = re.compile(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from core.builtin.values.kinds import Bound, Match, Quantity
+from core.tools.values.kinds import Bound, Match, Quantity
 
 CLOSE = 1e-9
 OVERLAP = 0.5  # the part of the shorter range that must lie in the longer

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from core.builtin.values.date_words import OTHER_SCRIPTS, DateWords, MonthName
-from core.builtin.values.kinds import DateValue
-from core.builtin.values.numeric_dates import is_day
-from core.builtin.values.plain import skip_blank
-from core.builtin.values.word_tokens import Word
+from core.tools.values.date_words import OTHER_SCRIPTS, DateWords, MonthName
+from core.tools.values.kinds import DateValue
+from core.tools.values.numeric_dates import is_day
+from core.tools.values.plain import skip_blank
+from core.tools.values.word_tokens import Word
 
 ENDING = r"(?:st|nd|rd|th|er|ère|ste|:e|[ºª°.])?"
 JOIN = (

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from core.builtin.values.kinds import DateValue
+from core.tools.values.kinds import DateValue
 
 MONTHS = "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند".split()
 FIRST, LAST = 1200, 1450

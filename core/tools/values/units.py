@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from babel.units import format_unit
 
-from core.builtin.values.plain import Phrases, lower, plain, skip_blank
-from core.builtin.values.unit_tables import CLDR_UNITS, OWN_UNITS, SYMBOLS
-from core.builtin.values.value_words import file_of, locale_of, value_words
+from core.tools.values.plain import Phrases, lower, plain, skip_blank
+from core.tools.values.unit_tables import CLDR_UNITS, OWN_UNITS, SYMBOLS
+from core.tools.values.value_words import file_of, locale_of, value_words
 
 LENGTHS: tuple[Literal["long", "short"], ...] = ("long", "short")
 SAMPLES = (1, 2, 5, 11, 100, 1.5)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from core.builtin.values.digits import Number
-from core.builtin.values.word_tokens import Found, Word
+from core.tools.values.digits import Number
+from core.tools.values.word_tokens import Found, Word
 
 NOT_ONE_BEFORE = frozenset(
     """no any every some each this that the which another such either neither whichever last

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from core.builtin.values.kinds import DateBound, DateValue, Match
+from core.tools.values.kinds import DateBound, DateValue, Match
 
 MONTH = 31
 YEAR = 12 * MONTH

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from core.builtin.values.additive_numbers import added_numbers
-from core.builtin.values.digits import Number
-from core.builtin.values.english_numbers import english_numbers
-from core.builtin.values.value_words import ValueWords
-from core.builtin.values.word_tokens import Found, Word, split_words
+from core.tools.values.additive_numbers import added_numbers
+from core.tools.values.digits import Number
+from core.tools.values.english_numbers import english_numbers
+from core.tools.values.value_words import ValueWords
+from core.tools.values.word_tokens import Found, Word, split_words
 
 TEXT2NUM = frozenset("en fr de es it pt nl da".split())
 ONE = frozenset(

@@ -12,9 +12,9 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from core.builtin.values.kinds import Bound
-from core.builtin.values.plain import is_unspaced
-from core.builtin.values.value_words import ValueWords
+from core.tools.values.kinds import Bound
+from core.tools.values.plain import is_unspaced
+from core.tools.values.value_words import ValueWords
 
 LONGEST = 15
 CHUNK = re.compile(r"\d(?:[\d.,]*\d)?")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from core.builtin.values.found_quantity import Context, FoundQuantity, unit_base
-from core.builtin.values.value_words import ValueWords
+from core.tools.values.found_quantity import Context, FoundQuantity, unit_base
+from core.tools.values.value_words import ValueWords
 
 DASH = re.compile(r"[ \u00a0]?[-–—~～〜][ \u00a0]?|至|到|から|부터[ ]?")
 PLUS_MINUS = re.compile(r"[ \u00a0]?(?:±|\+/-)[ \u00a0]?")
