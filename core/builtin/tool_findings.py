@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from core.builtin.asked_length import asked_lengths
-from core.builtin.date_answers import DateFinding
-from core.builtin.date_questions import check_dates
 from core.concurrency import Stop
 from core.evidence.segment import sentences
 from core.records import Case, Category
+from core.tools.asked_length import asked_lengths
 from core.tools.code import Snippet, check_code, snippet_of
 from core.tools.conditions import LengthCheck, check_length
+from core.tools.date_answers import DateFinding
+from core.tools.date_questions import check_dates
 from core.tools.sandbox import why_off
 
 RULE = """The question asks for a length: the answer is counted. Within 7.5 % of a bare figure (20 %

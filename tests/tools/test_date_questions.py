@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.builtin.date_questions import check_dates
+from core.tools.date_questions import check_dates
 
 DAYS = "How many days are there between 30 December 2023 and March 1, 2024?"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.builtin.asked_length import asked_lengths
+from core.tools.asked_length import asked_lengths
 from core.tools.conditions import Length
 
 

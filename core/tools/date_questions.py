@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from core.builtin.date_answers import DAYS, DateFinding, date_said, figure_said, weekday_said
 from core.tools.calendar import TimeUnit, age_on, between, moved
+from core.tools.date_answers import DAYS, DateFinding, date_said, figure_said, weekday_said
 from core.tools.values.dates import DateValue, find_dates
 from core.tools.values.han_numbers import value_of
 from core.tools.values.quantities import find_quantities
