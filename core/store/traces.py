@@ -12,7 +12,7 @@ import msgspec
 from core.audited import ToolUse
 from core.errors import InputError
 from core.events import ENDINGS, Event, RunStopped
-from core.records import Case, Passage, Plan, Point, Quote, Run, Span, WordScore
+from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Statement, WordScore
 from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
 
@@ -171,6 +171,7 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
                 if event.case.response != response:
                     raise InputError("Expected one response in the trace, found two.")
             case "statement_found":
+                _require_place(event.statement, response)
                 statements.add(event.statement.index)
             case "passages_found":
                 if event.statement not in statements:
@@ -220,6 +221,11 @@ def _require_passages(passages: Sequence[Passage]) -> None:
             raise InputError("Expected passages with a place in their source in the trace.")
 
 
+def _require_place(statement: Statement, response: str) -> None:
+    if not 0 <= statement.start <= statement.end <= len(response):
+        raise InputError("Expected statements that lie in the response, found another place.")
+
+
 def _require_known(statement: int | None, statements: set[int]) -> None:
     if statement is not None and statement not in statements:
         raise InputError("Expected an audit of known statements in the trace, found others.")
@@ -236,7 +242,7 @@ def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
     for text in (use.given, use.gave):
         try:
             msgspec.json.decode(text.encode(), type=dict[str, Any])
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise InputError(
                 "Expected a tool's input and output as JSON objects in the trace, found others."
             ) from error

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from core.audited import Reconsidered, Remembered, ToolUse
 from core.errors import InputError
 from core.events import (
     Event,
     LabelPredicted,
+    MemoryUpdated,
     PassagesFound,
+    ReflectionChanged,
     RunFailed,
     RunFinished,
     RunResumed,
@@ -20,6 +23,7 @@ from core.events import (
     RunStopped,
     SpanProposed,
     StatementFound,
+    ToolCalled,
     TurnFinished,
     TurnStarted,
     WordsScored,
@@ -201,6 +205,70 @@ def changed(trace: bytes, **fields: Any) -> bytes:
 def scored(*scores: WordScore, threshold: float = 0.4) -> dict[str, Any]:
     payload = to_plain(WordsScored(104.5, "Reader", scores, threshold))
     return {"kind": "words_scored", "payload": payload}
+
+
+USE = ToolUse(
+    "calculator", 0, '{"text":"1 + 1 = 3"}', '{"sums":[]}', "found", "hallucinated", "It is 2.", 0.1
+)
+ENTRY = Remembered(0, "hallucinated", 0.9, "1 + 1 is 2.", ("calculator",), ("p",))
+CHANGE = Reconsidered(0, "local", "unclear", "hallucinated", "The sum is wrong.")
+AUDIT: list[Event] = [
+    StatementFound(101.0, Statement(0, 0, 9, "The tower", "The tower")),
+    ToolCalled(101.1, USE),
+    MemoryUpdated(101.2, ENTRY),
+    ReflectionChanged(101.3, CHANGE),
+]
+
+
+def audited(event: Event) -> list[dict[str, Any]]:
+    """A trace's start with one statement, and an event that tells of its audit."""
+    return [
+        STARTED,
+        {"kind": "statement_found", "payload": FOUND},
+        {"kind": event.kind, "payload": to_plain(event)},
+    ]
+
+
+def called(**fields: Any) -> list[dict[str, Any]]:
+    return audited(ToolCalled(102.0, replace(USE, **fields)))
+
+
+def test_an_audit_plays_on_another_machine(store: Store) -> None:
+    events = [EVENTS[0], *AUDIT, EVENTS[-1]]
+    assert imported(exported(store, *events)) == ("finished", events)
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        (called(statement=1), "an audit of known statements"),
+        (called(statement=-1), "an audit of known statements"),
+        (audited(MemoryUpdated(1.0, replace(ENTRY, statement=7))), "audit of known statements"),
+        (audited(ReflectionChanged(1.0, replace(CHANGE, statement=7))), "known statements"),
+        (audited(ReflectionChanged(1.0, replace(CHANGE, because_of=(0, 7)))), "known statements"),
+        (called(start=4, end=9999), "a tool's finding to lie in the response"),
+        (called(start=-4, end=9), "a tool's finding to lie in the response"),
+        (called(start=9, end=9), "a tool's finding to lie in the response"),
+        (called(start=4, end=None), "a tool's finding to lie in the response"),
+        (called(given="1 + 1"), "input and output as JSON objects"),
+        (called(given="[1]"), "input and output as JSON objects"),
+        (called(gave='"two"'), "input and output as JSON objects"),
+        (called(gave=""), "input and output as JSON objects"),
+        (called(gave='{"a":' * 5000 + "1" + "}" * 5000), "input and output as JSON objects"),
+        (called(p=1.5), "from 0 to 1"),
+        (audited(MemoryUpdated(1.0, replace(ENTRY, p=-0.5))), "from 0 to 1"),
+        (audited(StatementFound(1.0, Statement(1, 4, 9999, "x", "x"))), "statements that lie in"),
+        (audited(StatementFound(1.0, Statement(1, 9, 4, "x", "x"))), "statements that lie in"),
+    ],
+)
+def test_a_damaged_audit_is_refused_in_one_sentence(
+    trace: bytes, events: list[dict[str, Any]], message: str
+) -> None:
+    with elsewhere() as other:
+        with pytest.raises(InputError, match=message) as caught:
+            import_trace(other, changed(trace, events=events), "theirs", words)
+        assert "\n" not in str(caught.value)
+        assert next(other.db.query("SELECT count(*) AS n FROM runs"))["n"] == 0
 
 
 @pytest.mark.parametrize(
