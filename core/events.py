@@ -27,6 +27,7 @@ from core.records import (
     Verdict,
     WordScore,
 )
+from core.voted import SoftLabel
 
 Stage = Literal["reading", "searching", "auditing", "debating", "judging", "marking"]
 
@@ -219,6 +220,35 @@ class SpanProposed:
 
 
 @dataclass(frozen=True)
+class SpanVoted:
+    """A member of a panel voted on another's span (MSA 3.3); `p` is None where it gave no vote."""
+
+    at: float
+    extractor: str
+    adjudicator: str
+    span: Span
+    p: float | None
+    reason: str
+    kind: Literal["span_voted"] = "span_voted"
+
+
+@dataclass(frozen=True)
+class SoftLabelled:
+    """What a panel's votes come to: the stretches that any run marks, in their order.
+
+    `runs` are the members whose run counts, in the panel's order: those that could say what they
+    would mark, nothing included. `used` names the one whose run alone decides, empty where all do.
+    """
+
+    at: float
+    labels: tuple[SoftLabel, ...]
+    threshold: float
+    runs: tuple[str, ...]
+    used: str = ""
+    kind: Literal["soft_labelled"] = "soft_labelled"
+
+
+@dataclass(frozen=True)
 class SpanAdjudicated:
     """A proposed span was kept or dropped, and why."""
 
@@ -343,6 +373,8 @@ Event = (
     | JudgementReached
     | WordsScored
     | SpanProposed
+    | SpanVoted
+    | SoftLabelled
     | SpanAdjudicated
     | LabelPredicted
     | ProblemMet

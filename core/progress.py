@@ -14,7 +14,9 @@ from core.events import (
     Event,
     ImageDescribed,
     ProblemMet,
+    SoftLabelled,
     SpanAdjudicated,
+    SpanVoted,
     Stage,
     StepsReused,
     WordsScored,
@@ -81,6 +83,8 @@ class Progress:
     verdict: Verdict | None = None
     words: WordsScored | None = None
     proposed: list[Span] = field(default_factory=list)
+    votes: list[SpanVoted] = field(default_factory=list)
+    soft: SoftLabelled | None = None
     rulings: list[SpanAdjudicated] = field(default_factory=list)
     problems: list[ProblemMet] = field(default_factory=list)
     ending: Event | None = None
@@ -130,6 +134,10 @@ class Progress:
                 self.words = event
             case "span_proposed":
                 self.proposed.append(event.span)
+            case "span_voted":
+                self.votes.append(event)
+            case "soft_labelled":
+                self.soft = event
             case "span_adjudicated":
                 self.rulings.append(event)
             case "problem_met":

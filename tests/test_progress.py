@@ -26,8 +26,10 @@ from core.events import (
     RunResumed,
     RunStarted,
     RunStopped,
+    SoftLabelled,
     SpanAdjudicated,
     SpanProposed,
+    SpanVoted,
     Stage,
     StatementFound,
     StepsReused,
@@ -48,6 +50,7 @@ from core.records import (
     Verdict,
     WordScore,
 )
+from core.voted import SoftLabel
 from tests.fakes import make_case, make_passage
 
 CLAIM = "The tower is 512 m tall."
@@ -59,6 +62,8 @@ JUDGEMENT = Judgement("Judge", "hallucinated", "It is wrong.")
 CALL = ModelCall("1", "judge", "verdict", "openai/x", "judge", "abc", 100, 20, 0.75, 1.0)
 PASSAGE = make_passage("The tower is 412 m tall.")
 SCORED = WordsScored(110.5, "Extractor", (WordScore(0, 3, 0.1), WordScore(13, 18, 0.9)), 0.4)
+VOTED = SpanVoted(111.2, "one", "other", SPAN, 0.8, "It says 412.")
+SOFT = SoftLabelled(111.4, (SoftLabel(13, 18, 0.8, 0.8),), 0.7, ("one", "other"))
 USE = ToolUse("calculator", 0, '{"text": "512 m"}', "{}", "found", "hallucinated", "Wrong.", 0.1)
 MEMORY = Remembered(0, "hallucinated", 0.9, "Wrong.", ("calculator",))
 CHANGE = Reconsidered(0, "local", "supported", "hallucinated", "The sum is wrong.")
@@ -84,6 +89,8 @@ WHOLE: list[tuple[Event, Stage]] = [
     (LabelPredicted(110.0, VERDICT), "marking"),
     (SCORED, "marking"),
     (SpanProposed(111.0, SPAN), "marking"),
+    (VOTED, "marking"),
+    (SOFT, "marking"),
     (SpanAdjudicated(112.0, SPAN, True, "Both agree."), "marking"),
     (RunFinished(113.0, VERDICT, 13.0), "marking"),
 ]
@@ -113,6 +120,7 @@ def test_nothing_that_happened_is_missed() -> None:
     assert state.judgement == JUDGEMENT
     assert state.verdict == VERDICT
     assert state.words == SCORED
+    assert (state.votes, state.soft) == ([VOTED], SOFT)
     assert state.spans == (SPAN,)
     assert state.cost == 0.75
     assert state.reused

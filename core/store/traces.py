@@ -15,6 +15,7 @@ from core.events import ENDINGS, Event, RunStopped
 from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Statement, WordScore
 from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
+from core.voted import SoftLabel
 
 FORMAT = "counterpoint-trace"
 VERSION = 1
@@ -203,6 +204,12 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
                 _require_span(event.span, response)
             case "words_scored":
                 _require_scores(event.scores, event.threshold, response)
+            case "span_voted":
+                _require_span(event.span, response)
+                _require_shares(event.p)
+            case "soft_labelled":
+                _require_scores(event.labels, event.threshold, response)
+                _require_shares(*(label.level for label in event.labels))
             case "label_predicted" | "run_finished":
                 _require_shares(event.verdict.p_hallucinated, event.verdict.confidence)
     if statements != set(range(len(statements))):
@@ -274,7 +281,9 @@ def _require_span(span: Span, response: str) -> None:
     _require_quotes([span.quote] if span.quote else [])
 
 
-def _require_scores(scores: Sequence[WordScore], threshold: float, response: str) -> None:
+def _require_scores(
+    scores: Sequence[WordScore | SoftLabel], threshold: float, response: str
+) -> None:
     last = 0
     for score in scores:
         if not last <= score.start < score.end <= len(response):

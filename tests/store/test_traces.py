@@ -21,7 +21,9 @@ from core.events import (
     RunResumed,
     RunStarted,
     RunStopped,
+    SoftLabelled,
     SpanProposed,
+    SpanVoted,
     StatementFound,
     ToolCalled,
     TurnFinished,
@@ -45,6 +47,7 @@ from core.store import Store, open_store
 from core.store.codec import to_plain
 from core.store.run_filter import RunFilter
 from core.store.traces import export_trace, import_trace
+from core.voted import SoftLabel
 from tests.fakes import make_case, make_passage
 
 CASE = make_case("The tower is 512 m tall. 👩‍👩‍👧 <script>alert(1)</script>")
@@ -271,6 +274,27 @@ def test_a_damaged_audit_is_refused_in_one_sentence(
         assert next(other.db.query("SELECT count(*) AS n FROM runs"))["n"] == 0
 
 
+def voted(span: Span, p: float | None) -> dict[str, Any]:
+    payload = to_plain(SpanVoted(104.5, "one", "other", span, p, ""))
+    return {"kind": "span_voted", "payload": payload}
+
+
+def softened(*labels: SoftLabel) -> dict[str, Any]:
+    payload = to_plain(SoftLabelled(104.5, labels, 0.7, ("one", "other")))
+    return {"kind": "soft_labelled", "payload": payload}
+
+
+def test_what_a_panel_said_comes_along(trace: bytes) -> None:
+    body = json.loads(trace)
+    tower = Span(4, 9, "tower", 0.9, "wrong_entity", "one")
+    said = [voted(tower, 0.8), voted(tower, None), softened(SoftLabel(4, 9, 0.4, 0.8))]
+    body["events"][1:1] = said
+    with elsewhere() as other:
+        run_id = import_trace(other, json.dumps(body).encode(), "theirs", words)
+        kinds = [event.kind for _, event in other.runs.events(run_id)]
+    assert kinds[1:4] == ["span_voted", "span_voted", "soft_labelled"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -296,6 +320,13 @@ def test_a_damaged_audit_is_refused_in_one_sentence(
         ),
         ({"events": [STARTED, scored(WordScore(4, 9, 1.5))]}, "from 0 to 1"),
         ({"events": [STARTED, scored(threshold=-1.0)]}, "from 0 to 1"),
+        ({"events": [STARTED, voted(Span(0, 3, "You", 0.5, "x", "one"), 0.5)]}, "quote the resp"),
+        ({"events": [STARTED, voted(Span(0, 3, "The", 0.5, "x", "one"), 1.5)]}, "from 0 to 1"),
+        ({"events": [STARTED, softened(SoftLabel(4, 9, 0.4, 1.8))]}, "from 0 to 1"),
+        (
+            {"events": [STARTED, softened(SoftLabel(4, 9, 0.4, 0.8), SoftLabel(8, 9, 0.1, 0.0))]},
+            "scores of words in their order",
+        ),
         ({"events": [STARTED, TOLD, TOLD]}, "each turn once in the trace, found turn 1 again"),
         ({"events": found(PASSAGE, PASSAGE)}, "each passage of a statement once"),
         ({"events": found(replace(PASSAGE, start=9, end=3))}, "passages with a place"),
