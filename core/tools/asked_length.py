@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from core.tools.asked_figures import HAN, NUMBER, english_value, han_values
-from core.tools.conditions import Length, LengthUnit
+from core.tools.lengths import Length, LengthUnit
 
 LONGEST = 600  # a longer question holds a text; what is asked stands at its beginning or its end
 ENDS = 300

@@ -28,6 +28,7 @@ FENCE = re.compile(r"^[ \t]*```[ \t]*([^`\n]*)\n(.*?)^[ \t]*```[ \t]*$", re.MULT
 PYTHON = re.compile(r"(?:python[0-9.]*|py)?\s*", re.IGNORECASE)
 LONGEST = 50_000  # characters of code
 LONGEST_SHOWN = 120  # characters of a check that failed
+LONGEST_PRINTED = 2_000  # characters of output that are kept
 EXAMPLE = 0  # as `inside` says it
 # Errors that are the code's own. Any other may come of what the sandbox withholds (files, network,
 # packages, input, threads, room) or of another Python version, and says nothing about the answer.
@@ -67,11 +68,19 @@ class Snippet:
 
 @dataclass(frozen=True)
 class CodeCheck:
-    """Whether code passes its checks; `words` is a sentence for people."""
+    """Whether code passes its checks; `words` is a sentence for people.
+
+    `held` counts the checks that were passed, `printed` is the end of what the code wrote, `error`
+    the words of what failed, and `error_line` its line in the code, from 1; None where it has none.
+    """
 
     holds: bool
     words: str
     is_out_of_time: bool = False
+    held: int = 0
+    printed: str = ""
+    error: str = ""
+    error_line: int | None = None
 
 
 def snippet_of(question: str, response: str) -> Snippet | None:
@@ -100,25 +109,34 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     found = snippet.found
     asked = (snippet.code, list(found.asserted), found.watched, snippet.examples, word)
     ran = run_python(f"{_inside()}\n\nrun{asked!r}\n", stop)
+    printed = ran.printed[-LONGEST_PRINTED:]
     if ran.ending == "out_of_time":
         said = f"The code was run and had not ended after {CPU_SECONDS} s of computing."
-        return CodeCheck(False, said, True)
+        return CodeCheck(False, said, True, 0, printed, "out of time")
     report = _report(ran, word)
     if report is None:
         return None
     held, failed = report
     if not failed:
         count = "its check" if held == 1 else f"its {held} checks"
-        return CodeCheck(True, f"The code was run and passes {count}.") if held else None
+        said = f"The code was run and passes {count}."
+        return CodeCheck(True, said, False, held, printed) if held else None
+    return _failed(snippet, held, failed, printed)
+
+
+def _failed(snippet: Snippet, held: int, failed: list[Any], printed: str) -> CodeCheck | None:
+    """What failed in words; None where that is no check's or none of the code's own doing."""
     name, words, line = failed
     if line is None or name not in OWN_ERRORS:
         return None
-    if line == EXAMPLE:
-        return CodeCheck(False, f"The code was run and fails an example of the question: {words}.")
-    source = _shortened(snippet.code.splitlines()[line - 1])
     said = words if name == "AssertionError" else f"{name}: {words}".rstrip(": ")
-    why = f" ({said})" if said and said not in source else ""
-    return CodeCheck(False, f"The code was run and fails its check “{source}”{why}.")
+    if line == EXAMPLE:
+        why = f"The code was run and fails an example of the question: {words}."
+        return CodeCheck(False, why, False, held, printed, said)
+    source = _shortened(snippet.code.splitlines()[line - 1])
+    shown = f" ({said})" if said and said not in source else ""
+    why = f"The code was run and fails its check “{source}”{shown}."
+    return CodeCheck(False, why, False, held, printed, said or source, line)
 
 
 def _shortened(line: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from core.tools.calendar import TimeUnit, weekday_name
+from core.tools.calendar import Stretch, TimeUnit, weekday_name
 from core.tools.values.dates import find_dates
 from core.tools.values.quantities import find_quantities
 
@@ -27,13 +27,17 @@ BESIDE = 40  # characters
 
 @dataclass(frozen=True)
 class DateFinding:
-    """The calendar's answer beside the one given, `[start, end)` in the response."""
+    """The calendar's answer beside the one given, `[start, end)` in the response.
+
+    `dates` are those that it was worked out from or came to, in the order in which they are told.
+    """
 
     holds: bool
     worked_out: str
     given: str
     start: int
     end: int
+    dates: tuple[date, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,3 +130,14 @@ def _chosen(response: str, given: Sequence[Given], right: str) -> DateFinding | 
         return None
     item = given[0] if given[0].is_right else given[-1]
     return DateFinding(holds, right, response[item.start : item.end], item.start, item.end)
+
+
+def stretch_words(stretch: Stretch) -> str:
+    """A time between two dates in words: "2 weeks and 3 days"."""
+    over = f" and {counted(stretch.days_over, 'day')}" if stretch.days_over else ""
+    return f"{counted(stretch.whole, stretch.unit)}{over}"
+
+
+def counted(count: int, unit: str) -> str:
+    """A count with its unit: "1 day", "1,200 weeks"."""
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from core.tools.calendar import TimeUnit, age_on, between, moved
-from core.tools.date_answers import DAYS, DateFinding, date_said, figure_said, weekday_said
+from core.tools.date_answers import (
+    DAYS,
+    DateFinding,
+    date_said,
+    figure_said,
+    stretch_words,
+    weekday_said,
+)
 from core.tools.values.dates import DateValue, find_dates
 from core.tools.values.han_numbers import value_of
 from core.tools.values.quantities import find_quantities
@@ -141,9 +149,10 @@ def _age(
         return None
     born, day = _full(births[0]), others[0]
     age = age_on(born, day) if born and day and not OF_ANOTHER.search(question) else None
-    if age is None:
+    if age is None or born is None or day is None:
         return None
-    return figure_said(response, language, "year", str(age), lambda said: said == age)
+    said = figure_said(response, language, "year", str(age), lambda figure: figure == age)
+    return said and replace(said, dates=(born, day))
 
 
 def _difference(
@@ -155,11 +164,10 @@ def _difference(
     unit = _unit(asked)
     is_inclusive = INCLUSIVE.search(rest) is not None
     found = between(known[0], known[1], unit, is_inclusive=is_inclusive)
-    over = f" and {_counted(found.days_over, 'day')}" if found.days_over else ""
-    right = f"{_counted(found.whole, unit)}{over}"
     is_open = unit in DAYS and not is_inclusive and not SETTLED.search(rest)
     days = abs((known[1] - known[0]).days) if is_open else 0
-    return figure_said(response, language, unit, right, found.is_said_by, days=days)
+    said = figure_said(response, language, unit, stretch_words(found), found.is_said_by, days=days)
+    return said and replace(said, dates=(known[0], known[1]))
 
 
 def _step(rest: str, known: Sequence[date], response: str, language: str) -> DateFinding | None:
@@ -178,11 +186,10 @@ def _step(rest: str, known: Sequence[date], response: str, language: str) -> Dat
     target = _moved(known[0], steps, -1 if before else 1)
     if target is None or target.year < FIRST_YEAR:
         return None
-    return (
-        weekday_said(response, language, target)
-        if by_weekday
-        else date_said(response, language, target)
-    )
+    way = weekday_said if by_weekday else date_said
+    said = way(response, language, target)
+    dates = (known[0], target) if steps else (target,)
+    return said and replace(said, dates=dates)
 
 
 def _moved(day: date, steps: Sequence[re.Match[str]], sign: int) -> date | None:
@@ -211,7 +218,3 @@ def _count_of(step: re.Match[str]) -> int | None:
         return 1
     values = find_quantities(f"{words} times", "en")
     return int(values[0].low) if values and values[0].low.is_integer() else None
-
-
-def _counted(count: int, unit: str) -> str:
-    return f"{count:,} {unit}{'' if count == 1 else 's'}"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.builtin import tool_findings
 from core.builtin.tool_findings import ToolFinding, tool_finding, what_is_off
 from core.concurrency import Stop
 from core.records import Case
+from core.tools import sandbox
 from core.tools.sandbox import why_off
 from tests.needs import need
 
@@ -124,7 +124,7 @@ def test_code_that_brings_its_checks_is_run(sign: str, label: str) -> None:
 
 
 def test_code_is_not_run_where_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_findings, "why_off", lambda: "The code was not run: no sandbox.")
+    monkeypatch.setattr(sandbox, "why_off", lambda: "The code was not run: no sandbox.")
     case = Case("c", "p", ADD.format(sign="-"))
     assert tool_finding(case, Stop()) is None
     assert what_is_off(case) == "The code was not run: no sandbox."

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from core.builtin import tool_findings
 from core.builtin.judge import BuiltInJudge
 from core.builtin.tool_verdict import with_tools
 from core.concurrency import Stop
@@ -16,6 +15,7 @@ from core.models.encoder import load_encoder
 from core.records import Cause, Context, Judgement, Label
 from core.roles import CaseView, JudgeView
 from core.store.versions import SEED_VERSION
+from core.tools import sandbox
 from core.verdict.classifier import load_classifier
 from tests.builtin.told_reader import ToldReader
 from tests.fakes import make_case, make_view
@@ -112,7 +112,7 @@ def test_the_judge_asks_the_tools() -> None:
 
 
 def test_a_tool_that_is_off_says_so_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_findings, "why_off", lambda: "The code was not run: no sandbox.")
+    monkeypatch.setattr(sandbox, "why_off", lambda: "The code was not run: no sandbox.")
     view = seen("", "def add(a, b):\n    return a - b\n\nassert add(2, 1) == 3\n")
     left_open = with_tools(NO_EVIDENCE, view, Stop())
     assert (left_open.label, left_open.cause) == ("unclear", "no_evidence")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.tools.asked_length import asked_lengths
-from core.tools.conditions import Length
+from core.tools.lengths import Length
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_fenced_blocks_are_one_program_and_prose_is_none() -> None:
     assert snippet is not None
     assert snippet.code.startswith("def half")
     assert snippet.checks == 1
-    assert run("", response) == CodeCheck(True, "The code was run and passes its check.")
+    assert run("", response) == CodeCheck(True, "The code was run and passes its check.", held=1)
 
 
 @pytest.mark.parametrize(

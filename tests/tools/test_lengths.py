@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.tools.conditions import Length, check_length, count, length_words
+from core.tools.lengths import Length, check_length, count, length_words
 
 HUNDRED = Length("word", 100, 100)
 

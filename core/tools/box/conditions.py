@@ -1,0 +1,133 @@
+"""Conditions: counts and looks whether an answer keeps to what the question asks of it.
+
+Source: HaluAgent 2.2 (condition verifier), table 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from core.errors import InputError
+from core.records import Case, Label, Statement
+from core.tools.conditions import check_conditions, held
+from core.tools.kept import Kept, worst_of
+from core.tools.lengths import Length, LengthUnit, Strictness
+from core.tools.toolbox import Answer, Bench, Example, Tool
+
+RULE = """The question asks for a length: the answer is counted. Within 7.5 % of a bare figure (20 %
+of "about") it is kept; bounds allow nothing."""
+
+
+class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole answer and what was asked of it: the question, or a length from `least` to `most`.
+
+    `text` is the answer. Give `question` as it was put: its conditions are read from it. Or give
+    the length yourself in `unit`; `least` and `most` are the same for "in 100 words".
+    """
+
+    text: str
+    question: str = ""
+    language: str = "und"
+    unit: LengthUnit = "word"
+    least: int | None = None
+    most: int | None = None
+    is_about: bool = False
+
+
+def _work(given: Conditions, bench: Bench) -> Answer:
+    """Hold every condition against the text.
+
+    `gave` has `conditions`, a list of objects: `kind` (length, format, language or wording),
+    `asked` and `found` in words, `holds` (true, false, or null where it cannot be told), and
+    `start` and `end` of the words in the text that break it (null for all of it).
+
+    Raises:
+        InputError: neither a question nor a length is given.
+    """
+    checks = (*check_conditions(given.question, given.text, given.language), *_given(given))
+    if not checks and not given.question.strip():
+        raise InputError("Expected a question or a length (least, most) to check, found neither.")
+    gave: dict[str, Any] = {"conditions": [_shown(check) for check in checks]}
+    if not checks:
+        words = "The question sets no condition that can be counted or looked for."
+        return Answer("unclear", words, gave, has_something=False)
+    worst = worst_of(checks)
+    if worst is None:
+        return Answer("unclear", _first_open(checks), gave)
+    label: Label = "supported" if worst.holds else "hallucinated"
+    return Answer(
+        label,
+        worst.words,
+        gave,
+        worst.p,
+        worst.start,
+        worst.end,
+        category="instruction_not_followed",
+    )
+
+
+def _given(given: Conditions) -> tuple[Kept, ...]:
+    if given.least is None and given.most is None:
+        return ()
+    strictness: Strictness = "about" if given.is_about else "exact"
+    length = Length(given.unit, given.least, given.most, strictness)
+    return (held(length, given.text, given.language),)
+
+
+def _first_open(checks: Sequence[Kept]) -> str:
+    return next(check.words for check in checks if check.holds is None)
+
+
+def _shown(check: Kept) -> dict[str, Any]:
+    return {
+        "kind": check.kind,
+        "asked": check.asked,
+        "found": check.found,
+        "holds": check.holds,
+        "start": check.start,
+        "end": check.end,
+    }
+
+
+def _reads(statement: Statement | None, case: Case) -> Conditions | None:
+    """The whole response, where its question sets a condition."""
+    if statement is not None or not case.question.strip() or not case.response.strip():
+        return None
+    if not check_conditions(case.question, case.response, case.language):
+        return None
+    return Conditions(case.response, case.question, case.language)
+
+
+HARBOUR = "Describe the harbour in eight words."
+TOO_MANY = "Boats come and go all day long, and at night the lamps are lit along the wall."
+
+TOOL = Tool(
+    name="conditions",
+    description=(
+        "Counts the words, characters, sentences, paragraphs or lines of an answer and says"
+        " whether it keeps to the length asked for. Use it for the answer as a whole, where the"
+        " question sets such a condition. A kept condition says nothing about what is written."
+    ),
+    takes=Conditions,
+    work=_work,
+    examples=(
+        Example(
+            HARBOUR,
+            "Boats come and go with every single tide.",
+            Conditions("Boats come and go with every single tide.", HARBOUR),
+            "supported",
+            "The question asks for eight words, so the answer has to be counted.",
+        ),
+        Example(
+            HARBOUR,
+            TOO_MANY,
+            Conditions(TOO_MANY, unit="word", least=8, most=8),
+            "hallucinated",
+            "Eight words were asked for; this looks longer.",
+        ),
+    ),
+    reads=_reads,
+)

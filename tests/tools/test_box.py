@@ -1,0 +1,147 @@
+"""Conditions, calendar and code as tools: what they take, say and give for their own views."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from core.audited import ToolUse
+from core.concurrency import Stop
+from core.records import Case, Statement
+from core.tools.toolbox import Bench, read_input, tool_named, use
+from tests.needs import need
+
+NAMES = ("conditions", "calendar", "code")
+
+
+def used(name: str, **given: Any) -> ToolUse:
+    """One call with its input as JSON, as a language model gives it."""
+    tool = tool_named(name)
+    need(not tool.why_off(Bench(Stop())), tool.why_off(Bench(Stop())))
+    return use(tool, read_input(tool, json.dumps(given)), Bench(Stop()))
+
+
+def read(name: str, question: str, response: str, statement: int | None = None) -> Any:
+    """The input that the tool takes from a case by itself."""
+    reads = tool_named(name).reads
+    assert reads is not None
+    case = Case("c", "p", response, question, language="en")
+    one = Statement(0, 0, len(response), response, response) if statement is not None else None
+    return reads(one, case)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_examples_of_a_tool_are_true_of_it(name: str) -> None:
+    tool = tool_named(name)
+    need(not tool.why_off(Bench(Stop())), tool.why_off(Bench(Stop())))
+    for example in tool.examples:
+        assert use(tool, example.given, Bench(Stop())).label == example.label
+
+
+def test_a_length_that_a_model_gives_is_counted() -> None:
+    text = "Boats come and go with every tide."
+    told = used("conditions", text=text, unit="word", least=10, most=10)
+    assert (told.label, told.outcome) == ("hallucinated", "found")
+    (condition,) = json.loads(told.gave)["conditions"]
+    assert condition == {
+        "kind": "length",
+        "asked": "10 words",
+        "found": "7 words",
+        "holds": False,
+        "start": None,
+        "end": None,
+    }
+    assert used("conditions", text=text, least=6, most=9).label == "supported"
+
+
+def test_a_question_without_a_condition_is_nothing_to_look_at() -> None:
+    told = used("conditions", text="It rose.", question="Who built the tower?")
+    assert (told.outcome, told.label, told.p) == ("nothing", "unclear", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("conditions", {"text": "It rose."}, "Expected a question or a length"),
+        ("calendar", {"text": "x", "first": "6 Feb 2014"}, "as 2014-02-06, found “6 Feb 2014”"),
+        ("calendar", {"first": "2014-02-06", "later": 10**9}, "within the years 1 to 9999"),
+        ("calendar", {"first": "2014-02-06", "second": "2013-01-01", "is_birth": True}, "birth"),
+        ("calendar", {}, "Expected a question, a text or a first date"),
+    ],
+)
+def test_what_cannot_be_worked_on_fails_with_a_sentence(
+    name: str, given: dict[str, Any], said: str
+) -> None:
+    told = used(name, **given)
+    assert (told.outcome, told.label, told.p) == ("failed", "unclear", None)
+    assert said in told.words
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "label", "worked_out", "wrong"),
+    [
+        ("104 days", {"second": "2014-05-21"}, "supported", "104 days", ""),
+        ("It lasted 114 days.", {"second": "2014-05-21"}, "hallucinated", "104 days", "114 days"),
+        ("15 weeks", {"second": "2014-05-21", "unit": "week"}, "supported", "14 weeks", ""),
+        ("It was a Friday.", {}, "hallucinated", "Thursday", "Friday"),
+        ("Thursday", {}, "supported", "Thursday", ""),
+        ("16 February 2014", {"later": 10}, "supported", "2014-02-16", ""),
+        (
+            "He was 7 years old.",
+            {"second": "2020-02-05", "is_birth": True},
+            "hallucinated",
+            "5 years",
+            "7 years old",
+        ),
+    ],
+)
+def test_dates_that_a_model_gives_are_worked_out(
+    text: str, given: dict[str, Any], label: str, worked_out: str, wrong: str
+) -> None:
+    told = used("calendar", text=text, first="2014-02-06", language="en", **given)
+    assert told.label == label
+    gave = json.loads(told.gave)
+    assert gave["worked_out"].startswith(worked_out)
+    assert gave["dates"][0] == {"date": "2014-02-06", "weekday": "Thursday"}
+    if wrong:
+        assert told.start is not None
+        assert wrong.startswith(text[told.start : told.end])
+        assert told.instead == gave["worked_out"]
+
+
+def test_dates_alone_are_worked_out_and_no_verdict() -> None:
+    told = used("calendar", first="2014-02-06", second="2014-05-21")
+    assert (told.label, told.outcome) == ("unclear", "found")
+    assert json.loads(told.gave)["days_between"] == 104
+    assert "104 days" in told.words
+
+
+def test_a_figure_that_is_denied_is_left_open() -> None:
+    text = "It was not 114 days."
+    told = used("calendar", text=text, first="2014-02-06", second="2014-05-21", language="en")
+    assert told.label == "unclear"
+    assert json.loads(told.gave)["holds"] is None
+
+
+def test_a_run_shows_its_checks_output_and_error() -> None:
+    code = "def half(x):\n    return x * 2\nprint('so')\nassert half(1) == 2\nassert half(4) == 2\n"
+    told = used("code", text=code)
+    assert told.label == "hallucinated"
+    gave = json.loads(told.gave)
+    assert (gave["checks"], gave["held"], gave["error_line"]) == (2, 1, 5)
+    assert (gave["output"], gave["code"]) == ("so\n", code)
+    passed = json.loads(used("code", text=code.replace("== 2", "in (2, 8)")).gave)
+    assert (passed["held"], passed["error"], passed["error_line"]) == (2, "", None)
+
+
+def test_tools_read_cases_where_they_are_meant_and_nowhere_else() -> None:
+    length, days = "Describe the sea in five words.", "How many days from 2014-02-06 to 2014-05-21?"
+    code = "def half(x):\n    return x / 2\nassert half(4) == 2\n"
+    assert read("conditions", length, "Blue and deep.").question == length
+    assert read("calendar", days, "104").text == "104"
+    assert read("code", "", code).text == code
+    for name in NAMES:
+        assert read(name, "Who built the tower?", "Stephen Sauvestre.") is None
+        assert read(name, length, code, 0) is None
