@@ -12,6 +12,9 @@ PROMPT_WORDS = {
     "spans": "Wrong words",
     "span_examples": "Wrong words: examples from corrections",
     "span_vote": "Vote on wrong words",
+    "match": "Tool: a statement against its evidence",
+    "back_translation": "Tool: a translation put back",
+    "translation": "Tool: a claimed translation",
     "mend": "Asking again for a usable reply",
 }
 LANGUAGE_WORDS = {"en": "English", "zh": "Chinese"}
@@ -36,5 +39,15 @@ FIELD_WORDS = {
     "words": "the words that were marked",
     "why": "why they were marked",
     "examples": "cases with the words that people marked",
+    "statement": "the statement that is compared",
+    "before": "other statements of the same response",
+    "context": "the evidence, or whatever else the statement is compared with",
+    "text": "the text that is translated",
+    "text_language": "the language of the text",
+    "claimed": "the claimed translation",
+    "claimed_language": "the language that it should be in",
+    "back": "the claimed translation, put back by a model that did not see the text",
+    "from_language": "the language to translate from",
+    "into_language": "the language to translate into",
     "error": "what was wrong with the reply",
 }

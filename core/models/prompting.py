@@ -2,7 +2,7 @@
 
 One Markdown file per role and step under `prompts/<language>/`: a comment that names the paper's
 section, then a system and a user part with `string.Template` fields. Untrusted fields arrive
-already fenced (`core/models/fence.py`). Source: CEDA 3.3, A.3.1 to A.3.4.
+already fenced (`core/models/fence.py`). Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "spans": ("response", "question", "evidence", "finding"),
     "span_examples": ("examples",),
     "span_vote": ("response", "words", "why", "evidence", "last_turns"),
+    "match": ("question", "statement", "before", "context"),
+    "back_translation": ("from_language", "into_language", "text"),
+    "translation": ("text_language", "text", "claimed_language", "claimed", "back"),
     "mend": ("error",),
 }
 NAMES = tuple(FIELDS)

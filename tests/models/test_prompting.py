@@ -50,7 +50,7 @@ def test_each_prompt_is_filled_with_every_value_and_nothing_is_left_open(
 @pytest.mark.parametrize(("name", "language"), EVERY)
 def test_each_prompt_names_its_source_and_passes_its_own_check(name: str, language: str) -> None:
     text = shipped(name, language).text
-    assert re.match(r"<!-- .*(CEDA|MSA).* -->\n## ", text)
+    assert re.match(r"<!-- .*(CEDA|MSA|HaluAgent).* -->\n## ", text)
     check_edit(name, language, text)
 
 
@@ -97,6 +97,8 @@ def test_the_debaters_are_asked_for_two_words() -> None:
         ("segment", ["statements", "quote", "rewrite"]),
         ("spans", ["spans", "reason", "quote", "category", "instead", "p"]),
         ("span_vote", ["reason", "hallucinated", "p"]),
+        ("match", ["reason", "finding", "words", "instead", "p"]),
+        ("translation", ["reason", "same_meaning", "words", "instead", "p"]),
     ],
 )
 def test_json_is_asked_for_with_reasons_before_verdicts(
