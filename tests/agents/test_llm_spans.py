@@ -6,11 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor, category_of
-from core.agents.placed import placed
 from core.concurrency import Stop
 from core.errors import ReplyError
 from core.records import Category, Judgement, Span, Turn
@@ -81,7 +78,7 @@ def test_slips_of_typing_are_found_and_inventions_dropped_aloud() -> None:
     spans, place = proposed(
         marks(mark("opened  IN 1926"), mark("by Oto Falk."), mark("five towers"))
     )
-    assert [s.text for s in spans] == ["opened in 1926", "by Otto Falk"]
+    assert [s.text for s in spans] == ["opened in 1926", "by Otto Falk."]
     assert place.work.notes.drain() == (
         "1 of 3 places that tiny-talker marked stand nowhere in the text under review: left out.",
     )
@@ -158,40 +155,6 @@ def test_under_another_verdict_nobody_is_asked() -> None:
     ruling = LlmSpanAdjudicator(SEAT, place.work).adjudicate(VIEW, SPAN, "supported", Stop())
     assert ruling == SpanRuling(SPAN, False, "The verdict is supported.")
     assert place.model.calls == []
-
-
-@pytest.mark.parametrize(
-    ("quote", "text", "found"),
-    [
-        ("5", "In 1975 it had 5 arches.", "5"),
-        ("cat", "A category for the cat", "cat"),
-        ("大桥", "这座大桥很长", "大桥"),
-        ("“opened in 1926”", 'It "opened in 1926".', '"opened in 1926"'),
-        ("Café", "the CAFÉ there", "CAFÉ"),
-        ("built by Oto Falkk", "It was built by Otto Falkenstein.", "built by Otto Falkenstein"),
-        ("nothing like it", "the bridge", None),
-        ("", "the bridge", None),
-        ("the whole long bridge and more of it", "bridge", None),
-    ],
-)
-def test_places(quote: str, text: str, found: str | None) -> None:
-    place = placed(quote, text)
-    assert (text[slice(*place)] if place else None) == found
-
-
-@given(st.text(max_size=60), st.text(max_size=12))
-def test_a_place_is_always_inside_the_text(text: str, quote: str) -> None:
-    place = placed(quote, text)
-    if place:
-        assert 0 <= place[0] < place[1] <= len(text)
-
-
-@given(st.text(max_size=30), st.text(min_size=1, max_size=12), st.text(max_size=30))
-def test_exact_words_are_found_exactly(before: str, quote: str, after: str) -> None:
-    place = placed(quote, before + quote + after)
-    if quote.strip():
-        assert place
-        assert (before + quote + after)[slice(*place)] == quote.strip()
 
 
 @pytest.mark.parametrize(
