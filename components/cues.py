@@ -9,7 +9,10 @@ from core.events import Event
 from core.progress import Progress
 
 WORDS_A_SECOND = 3.5
-STEPS = frozenset(["turn_finished", "judgement_reached", "run_finished"])
+TOOL_SECONDS = 0.8
+STEPS = frozenset(
+    "turn_finished memory_updated reflection_changed judgement_reached run_finished".split()
+)
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,32 @@ def cues(events: Sequence[Event], pace: str) -> list[Cue]:
     placed: list[Cue] = []
     clock = 0.0
     for event in events:
-        if event.kind == "turn_finished":
-            clock += len(event.turn.text.split()) / WORDS_A_SECOND
-        elif event.kind == "judgement_reached":
-            clock += 1.5
-        elif event.kind in ("document_read", "image_described", "context_built", "turn_started"):
-            clock += 0.5
+        clock += _reading_seconds(event)
         placed.append(Cue(clock, event))
     return placed
+
+
+def _reading_seconds(event: Event) -> float:
+    """What it takes to read what the event says."""
+    match event.kind:
+        case "turn_finished":
+            return _words_seconds(event.turn.text)
+        case "memory_updated":
+            return _words_seconds(event.entry.evidence)
+        case "reflection_changed":
+            return _words_seconds(event.change.reason)
+        case "judgement_reached":
+            return 1.5
+        case "tool_called":
+            return TOOL_SECONDS
+        case "document_read" | "image_described" | "context_built" | "turn_started":
+            return 0.5
+        case _:
+            return 0.0
+
+
+def _words_seconds(text: str) -> float:
+    return len(text.split()) / WORDS_A_SECOND
 
 
 def at_moment(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 JS = """
-const SPEAKERS = ".cp-turn, .cp-verdict";
+const SPEAKERS = ".cp-statement:not(.cp-pending), .cp-turn, .cp-verdict";
 const KEYS = ["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"];
 
 function last() {

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components import state
+from components.audit import draw_audit_so_far, parts_of
 from components.highlight import marked_text
 from components.show import show
 from components.trace import debate_html
@@ -61,9 +62,11 @@ def follow(run_id: str) -> None:
             width="stretch",
         )
     more = "…" if len(case.response) > MOST_SHOWN else ""
-    show(marked_text(case.response[:MOST_SHOWN] + more, []))
+    shown = case.response[:MOST_SHOWN]
+    show(marked_text(shown + more, [], parts_of(progress)))
     for problem in progress.problems:
         st.warning(escaped(problem.message), icon=":material/warning:")
+    draw_audit_so_far(progress, f"run.{run_id}.audit", len(shown))
     show(debate_html(progress.turns, speaking_now(events, live)))
 
 

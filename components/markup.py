@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 
 TAGS = frozenset(
-    """article b br dd div dl dt em figcaption figure h1 h2 h3 h4 header html body head img li main
-    mark meta ol p section small span strong style sup table tbody td th thead title tr
-    ul""".split()
+    """a article b br code dd details div dl dt em figcaption figure h1 h2 h3 h4 header html body
+    head img li main mark meta ol p pre section small span strong style summary sup table tbody td
+    th thead title tr ul""".split()
 )
 ATTRIBUTES = frozenset(
-    "class id title dir lang data-n style alt src role aria-label charset".split()
+    """class id title dir lang data-n data-say style alt src role aria-label charset colspan href
+    open rel scope tabindex target""".split()
 )
+# A place on this page, or an address that a person may choose to open.
+HREF = re.compile(r"#[\w-]+|https?://[^\s\"'<>\\]+", re.ASCII | re.IGNORECASE)
 VOID = frozenset(["br", "img", "meta"])
 
 
@@ -35,6 +39,8 @@ def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
         attribute = key.rstrip("_").replace("_", "-")
         if attribute not in ATTRIBUTES:
             raise ValueError(f"{attribute} is not among our attributes")
+        if attribute == "href" and not HREF.fullmatch(value or ""):
+            raise ValueError(f"{value!r} is no address that a link of ours may lead to")
         if value is not None:
             parts.append(f' {attribute}="{escape(value, quote=True)}"')
     parts.append(">")
@@ -42,6 +48,21 @@ def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
         parts += [text(child) for child in children]
         parts.append(f"</{name}>")
     return Html("".join(parts))
+
+
+def outward(address: str) -> Html:
+    """An address as a link that says it leads away; as plain text where it is no web address."""
+    if not HREF.fullmatch(address) or address.startswith("#"):
+        return text(address)
+    return element(
+        "a",
+        address,
+        " ↗",
+        href=address,
+        rel="noopener noreferrer nofollow",
+        target="_blank",
+        title="Leads out of Counterpoint",
+    )
 
 
 def text(value: str | Html) -> Html:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components import state
+from components.audit import draw_audit_so_far, parts_of
 from components.cues import at_moment, cues
 from components.follow_speaker import follow_speaker
 from components.fullscreen import fullscreen_button
@@ -122,14 +123,16 @@ def _play(run: Run, case: Case, key: str) -> None:
             text=f"Replay · {seconds(min(position, length))} of {seconds(length)}",
         )
     marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(progress.spans, start=1)]
-    show(marked_text(case.response, marks))
+    show(marked_text(case.response, marks, parts_of(progress)))
+    draw_audit_so_far(progress, f"{key}.audit", len(case.response))
     show(debate_html(progress.turns, speaking))
     if progress.verdict is not None:
         show(verdict_html(progress, classifier_card(progress.classifier)))
+    audited = len(progress.tool_uses) + len(progress.memory) + len(progress.reconsidered)
     said = sum(len(words) for _, words in speaking.values())
     follow_speaker(
         f"{key}.follow",
-        f"{len(progress.turns)} {said} {progress.verdict is not None}",
+        f"{len(progress.turns)} {said} {audited} {progress.verdict is not None}",
         int(st.session_state.get(f"{key}.asked", 0)),
     )
 

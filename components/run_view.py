@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from components import state
+from components.audit import draw_audit, parts_of
 from components.calls import cost_words, draw_calls, draw_problems, kept_words
 from components.consensus_line import draw_consensus_line
 from components.correction import draw_corrections
@@ -43,8 +44,9 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     st.subheader("The response", anchor=False)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
-    show(marked_text(case.response, _marks(progress.spans)))
+    show(marked_text(case.response, _marks(progress.spans), parts_of(progress)))
     _draw_spans(progress.spans, run.id)
+    draw_audit(case, progress, f"run.{run.id}.audit")
     draw_problems(progress, run.id)
     if progress.verdict is not None and not can_resume(run):
         draw_corrections(run, case, progress, corrections)

@@ -1,0 +1,91 @@
+"""The audit of a response on a page: what holds of the whole, then statement by statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from components.audit_html import head_html, row_html
+from components.audit_rows import Row, counts, has_audit, rows_of, whole_uses
+from components.audit_steps import whole_html
+from components.highlight import Part
+from components.show import paged, show
+from components.words import counted
+from core.progress import Progress
+from core.records import Case
+
+WRONG_FIRST, IN_ORDER = "Wrong ones first", "In their order"
+PREFIX = "cp-statement"
+
+
+def draw_audit(case: Case, progress: Progress, key: str) -> None:
+    """Of a run that has ended: a table that can be put in another order; nothing without audit."""
+    if not has_audit(progress):
+        return
+    rows = rows_of(progress)
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        st.subheader("Statement by statement", anchor=False)
+    with right:
+        order = IN_ORDER
+        if len(rows) > 1:
+            order = st.segmented_control(
+                "Order",
+                (WRONG_FIRST, IN_ORDER),
+                default=WRONG_FIRST,
+                required=True,
+                label_visibility="collapsed",
+                key=f"{key}.order",
+            )
+    st.caption(summary_words(rows))
+    if order == WRONG_FIRST:
+        rows.sort(key=lambda row: row.gravity)
+    _draw_whole(progress)
+    _draw_rows(paged(rows, f"{key}.statements"), is_over=True, shown=len(case.response))
+
+
+def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
+    """Of a run under way or played again: statements in their order, as far as it has come.
+
+    `shown` is how many characters of the response are on the page, where links can lead.
+    """
+    if not has_audit(progress):
+        return
+    rows = rows_of(progress)
+    st.caption(summary_words(rows))
+    _draw_whole(progress)
+    is_over = progress.ending is not None
+    _draw_rows(paged(rows, f"{key}.statements"), is_over=is_over, shown=shown)
+
+
+def summary_words(rows: Sequence[Row]) -> str:
+    """“2 hallucinated · 0 unclear · 5 supported, of 8 statements; 1 is not concluded”."""
+    told = " · ".join(f"{number} {label}" for label, number in counts(rows).items())
+    left = sum(row.memory is None for row in rows)
+    rest = f"; {left} not concluded" if left else ""
+    return f"{told}, of {counted(len(rows), 'statement')}{rest}"
+
+
+def parts_of(progress: Progress) -> list[Part]:
+    """Where each statement stands in the response, for links that lead there."""
+    if not has_audit(progress):
+        return []
+    return [Part(s.start, s.end, f"{PREFIX}-{i + 1}") for i, s in progress.statements.items()]
+
+
+def _draw_whole(progress: Progress) -> None:
+    uses = whole_uses(progress)
+    if uses:
+        show(whole_html(uses, is_open=False))
+
+
+def _draw_rows(rows: Sequence[Row], *, is_over: bool, shown: int) -> None:
+    """Each row is an element of its own: one that has not changed stays open while others come."""
+    if not rows:
+        return
+    with st.container(key="cp-statements", gap=None):
+        show(head_html())
+        for row in rows:
+            anchor = f"{PREFIX}-{row.number}" if row.statement.end <= shown else ""
+            show(row_html(row, anchor, is_over=is_over))

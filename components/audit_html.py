@@ -1,0 +1,144 @@
+"""An audit as markup: each statement a row that opens its steps, its memory, what reflection did.
+
+The same while it runs, after a reload, in a replay and of an imported trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from components.audit_rows import Row
+from components.audit_steps import LONGEST_TEXT, steps_html, tag
+from components.highlight import marked_text
+from components.markup import Html, element, joined
+from components.words import clipped, percent
+from core.audited import Reconsidered, Remembered
+from core.records import Passage
+
+HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
+
+
+def head_html() -> Html:
+    """The names of the columns; narrow screens do without them."""
+    cells = (element("span", words) for words in HEADS)
+    return element("div", *cells, class_="cp-row cp-row-head", aria_label="Columns")
+
+
+def row_html(row: Row, anchor: str, *, is_over: bool, is_open: bool = False) -> Html:
+    """A statement: the line that is always seen, and what opens below it.
+
+    `anchor` is the id of its words in the response above, empty where they are not on the page.
+    """
+    jump = (
+        [element("a", f"Show statement {row.number} in the response", href=f"#{anchor}")]
+        if anchor
+        else []
+    )
+    rewrite = row.statement.rewrite
+    completed = (
+        [_named("Read as", clipped(rewrite, LONGEST_TEXT))] if rewrite != row.statement.text else []
+    )
+    parts: list[str | Html] = [*completed, steps_html(row.uses)]
+    parts += [memory_html(row.memory, row.passages)] if row.memory else []
+    parts += [change_html(change) for change in row.changes]
+    return element(
+        "details",
+        element("summary", *_cells(row, is_over), class_="cp-row"),
+        element("div", *jump, *parts, class_="cp-row-open"),
+        class_=f"cp-statement {_class(row)}",
+        open="" if is_open else None,
+    )
+
+
+def _class(row: Row) -> str:
+    return f"cp-{row.memory.label}" if row.memory else "cp-pending"
+
+
+def _cells(row: Row, is_over: bool) -> list[Html]:
+    memory = row.memory
+    tools = dict.fromkeys([*(memory.tools if memory else ()), *(use.tool for use in row.uses)])
+    changed = " ↻" if row.changes else ""
+    return [
+        element("span", str(row.number), class_="cp-row-number"),
+        verdict_cell(memory, row, is_over),
+        element("span", marked_text(row.words, row.marks), class_="cp-row-words"),
+        element("span", clipped(", ".join(tools), 80) or "–", class_="cp-quiet cp-row-tools"),
+        element(
+            "span",
+            (clipped(memory.evidence, 220) if memory else "–") + changed,
+            class_="cp-row-evidence",
+            dir="auto",
+        ),
+    ]
+
+
+def verdict_cell(memory: Remembered | None, row: Row, is_over: bool) -> Html:
+    """Label and probability; what is going on where nothing is held yet."""
+    if memory is None:
+        under_way = f"checking with {row.uses[-1].tool}" if row.uses else "waiting"
+        words = "not checked" if is_over else clipped(under_way, 60)
+        return element("span", words, class_="cp-quiet cp-row-verdict")
+    return element(
+        "span",
+        tag(memory.label),
+        element("span", _sure(memory), class_="cp-quiet"),
+        *([element("span", "contested", class_="cp-reply")] if memory.is_contested else []),
+        class_="cp-row-verdict",
+    )
+
+
+def _sure(memory: Remembered) -> str:
+    """How likely the label is by its own probability, empty where there is none."""
+    if memory.p is None or memory.label == "unclear":
+        return ""
+    return percent(memory.p if memory.label == "hallucinated" else 1.0 - memory.p)
+
+
+def memory_html(memory: Remembered, passages: Sequence[Passage]) -> Html:
+    """What is held of the statement: label, evidence, the passages that were read."""
+    sure = f" ({_sure(memory)})" if _sure(memory) else ""
+    held = element(
+        "div",
+        tag(memory.label),
+        f"{sure} ",
+        clipped(memory.evidence, LONGEST_TEXT),
+        dir="auto",
+    )
+    read = [
+        element(
+            "div",
+            element("div", f"{p.source}{f', p. {p.page}' if p.page else ''}", class_="cp-quiet"),
+            clipped(p.text, LONGEST_TEXT),
+            class_="cp-quote",
+            dir="auto",
+        )
+        for p in passages[:5]
+    ]
+    return joined([_named("In memory", held), *read])
+
+
+def change_html(change: Reconsidered) -> Html:
+    """What reflection changed: before and after, why, because of which statements."""
+    reach = (
+        "Its evidence does not carry its label."
+        if change.reach == "local"
+        else "It rests on what was found wrong elsewhere."
+    )
+    numbers = ", ".join(str(index + 1) for index in change.because_of[:20])
+    because = f" Because of statement {numbers}." if numbers else ""
+    return _named(
+        "Reflection" + (f" ({clipped(change.agent, 60)})" if change.agent else ""),
+        element(
+            "div",
+            tag(change.before),
+            " → ",
+            tag(change.after),
+            f" {clipped(change.reason, LONGEST_TEXT)}{because}",
+            element("div", reach, class_="cp-quiet"),
+            dir="auto",
+        ),
+    )
+
+
+def _named(name: str, *children: str | Html) -> Html:
+    return element("div", element("div", name, class_="cp-named"), *children)

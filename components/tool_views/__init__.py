@@ -1,0 +1,17 @@
+"""What each tool worked out, drawn as people would check it; any other tool gets a plain table."""
+
+from __future__ import annotations
+
+from components.markup import Html
+from components.tool_views.plain import pairs_table, read_object
+from components.tool_views.view import View
+from core.audited import ToolUse
+
+VIEWS: dict[str, View] = {}
+
+
+def tool_view(use: ToolUse) -> Html:
+    """The tool's own view of what it gave; a plain table where that has another shape."""
+    view = VIEWS.get(use.tool)
+    drawn = view.drawn(use.gave) if view else None
+    return pairs_table(read_object(use.gave)) if drawn is None else drawn

@@ -1,0 +1,156 @@
+"""An audit as it is drawn: every statement a row with its steps, as far as the run has come."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.audit import parts_of, summary_words
+from components.audit_html import row_html
+from components.audit_rows import has_audit, rows_of, whole_uses
+from components.audit_steps import step_html, whole_html
+from components.highlight import Mark, Part, marked_text
+from components.tool_views import tool_view
+from core.audited import ToolUse
+from core.events import MemoryUpdated, RunStarted, ToolCalled
+from core.progress import folded
+from core.records import Label, Plan
+from tests.audits_told import CASE, RESPONSE, SENTENCES, STEPS, begun, told
+from tests.components.test_markup import NASTY, bare
+
+DONE = folded(told())
+
+
+def drawn(place: int) -> str:
+    """The row of a statement, opened."""
+    return row_html(rows_of(DONE)[place], "there", is_over=True, is_open=True)
+
+
+def test_wrong_statements_come_first_and_what_is_not_concluded_last() -> None:
+    first_memory = next(n for n, event in enumerate(STEPS) if event.kind == "memory_updated")
+    rows = sorted(rows_of(DONE), key=lambda row: row.gravity)
+    assert [row.number for row in rows] == [2, 3, 4, 5, 1]
+    early = rows_of(folded([*begun(), *STEPS[: first_memory + 1]]))
+    assert [row.number for row in sorted(early, key=lambda row: row.gravity)] == [1, 2, 3, 4, 5]
+    assert summary_words(early) == (
+        "0 hallucinated · 0 unclear · 1 supported, of 5 statements; 4 not concluded"
+    )
+
+
+def test_a_row_tells_number_words_tools_verdict_and_evidence() -> None:
+    shown = drawn(1)
+    line = shown.partition("</summary>")[0]
+    assert ">2<" in line
+    assert ">Monday</mark>" in line
+    assert "translate, calendar" in line
+    assert "✗ Hallucinated" in line
+    assert "98 %" in line
+    assert "12 March 2024 was a Tuesday." in line
+
+
+def test_a_row_opens_on_its_steps_memory_and_what_reflection_changed() -> None:
+    shown = bare(drawn(3))
+    for words in (
+        "search",
+        "The tool failed. No answer within 10 s.",
+        "In memory",
+        "It rests on a wrong sum.",
+        "Reflection (Reflector (rules))",
+        "? Unclear → ✗ Hallucinated It repeats the 6 years of a wrong sum. Because of statement 3.",
+    ):
+        assert words in shown
+    assert "“It states a sum.”" in bare(drawn(2))
+    assert "bridge.pdf, p. 2" in bare(drawn(0))
+    assert "Read asThe old bridge was opened" in bare(drawn(1))
+
+
+@pytest.mark.parametrize("outcome", ["off", "failed", "nothing"])
+@pytest.mark.parametrize("label", ["supported", "hallucinated"])
+def test_a_tool_that_said_nothing_has_no_label(outcome: str, label: Label) -> None:
+    use = ToolUse("search", 0, "{}", "{}", outcome, label, "Why.", 0.1)  # type: ignore[arg-type]
+    shown = step_html(use)
+    assert label.capitalize() not in bare(shown)
+    assert "The tool " in shown
+
+
+def test_the_whole_response_stands_apart_and_tells_the_gravest_first() -> None:
+    uses = whole_uses(DONE)
+    assert [use.tool for use in uses] == ["conditions", "code"]
+    line = bare(whole_html(uses[::-1], is_open=False).partition("</summary>")[0])
+    assert line == "The whole response✗ Hallucinated 20 words were asked for, it has 34."
+
+
+def test_links_lead_to_the_words_of_the_statement() -> None:
+    shown = marked_text(RESPONSE, [Mark(0, 60)], parts_of(DONE))
+    assert bare(shown) == RESPONSE
+    for number, words in enumerate(SENTENCES, start=1):
+        found = re.search(rf'<span class="cp-part" id="cp-statement-{number}">(.*?)</span>', shown)
+        assert found
+        assert bare(found[1]) == words
+
+
+@given(
+    st.text(alphabet="ab 北é\u0301👩", max_size=30),
+    st.lists(st.tuples(st.integers(-3, 33), st.integers(-3, 33)), max_size=5),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=3),
+)
+def test_parts_never_change_the_text(
+    words: str, parts: list[tuple[int, int]], marks: list[tuple[int, int]]
+) -> None:
+    own = [Part(start, end, f"p{number}") for number, (start, end) in enumerate(parts)]
+    shown = marked_text(words, [Mark(min(place), max(place)) for place in marks], own)
+    assert bare(shown) == words
+    assert shown.count("<span") == shown.count("</span>")
+
+
+def test_every_moment_of_a_run_can_be_drawn() -> None:
+    events = told()
+    for upto in range(len(events) + 1):
+        progress = folded(events[:upto])
+        for row in rows_of(progress):
+            assert bare(row_html(row, "", is_over=False))
+            assert row.memory is None or row.memory == progress.memory[row.statement.index]
+    assert not has_audit(folded(begun()))
+    assert has_audit(folded([*begun(), STEPS[0]]))
+
+
+def test_a_statement_under_way_says_so_and_after_a_stop_that_it_was_not_checked() -> None:
+    (row, *_) = rows_of(folded([*begun(), STEPS[2]]))
+    assert "checking with search" in row_html(row, "", is_over=False)
+    assert "not checked" in row_html(row, "", is_over=True)
+    assert "cp-pending" in row_html(row, "", is_over=True)
+
+
+def test_what_agents_say_is_text() -> None:
+    use = ToolUse(
+        NASTY, 0, '{"a":"<b>"}', '{"<i>":"<u>"}', "found", "unclear", NASTY, 0.1, thought=NASTY,
+        agent=NASTY,
+    )  # fmt: skip
+    shown = step_html(use)
+    for tag in ("<script", "<b", "<i>", "<u>"):
+        assert tag not in shown
+
+
+def test_an_unknown_tool_gets_a_plain_table() -> None:
+    use = ToolUse("juggler", 0, "{}", '{"balls": 3, "hands": [], "left": true}', "found",
+                  "unclear", "", 0.0)  # fmt: skip
+    shown = tool_view(use)
+    assert shown.count("<tr>") == 3
+    assert bare(shown) == "balls3hands–leftyes"
+
+
+def test_a_response_of_another_protocol_has_no_audit() -> None:
+    progress = folded([RunStarted(1.0, CASE, Plan(), ())])
+    assert not has_audit(progress)
+    assert parts_of(progress) == []
+
+
+def test_uses_and_memory_of_statements_that_are_not_there_yet_wait() -> None:
+    called = next(event for event in STEPS if isinstance(event, ToolCalled) and event.use.statement)
+    held = next(event for event in STEPS if isinstance(event, MemoryUpdated))
+    early = MemoryUpdated(1.0, replace(held.entry, statement=4))
+    assert rows_of(folded([begun()[0], called, early])) == []

@@ -1,0 +1,92 @@
+"""An audited response on its pages: run, replay, imported, and while events still come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+from core.checking import Draft, first_project, store_case
+from core.events import Event
+from core.records import Case, Plan, Run
+from core.store import open_store
+from core.store.traces import export_trace, import_trace
+from tests.audits_told import CASE, RESPONSE, STEPS, begun, told
+from tests.pages.conftest import OpenApp
+from tests.pages.test_check_pages import drawn
+
+RUN = "pages/check/run.py"
+ID = "a" * 32
+
+
+def tell(home: Path, events: Sequence[Event] | None = None, owner: str = "nobody") -> Case:
+    """A stored run of these events over the audited response, all of them unless told."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        case = store_case(store, project, Draft(RESPONSE, CASE.question), "Mira", 1.0)
+        run = Run(ID, case.id, project.id, Plan(), "queued", time.time())
+        with store.writing():
+            store.runs.add(run, owner, time.time())
+            store.runs.append(ID, owner, told(case) if events is None else events)
+    return case
+
+
+def numbers(at: AppTest) -> list[str]:
+    """The statements' numbers in the order of the table."""
+    bodies = [item.proto.body for item in at.get("html")]
+    rows = [body for body in bodies if body.startswith("<details") and "cp-row-number" in body]
+    return [row.split('class="cp-row-number">')[1].split("<")[0] for row in rows]
+
+
+def test_a_run_shows_its_statements_wrong_ones_first_or_in_order(app: OpenApp, home: Path) -> None:
+    tell(home)
+    at = app(RUN, run=ID)
+    assert numbers(at) == ["2", "3", "4", "5", "1"]
+    assert any("3 hallucinated · 1 unclear · 1 supported" in c.value for c in at.caption)
+    assert "The whole response" in drawn(at)
+    assert 'href="#cp-statement-4"' in drawn(at)
+    assert 'id="cp-statement-4"' in drawn(at)
+    at.segmented_control(key=f"run.{ID}.audit.order").set_value("In their order").run()
+    assert not at.exception
+    assert numbers(at) == ["1", "2", "3", "4", "5"]
+
+
+def test_a_run_of_debate_alone_has_no_statements_table(app: OpenApp, run_id: str) -> None:
+    at = app(RUN, run=run_id)
+    assert numbers(at) == []
+    assert "Statement by statement" not in [own.value for own in at.subheader]
+
+
+def test_an_imported_trace_shows_the_same(app: OpenApp, home: Path) -> None:
+    tell(home)
+    with open_store(home) as store:
+        data = export_trace(store, ID, time.time(), 6.0)
+        project = first_project(store, "Mira", 1.0)
+        imported = import_trace(store, data, project.id, lambda text, _: text.split())
+    at, there = app(RUN, run=ID), app(RUN, run=imported)
+    assert numbers(there) == numbers(at)
+    assert "3 + 0.5 + 1.5" in drawn(there)
+
+
+def test_statements_are_drawn_while_they_are_checked(app: OpenApp, home: Path) -> None:
+    tell(home, [*begun(), *STEPS[:5]], owner="somebody")
+    at = app(RUN, run=ID)
+    assert at.button(key="run.stop")
+    assert numbers(at) == ["1", "2", "3", "4", "5"]
+    assert "The source says 412 m." in drawn(at)
+    assert "waiting" in drawn(at)
+
+
+def test_a_replay_plays_the_audit_step_by_step(app: OpenApp, home: Path) -> None:
+    tell(home)
+    at = app("pages/check/replay.py", run=ID)
+    assert numbers(at) == []
+    concluded = []
+    for _ in range(3):
+        at.button(key=f"replay.{ID}.step").click().run()
+        assert not at.exception
+        concluded.append(drawn(at).count("In memory"))
+    assert concluded == [1, 2, 3]
