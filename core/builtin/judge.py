@@ -113,7 +113,7 @@ class BuiltInJudge:
             if view.view.case.documents and not view.view.statements:
                 return self._unclear(view, "not_addressed", NO_STATEMENT)
             return self._unclear(view, "no_evidence", "there is no evidence to check it against")
-        findings = self._findings(view, stop)
+        findings = self.findings(view, stop)
         if not findings:
             return self._unclear(view, "not_addressed", NO_STATEMENT)
         label = overall([f.label for f in findings])
@@ -138,7 +138,8 @@ class BuiltInJudge:
         """What the readers make of every statement that says something to check."""
         return looks_at(view, self._encoder, self._reader, stop)
 
-    def _findings(self, view: JudgeView, stop: Stop) -> list[Finding]:
+    def findings(self, view: JudgeView, stop: Stop) -> list[Finding]:
+        """What it finds on every statement that says something to check."""
         weights = self._weights or load_weights()
         looks = self.looks(view, stop)
         told = [features_of(look) for look in looks]

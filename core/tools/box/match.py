@@ -38,6 +38,9 @@ MOST_PASSAGES = 5
 MOST_BESIDE = (
     4_000  # characters of the rest of a response that the deterministic chooser hands over
 )
+# What the readers hold against a sentence that belongs to the same text is often nothing but a
+# change of subject: every tenth sentence of newspaper articles from one half on (docs/tools.md).
+SELF_FROM = 0.9
 OWN = "the response itself"
 GIVEN = "what it was given"
 OFF = "The tool match needs a language model or the built-in readers; here is neither."
@@ -149,7 +152,7 @@ def _by_readers(given: Match, evidence: Sequence[Passage], match: Matcher) -> An
     own = passages_of(given.before, OWN)
     if own:
         answer = match(given.statement, own)
-        if answer.gave.get("finding") == "contradicted":
+        if answer.gave["finding"] == "contradicted" and (answer.p or 0.0) >= SELF_FROM:
             return _told(answer, "self_contradictory", own)
     if not evidence:
         words = "No other statement of the response contradicts it"
@@ -167,7 +170,9 @@ def _by_readers(given: Match, evidence: Sequence[Passage], match: Matcher) -> An
 def _told(answer: Answer, finding: Finding, read: Sequence[Passage]) -> Answer:
     """A reader's answer under the tool's own names."""
     gave = {**answer.gave, "finding": finding, "by": "built-in readers", "sources": _sources(read)}
-    return replace(answer, gave=gave, category=CATEGORIES.get(finding, ""))
+    is_own = finding == "self_contradictory"
+    category = "" if is_own else answer.category
+    return replace(answer, gave=gave, category=category or CATEGORIES.get(finding, ""))
 
 
 def _sources(passages: Sequence[Passage]) -> list[dict[str, str]]:

@@ -33,7 +33,8 @@ def reader(**labels: Label) -> Any:
         read = " ".join(p.text for p in passages)
         label: Label = next((value for word, value in labels.items() if word in read), "unclear")
         finding = {"hallucinated": "contradicted", "supported": "holds", "unclear": "open"}[label]
-        return Answer(label, f"Read {len(passages)}.", {"finding": finding}, None)
+        p = 0.8 if "perhaps" in read else 0.95
+        return Answer(label, f"Read {len(passages)}.", {"finding": finding}, p)
 
     return match
 
@@ -90,6 +91,12 @@ def test_a_contradiction_within_the_response_comes_before_evidence() -> None:
     used = use(TOOL, given, bench(match=match))
     assert (used.label, used.category) == ("hallucinated", "self_contradiction")
     assert json.loads(used.gave)["finding"] == "self_contradictory"
+
+
+def test_a_doubtful_contradiction_within_the_response_is_none() -> None:
+    match = reader(Earlier="hallucinated")
+    given = Match(STATEMENT, before="Earlier it was perhaps 412 m.")
+    assert use(TOOL, given, bench(match=match)).label == "unclear"
 
 
 def test_that_a_response_repeats_itself_supports_nothing() -> None:
