@@ -17,6 +17,7 @@ from components import state
 from core.errors import InputError
 from core.exchange.archive import give
 from core.exchange.outgoing import rows_of
+from core.exchange.trajectories_out import sorted_out, zipped
 from core.formats.label_studio import config_of
 from core.formats.names import WRITTEN
 from core.formats.registry import FORMATS
@@ -74,6 +75,15 @@ def draw_export() -> None:
                 on_click="ignore",
             )
         st.download_button(
+            "Trajectories (ReAct)",
+            data=lambda: _trajectories(asker, which or "all"),
+            file_name="counterpoint-trajectories.zip",
+            mime="application/zip",
+            key="exchange.out.trajectories",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.download_button(
             "Whole project (archive)",
             data=lambda: _archive(asker),
             file_name="counterpoint-project.zip",
@@ -84,7 +94,9 @@ def draw_export() -> None:
         )
     st.caption(
         "The answer that counts is written: a settled one, else the newest correction, else the "
-        "imported gold. An archive holds documents, checks and the whole history too."
+        "imported gold. An archive holds documents, checks and the whole history too. Trajectories "
+        "are audits step by step, to train an agent on: those that people found right in one file, "
+        "the others with the reason in a second."
     )
     with st.expander("The labelling configuration for Label Studio"):
         st.code(config_of(categories), language="xml")
@@ -98,6 +110,11 @@ def _maker(asker: Asker, name: str, which: str) -> Callable[[], bytes]:
         return write(rows) if write else b""
 
     return make
+
+
+def _trajectories(asker: Asker, which: str) -> bytes:
+    with open_store_in(asker.home) as store:
+        return zipped(sorted_out(store, asker.project(store), which, balance=False))
 
 
 def _archive(asker: Asker) -> bytes:

@@ -16,6 +16,7 @@ PROMPT_WORDS = {
     "back_translation": "Tool: a translation put back",
     "translation": "Tool: a claimed translation",
     "mend": "Asking again for a usable reply",
+    "trajectory": "Trajectories: what the agent is told first",
 }
 LANGUAGE_WORDS = {"en": "English", "zh": "Chinese"}
 FIELD_WORDS = {
@@ -50,4 +51,5 @@ FIELD_WORDS = {
     "from_language": "the language to translate from",
     "into_language": "the language to translate into",
     "error": "what was wrong with the reply",
+    "tools": "the tools with their inputs, as the toolbox describes them",
 }

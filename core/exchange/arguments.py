@@ -8,6 +8,7 @@ from typing import Any
 from core.formats.names import ONLY_READ, WRITTEN
 
 ARCHIVE = "archive"
+TRAJECTORIES = "trajectories"
 WHICH = ("all", "reviewed")
 IMPORT_WORDS = """\
 Bring cases with their labels into a project: gold answers, suggestions of an agent, or cases alone.
@@ -27,13 +28,16 @@ exit code: 0 something came in or was there already; 1 the result could not be w
 could be read, with the reason."""
 EXPORT_WORDS = """\
 Write a project's cases with the answers that count: a settled one, else the newest correction, else
-the gold that was imported. An archive holds the whole project with documents, runs and history."""
+the gold that was imported. An archive holds the whole project with documents, runs and history.
+Trajectories are finished audits, step by step, to train an agent on: those that people found right,
+and beside them, in FILE.failed.jsonl, the others with what speaks against each."""
 EXPORT_EXAMPLES = """\
 examples:
   python -m core export --format jsonl --out cases.jsonl
   python -m core export --format label-studio --out tasks.json --only reviewed
   python -m core export --format csv --out - > cases.csv
   python -m core export --format archive --out project.zip
+  python -m core export --format trajectories --out trajectories.jsonl --balanced
 
 exit code: 0 written; 1 the file could not be written; 2 bad input, with one line that says so."""
 
@@ -67,10 +71,16 @@ def add_commands(commands: Any, add_home: Any) -> None:
         epilog=EXPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    giving.add_argument("--format", required=True, choices=(*WRITTEN, ARCHIVE))
+    giving.add_argument("--format", required=True, choices=(*WRITTEN, ARCHIVE, TRAJECTORIES))
     giving.add_argument("--out", required=True, metavar="FILE", help="the file, or - for stdout")
     giving.add_argument(
         "--only", choices=WHICH, default="all", help="all cases (default), or those with an answer"
+    )
+    giving.add_argument(
+        "--balanced",
+        action="store_true",
+        help="of trajectories: as many of each label in each language; the rest goes to the other "
+        "file",
     )
     for parser in (taking, giving):
         parser.add_argument("--project", metavar="NAME", help="which project (default: the first)")

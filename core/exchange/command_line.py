@@ -16,10 +16,11 @@ from core.checking import first_project, person_here, read_whole
 from core.config import MEGABYTE, shown_safely
 from core.errors import InputError
 from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
-from core.exchange.arguments import ARCHIVE
+from core.exchange.arguments import ARCHIVE, TRAJECTORIES
 from core.exchange.incoming import take_in
 from core.exchange.order import Order, Outcome
 from core.exchange.outgoing import rows_of
+from core.exchange.trajectories_out import sorted_out
 from core.formats.label_studio import config_of
 from core.formats.packed import MOST_MEGABYTES
 from core.formats.registry import FORMATS, joined_sources
@@ -27,6 +28,7 @@ from core.records import Project
 from core.store import Store, open_store
 
 MOST_SHOWN = 50
+FAILED_ENDING = ".failed.jsonl"
 Say = Callable[[str], None]
 Out = Callable[[str | bytes], None]
 
@@ -65,10 +67,14 @@ def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
     Raises:
         InputError: there is no such project, or the file cannot be written.
     """
+    if given.balanced and given.format != TRAJECTORIES:
+        raise InputError("Expected --balanced only with --format trajectories; leave it out.")
     with open_store(home) as store:
         project = project_named(store, given.project, person_here(store))
         if given.format == ARCHIVE:
             return _give_archive(store, home, project, given, say, out)
+        if given.format == TRAJECTORIES:
+            return _give_trajectories(store, project, given, say, out)
         rows = rows_of(store, home, project, given.only)
     write = FORMATS[given.format].write
     data = write(rows) if write else b""
@@ -102,6 +108,25 @@ def _give_archive(
     if given.json:
         line = json.dumps({"format": ARCHIVE, "project": project.name} | counts)
         (say if given.out == "-" else out)(line + ("" if given.out == "-" else "\n"))
+    return 0
+
+
+def _give_trajectories(
+    store: Store, project: Project, given: argparse.Namespace, say: Say, out: Out
+) -> int:
+    """Both files; to standard output only what is learned from."""
+    found = sorted_out(store, project, given.only, balance=given.balanced)
+    is_stdout = given.out == "-"
+    _write(given.out, found.kept_file, out)
+    if not is_stdout:
+        write_whole(Path(f"{given.out}{FAILED_ENDING}"), found.failed_file)
+    say(f"Trajectories of “{project.name}”: {found.words}.")
+    if given.json:
+        told = {"format": TRAJECTORIES, "project": project.name, "kept": len(found.kept)}
+        line = json.dumps(
+            told | {"failed": len(found.failed), "reasons": found.reasons}, ensure_ascii=False
+        )
+        (say if is_stdout else out)(line + ("" if is_stdout else "\n"))
     return 0
 
 

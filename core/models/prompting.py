@@ -37,6 +37,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "back_translation": ("from_language", "into_language", "text"),
     "translation": ("text_language", "text", "claimed_language", "claimed", "back"),
     "mend": ("error",),
+    "trajectory": ("tools", "question", "response"),
 }
 NAMES = tuple(FIELDS)
 WITHOUT_SYSTEM = frozenset({"mend", "span_examples"})

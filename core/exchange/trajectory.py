@@ -1,0 +1,257 @@
+"""A finished audit told as a ReAct trajectory: what an agent that learns from it reads and says.
+
+`⟨o0, t1, a1, o1, …, tn, an, on⟩`: o0 is the instruction with the question and the response, on the
+final answer; thoughts and actions are what is learned. Statements come in the order of the text,
+whatever order they were checked in. Untrusted words are fenced or made harmless, so that none can
+pass for a turn of its own. Source: HaluAgent 2.3, 2.4.1, A.1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from core.audited import Reconsidered, Remembered, ToolUse
+from core.events import Event
+from core.exchange.trajectory_words import Words, words_of
+from core.models.fence import Fence
+from core.models.prompting import PromptBook, filled
+from core.progress import Progress, folded
+from core.records import Case, Label, Statement
+from core.tools.described import described
+from core.tools.toolbox import toolbox
+
+KINDS = (
+    "run_started", "statement_found", "tool_called", "memory_updated", "reflection_changed",
+    "judgement_reached", "run_finished",
+)  # fmt: skip
+SPLIT, ANSWER = "split_text", "get_answer"
+MOST_WORKED_OUT = 1_500  # characters of what a tool worked out that an observation repeats
+_ACTION = re.compile(r"(\w+)\((\{.*\})\)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a chat; the loss is taken over `trained` ones only (HaluAgent 2.4.2)."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+    trained: bool = False
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """An audit as a chat. `label` is what the audit itself came to, before any classifier."""
+
+    run_id: str
+    language: str
+    label: Label
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the agent thinks, what it calls with which input, and what it is told then."""
+
+    thought: str
+    tool: str
+    given: str
+    told: str
+
+
+def trajectory_of(run_id: str, events: Sequence[Event], book: PromptBook) -> Trajectory | None:
+    """The audit that these events (of `KINDS`) tell of; None where it came to no judgement."""
+    progress = folded(events)
+    if progress.case is None or progress.judgement is None or not progress.memory:
+        return None
+    told = _Told(progress, first_entries(events), Fence.of_run(run_id))
+    instruction = filled(
+        book.prompt("trajectory", progress.case.language), told.instruction(progress.case)
+    )
+    messages = [Message(_role(one.role), one.text) for one in instruction]
+    for turn in told.turns():
+        messages += told.messages(turn)
+    label = progress.judgement.label
+    return Trajectory(run_id, progress.case.language, label, tuple(messages))
+
+
+def first_entries(events: Sequence[Event]) -> dict[int, Remembered]:
+    """What was held of each statement when it had been checked, before anything was changed."""
+    found: dict[int, Remembered] = {}
+    for event in events:
+        if event.kind == "memory_updated":
+            found.setdefault(event.entry.statement, event.entry)
+    return found
+
+
+def read_action(text: str) -> tuple[str, str] | None:
+    """(tool, its input as JSON) of an action as trajectories write it; None where it is none."""
+    match = _ACTION.fullmatch(text.strip())
+    if match is None:
+        return None
+    try:
+        value = json.loads(match[2])
+    except ValueError:
+        return None
+    return (match[1], match[2]) if isinstance(value, dict) else None
+
+
+def given_of(text: str) -> dict[str, Any]:
+    """A tool's input as the trace has it; empty where that is no JSON object."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _role(role: str) -> Literal["system", "user"]:
+    return "system" if role == "system" else "user"
+
+
+@dataclass(frozen=True)
+class _Told:
+    """One audit on its way into words."""
+
+    progress: Progress
+    first: Mapping[int, Remembered]
+    fence: Fence
+
+    @property
+    def words(self) -> Words:
+        return words_of(self.progress.case.language if self.progress.case else "")
+
+    def instruction(self, case: Case) -> dict[str, str]:
+        """The fields of the instruction."""
+        return {
+            "tools": described(toolbox().values()),
+            "question": self.fence.around("question", case.question or "-"),
+            "response": self.fence.around("response", case.response),
+        }
+
+    def messages(self, turn: Turn) -> tuple[Message, Message]:
+        """A turn as the agent's message and what it is told then."""
+        words, safe = self.words, self.fence.harmless
+        given = json.dumps(_harmless(given_of(turn.given), safe), ensure_ascii=False)
+        thought = " ".join(safe(turn.thought).split())
+        said = f"{words.thought}: {thought}\n{words.action}: {turn.tool}({given})"
+        told = f"{words.observation}: {self.fence.around('observation', turn.told)}"
+        return Message("assistant", said, trained=True), Message("user", told)
+
+    def turns(self) -> Iterator[Turn]:
+        """Every step: the statements, each use of a tool, and the answer after looking back."""
+        words = self.words
+        statements = sorted(self.progress.statements.values(), key=lambda one: one.index)
+        yield self._divided(statements)
+        pending: list[str] = []
+        for place in (None, *statements):
+            own = self._uses(None if place is None else place.index)
+            pending += self._opening(place, bool(own))
+            for use in own:
+                thought = use.thought or words.by_rule.format(agent=use.agent, tool=use.tool)
+                yield Turn(" ".join([*pending, thought]), use.tool, use.given, self._observed(use))
+                pending = []
+            if place is not None and place.index in self.first:
+                pending.append(self._concluded(self.first[place.index]))
+        yield self._answered([*pending, words.looked_back, *self._changes()])
+
+    def _uses(self, statement: int | None) -> list[ToolUse]:
+        return [
+            use
+            for use in self.progress.tool_uses
+            if use.statement == statement and use.tool not in (SPLIT, ANSWER)
+        ]
+
+    def _system_use(self, tool: str) -> ToolUse | None:
+        """How the audit called one of its own tools, where it told."""
+        return next((use for use in self.progress.tool_uses if use.tool == tool), None)
+
+    def _divided(self, statements: Sequence[Statement]) -> Turn:
+        """The first step; the statements are those of the run, whoever divided the response."""
+        use = self._system_use(SPLIT)
+        case = self.progress.case
+        given = use.given if use else json.dumps({"text": case.response if case else ""})
+        found = "\n".join(f"{one.index + 1}. {one.rewrite or one.text}" for one in statements)
+        return Turn((use and use.thought) or self.words.divide, SPLIT, given, found)
+
+    def _opening(self, place: Statement | None, has_uses: bool) -> list[str]:
+        """What is looked at now; nothing of the whole where no tool was used on it."""
+        if place is None:
+            return [self.words.whole] if has_uses else []
+        words = self.words.statement if has_uses else self.words.unchecked
+        return [words.format(number=place.index + 1, text=place.text)]
+
+    def _concluded(self, entry: Remembered) -> str:
+        number = entry.statement + 1
+        words = self.words.concluded
+        return words.format(number=number, label=entry.label, evidence=entry.evidence).strip()
+
+    def _observed(self, use: ToolUse) -> str:
+        """What the tool said, the label that follows, and what it worked out."""
+        words = self.words
+        lines = [words.did.get(use.outcome, "") + use.words]
+        if use.outcome == "found" and use.label != "unclear":
+            lines.append(words.follows.format(label=use.label))
+        else:
+            lines.append(words.no_label)
+        if use.gave not in ("", "{}"):
+            is_long = len(use.gave) > MOST_WORKED_OUT
+            lines.append(use.gave[:MOST_WORKED_OUT] + ("…" if is_long else ""))
+        return "\n".join(lines)
+
+    def _changes(self) -> list[str]:
+        """What looking back changed: by reflection, or because a debate came to another label."""
+        words, told = self.words, []
+        final = {number: entry.label for number, entry in self.first.items()}
+        for change in self.progress.reconsidered:
+            told.append(self._changed(change))
+            final[change.statement] = change.after
+        for number, entry in sorted(self.progress.memory.items()):
+            if entry.label != final.get(number, entry.label):
+                told.append(
+                    self._changed(
+                        Reconsidered(number, "local", final[number], entry.label, entry.evidence)
+                    )
+                )
+        return told or [words.stands]
+
+    def _changed(self, change: Reconsidered) -> str:
+        return self.words.changed.format(
+            number=change.statement + 1,
+            before=change.before,
+            after=change.after,
+            reason=change.reason,
+        )
+
+    def _answered(self, thoughts: Sequence[str]) -> Turn:
+        """The last step: on is the result, with the wrong statements and their evidence."""
+        judgement = self.progress.judgement
+        label: Label = judgement.label if judgement else "unclear"
+        use = self._system_use(ANSWER)
+        thought = " ".join([*thoughts, self.words.final.format(label=label)])
+        return Turn(thought, ANSWER, use.given if use else "{}", self._result(label))
+
+    def _result(self, label: Label) -> str:
+        words = self.words
+        if label != "hallucinated":
+            return words.nothing_wrong if label == "supported" else words.nothing_decided
+        wrong = [
+            f"{number + 1}. “{self.progress.statements[number].text}”: {entry.evidence}"
+            for number, entry in sorted(self.progress.memory.items())
+            if entry.label == "hallucinated" and number in self.progress.statements
+        ]
+        return "\n".join([words.wrong, *wrong])
+
+
+def _harmless(value: Any, safe: Callable[[str], str]) -> Any:
+    """A tool's input with every text in it made harmless."""
+    if isinstance(value, str):
+        return safe(value)
+    if isinstance(value, list):
+        return [_harmless(one, safe) for one in value]
+    if isinstance(value, dict):
+        return {key: _harmless(one, safe) for key, one in value.items()}
+    return value

@@ -1,0 +1,176 @@
+"""Homes with finished audits that were told, not computed, over tools of the tests' own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import pytest
+
+from core.audited import Reconsidered, Remembered, ToolUse
+from core.checking import first_project
+from core.events import (
+    Event,
+    JudgementReached,
+    MemoryUpdated,
+    ReflectionChanged,
+    RunFinished,
+    RunStarted,
+    StatementFound,
+    ToolCalled,
+)
+from core.records import Case, Judgement, Label, Plan, Run, Span, Statement, Verdict
+from core.reviews import Correction
+from core.store import Store
+from core.tools.toolbox import Answer, Bench, Example, Tool
+
+
+class Sum(msgspec.Struct, frozen=True):
+    """The sentence that states a sum."""
+
+    text: str
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """Takes nothing."""
+
+
+def _add(given: Sum, bench: Bench) -> Answer:
+    return Answer("supported", given.text)
+
+
+def _answer(given: Nothing, bench: Bench) -> Answer:
+    return Answer("supported", "")
+
+
+_EXAMPLE = Example("How many?", "2 + 2 = 4", Sum("2 + 2 = 4"), "supported", "A sum.")
+_LAST = Example("How many?", "2 + 2 = 4", Nothing(), "supported", "Done.")
+TOOLS = {
+    "adder": Tool("adder", "Adds up.", Sum, _add, (_EXAMPLE, _EXAMPLE)),
+    "get_answer": Tool("get_answer", "Ends it.", Nothing, _answer, (_LAST, _LAST), is_system=True),
+    "split_text": Tool("split_text", "Divides.", Sum, _add, (_EXAMPLE, _EXAMPLE), is_system=True),
+}
+SENTENCES = ("3 + 4 = 7.", "2 + 2 = 5.")
+
+
+@pytest.fixture
+def own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The registry holds the tools above and no others."""
+    for module in ("core.tools.toolbox", "core.exchange.trajectory"):
+        monkeypatch.setattr(f"{module}.toolbox", lambda: TOOLS)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """An audit: the label of each sentence with the use that led to it, and what is right.
+
+    `final` are the labels after looking back, those of before where left out. `marks` are the
+    sentences in which people marked words; `right` is None where nobody answered.
+    """
+
+    labels: Sequence[Label] = ("supported", "hallucinated")
+    right: Label | None = "hallucinated"
+    marks: Sequence[int] = ()
+    final: Sequence[Label] | None = None
+    sentences: Sequence[str] = SENTENCES
+    question: str = "How many?"
+    language: str = "en"
+    roster: str = "builtin"
+    protocol: str = "audit"
+    tool: str = "adder"
+    outcome: str = "found"
+    thought: str = "A sum is stated: add it up."
+    at: float = 1000.0
+
+    @property
+    def ends(self) -> Sequence[Label]:
+        return self.labels if self.final is None else self.final
+
+    @property
+    def label(self) -> Label:
+        if "hallucinated" in self.ends:
+            return "hallucinated"
+        return "supported" if set(self.ends) == {"supported"} else "unclear"
+
+    @property
+    def statements(self) -> list[Statement]:
+        found, start = [], 0
+        for number, text in enumerate(self.sentences):
+            found.append(Statement(number, start, start + len(text), text, text))
+            start += len(text) + 1
+        return found
+
+
+def use_of(audit: Audit, number: int) -> ToolUse:
+    """The tool's use on a sentence."""
+    text, label = audit.sentences[number], audit.labels[number]
+    is_found = audit.outcome == "found"
+    return ToolUse(
+        audit.tool, number, json.dumps({"text": text}), json.dumps({"checked": [text]}),
+        audit.outcome,  # type: ignore[arg-type]
+        label if is_found else "unclear", f"{text} was added up.", 0.1,
+        agent="Rules", thought=audit.thought,
+    )  # fmt: skip
+
+
+def events_of(audit: Audit, case: Case) -> list[Event]:
+    """The run's events; sentences come back in the opposite order, as parallel work may."""
+    at = audit.at
+    events: list[Event] = [RunStarted(at, case, Plan(protocol="audit"), ())]
+    events += [StatementFound(at, one) for one in audit.statements]
+    for one in reversed(audit.statements):
+        events.append(ToolCalled(at, use_of(audit, one.index)))
+        entry = Remembered(
+            one.index, audit.labels[one.index], None, f"Added {one.text}", ("adder",)
+        )
+        events.append(MemoryUpdated(at, entry))
+    for number, (before, after) in enumerate(zip(audit.labels, audit.ends, strict=True)):
+        if before != after:
+            change = Reconsidered(number, "global", before, after, "It rests on another.", (0,))
+            entry = Remembered(number, after, None, "It rests on another.", ("adder",))
+            events += [ReflectionChanged(at, change), MemoryUpdated(at, entry)]
+    verdict = Verdict(audit.label, None, None, "Because.")
+    events += [
+        JudgementReached(at + 1, Judgement("Audit", audit.label, "Because."), 1.0),
+        RunFinished(at + 2, verdict, 2.0),
+    ]
+    return events
+
+
+def case_of(audit: Audit, number: int = 0, project: str = "p") -> Case:
+    """The case of an audit."""
+    return Case(
+        f"case{number}", project, " ".join(audit.sentences), audit.question,
+        language=audit.language, author="Mira", created_at=audit.at,
+    )  # fmt: skip
+
+
+def tell(store: Store, audits: Sequence[Audit]) -> list[str]:
+    """Store each as a case with its finished run and the person's answer; the ids of the runs."""
+    project = first_project(store, "Mira", 1.0)
+    store.projects.save_note("person", "Mira")
+    with store.writing():
+        for number, own in enumerate(audits):
+            at = own.at + 100 * number
+            audit, case = replace(own, at=at), case_of(own, number, project.id)
+            store.cases.add(case, [])
+            plan = Plan(protocol=own.protocol, roster=own.roster)
+            store.runs.add(Run(f"run{number}", case.id, project.id, plan, "queued", at), "t", at)
+            store.runs.append(f"run{number}", "t", events_of(audit, case))
+            if own.right is not None:
+                store.corrections.add(_correction(audit, case, number), case.response)
+    return [f"run{number}" for number in range(len(audits))]
+
+
+def _correction(audit: Audit, case: Case, number: int) -> Correction:
+    marked = [audit.statements[index] for index in audit.marks]
+    spans = tuple(
+        Span(one.start, one.start + 1, one.text[:1], 1.0, "number_or_date", "Mira")
+        for one in marked
+    )
+    right: Label = audit.right or "unclear"
+    return Correction(
+        f"said{number}", f"run{number}", case.id, "Mira", audit.at + 50, right, spans, "Counted."
+    )
