@@ -173,7 +173,8 @@ class _Told:
         """The first step; the statements are those of the run, whoever divided the response."""
         use = self._system_use(SPLIT)
         case = self.progress.case
-        given = use.given if use else json.dumps({"text": case.response if case else ""})
+        text, language = (case.response, case.language) if case else ("", "und")
+        given = use.given if use else json.dumps({"text": text, "language": language})
         found = "\n".join(f"{one.index + 1}. {one.rewrite or one.text}" for one in statements)
         return Turn((use and use.thought) or self.words.divide, SPLIT, given, found)
 
@@ -232,7 +233,20 @@ class _Told:
         label: Label = judgement.label if judgement else "unclear"
         use = self._system_use(ANSWER)
         thought = " ".join([*thoughts, self.words.final.format(label=label)])
-        return Turn(thought, ANSWER, use.given if use else "{}", self._result(label))
+        given = use.given if use else json.dumps({"checked": self._checked()})
+        return Turn(thought, ANSWER, given, self._result(label))
+
+    def _checked(self) -> list[dict[str, str]]:
+        """All statements as they stand, as `get_answer` takes them."""
+        return [
+            {
+                "statement": self.progress.statements[number].text,
+                "label": entry.label,
+                "evidence": entry.evidence,
+            }
+            for number, entry in sorted(self.progress.memory.items())
+            if number in self.progress.statements
+        ]
 
     def _result(self, label: Label) -> str:
         words = self.words

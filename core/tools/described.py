@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from inspect import cleandoc
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -21,12 +21,7 @@ def described(tools: Iterable[Tool[Any]]) -> str:
 
 def signature(tool: Tool[Any]) -> str:
     """The tool's name with its fields, their types and defaults, as one would declare it."""
-    hints = get_type_hints(tool.takes)
-    fields = (
-        f"{field.name}: {_type_words(hints[field.name])}{_default(field)}"
-        for field in msgspec.structs.fields(tool.takes)
-    )
-    return f"{tool.name}({', '.join(fields)})"
+    return f"{tool.name}({_fields(tool.takes)})"
 
 
 def _described(tool: Tool[Any]) -> str:
@@ -35,7 +30,21 @@ def _described(tool: Tool[Any]) -> str:
     return "\n  ".join([signature(tool), *filter(None, lines)])
 
 
+def _fields(struct: type[msgspec.Struct]) -> str:
+    hints = get_type_hints(struct)
+    return ", ".join(
+        f"{field.name}: {_type_words(hints[field.name])}{_default(field)}"
+        for field in msgspec.structs.fields(struct)
+    )
+
+
 def _type_words(hint: Any) -> str:
+    """A type as Python writes it; an object as its fields in braces."""
+    if get_origin(hint) in (list, tuple):
+        inner = ", ".join("..." if one is ... else _type_words(one) for one in get_args(hint))
+        return f"{get_origin(hint).__name__}[{inner}]"
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return f"{{{_fields(hint)}}}"
     return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
 
 

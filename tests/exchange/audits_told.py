@@ -1,4 +1,4 @@
-"""Homes with finished audits that were told, not computed, over tools of the tests' own."""
+"""Homes with finished audits that were told, not computed, over a tool of the tests' own."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from core.events import (
 from core.records import Case, Judgement, Label, Plan, Run, Span, Statement, Verdict
 from core.reviews import Correction
 from core.store import Store
+from core.tools.box import get_answer, split_text
 from core.tools.toolbox import Answer, Bench, Example, Tool
 
 
@@ -33,31 +34,22 @@ class Sum(msgspec.Struct, frozen=True):
     text: str
 
 
-class Nothing(msgspec.Struct, frozen=True):
-    """Takes nothing."""
-
-
 def _add(given: Sum, bench: Bench) -> Answer:
     return Answer("supported", given.text)
 
 
-def _answer(given: Nothing, bench: Bench) -> Answer:
-    return Answer("supported", "")
-
-
 _EXAMPLE = Example("How many?", "2 + 2 = 4", Sum("2 + 2 = 4"), "supported", "A sum.")
-_LAST = Example("How many?", "2 + 2 = 4", Nothing(), "supported", "Done.")
 TOOLS = {
     "adder": Tool("adder", "Adds up.", Sum, _add, (_EXAMPLE, _EXAMPLE)),
-    "get_answer": Tool("get_answer", "Ends it.", Nothing, _answer, (_LAST, _LAST), is_system=True),
-    "split_text": Tool("split_text", "Divides.", Sum, _add, (_EXAMPLE, _EXAMPLE), is_system=True),
+    "get_answer": get_answer.TOOL,
+    "split_text": split_text.TOOL,
 }
 SENTENCES = ("3 + 4 = 7.", "2 + 2 = 5.")
 
 
 @pytest.fixture
 def own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The registry holds the tools above and no others."""
+    """The registry holds the tool above, those that run the audit, and no others."""
     for module in ("core.tools.toolbox", "core.exchange.trajectory"):
         monkeypatch.setattr(f"{module}.toolbox", lambda: TOOLS)
 

@@ -21,6 +21,7 @@ from core.exchange.trajectory_filter import balanced
 from core.models.prompting import PromptBook
 from core.records import Label
 from core.store import open_store
+from core.tools.toolbox import read_input, tool_named
 from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, tell
 
 __all__ = ["own_tools"]
@@ -56,11 +57,33 @@ def reasons(*audits: Audit) -> list[list[str]]:
 
 def test_every_step_is_told_in_the_order_of_the_text() -> None:
     assert actions(told(Audit())) == [
-        ("split_text", {"text": "3 + 4 = 7. 2 + 2 = 5."}),
+        ("split_text", {"text": "3 + 4 = 7. 2 + 2 = 5.", "language": "en"}),
         ("adder", {"text": "3 + 4 = 7."}),
         ("adder", {"text": "2 + 2 = 5."}),
-        ("get_answer", {}),
+        (
+            "get_answer",
+            {
+                "checked": [
+                    {
+                        "statement": "3 + 4 = 7.",
+                        "label": "supported",
+                        "evidence": "Added 3 + 4 = 7.",
+                    },
+                    {
+                        "statement": "2 + 2 = 5.",
+                        "label": "hallucinated",
+                        "evidence": "Added 2 + 2 = 5.",
+                    },
+                ]
+            },
+        ),
     ]
+
+
+def test_every_action_is_one_that_the_toolbox_takes() -> None:
+    found = told(Audit(final=("unclear", "hallucinated")))
+    for tool, given_ in actions(found):
+        read_input(tool_named(tool), json.dumps(given_))
 
 
 def test_thoughts_and_actions_are_trained_and_nothing_else() -> None:
@@ -106,7 +129,7 @@ def test_a_step_without_a_thought_says_whose_rules_chose_it() -> None:
 def test_the_instruction_lists_the_tools_of_the_registry() -> None:
     system = told(Audit()).messages[0].content
     assert "adder(text: str)\n  Adds up.\n  The sentence that states a sum." in system
-    assert "get_answer()" in system
+    assert "get_answer(checked: list[{statement: str, " in system
 
 
 def test_a_chinese_case_is_told_in_chinese() -> None:

@@ -10,6 +10,12 @@ from core.tools.described import described, signature
 from core.tools.toolbox import Answer, Bench, Example, Tool
 
 
+class Part(msgspec.Struct, frozen=True):
+    """A part of a load."""
+
+    name: str
+
+
 class Weight(msgspec.Struct, frozen=True):
     """What is weighed.
 
@@ -19,6 +25,7 @@ class Weight(msgspec.Struct, frozen=True):
     load: float
     unit: Literal["kg", "lb"] = "kg"
     notes: tuple[str, ...] = ()
+    parts: list[Part] = []
 
 
 def weigh(given: Weight, bench: Bench) -> Answer:
@@ -35,7 +42,8 @@ TOOL = Tool("scales", "Weighs a load.\nSays how heavy it is.", Weight, weigh,
 
 def test_the_signature_names_fields_types_and_defaults() -> None:
     assert signature(TOOL) == (
-        "scales(load: float, unit: Literal['kg', 'lb'] = 'kg', notes: tuple[str, ...] = ())"
+        "scales(load: float, unit: Literal['kg', 'lb'] = 'kg', notes: tuple[str, ...] = (), "
+        "parts: list[{name: str}] = [])"
     )
 
 
