@@ -12,6 +12,7 @@ from components.audit_steps import whole_html
 from components.highlight import Part
 from components.show import paged, show
 from components.words import counted
+from core.audited import ToolUse
 from core.progress import Progress
 from core.records import Case
 
@@ -41,8 +42,8 @@ def draw_audit(case: Case, progress: Progress, key: str) -> None:
     st.caption(summary_words(rows))
     if order == WRONG_FIRST:
         rows.sort(key=lambda row: row.gravity)
-    _draw_whole(progress)
-    _draw_rows(paged(rows, f"{key}.statements"), is_over=True, shown=len(case.response))
+    shown = len(case.response)
+    _draw_rows(whole_uses(progress), paged(rows, f"{key}.statements"), is_over=True, shown=shown)
 
 
 def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
@@ -54,9 +55,8 @@ def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
         return
     rows = rows_of(progress)
     st.caption(summary_words(rows))
-    _draw_whole(progress)
-    is_over = progress.ending is not None
-    _draw_rows(paged(rows, f"{key}.statements"), is_over=is_over, shown=shown)
+    is_over, page = progress.ending is not None, paged(rows, f"{key}.statements")
+    _draw_rows(whole_uses(progress), page, is_over=is_over, shown=shown)
 
 
 def summary_words(rows: Sequence[Row]) -> str:
@@ -74,18 +74,13 @@ def parts_of(progress: Progress) -> list[Part]:
     return [Part(s.start, s.end, f"{PREFIX}-{i + 1}") for i, s in progress.statements.items()]
 
 
-def _draw_whole(progress: Progress) -> None:
-    uses = whole_uses(progress)
-    if uses:
-        show(whole_html(uses, is_open=False))
-
-
-def _draw_rows(rows: Sequence[Row], *, is_over: bool, shown: int) -> None:
+def _draw_rows(whole: Sequence[ToolUse], rows: Sequence[Row], *, is_over: bool, shown: int) -> None:
     """Each row is an element of its own: one that has not changed stays open while others come."""
-    if not rows:
-        return
     with st.container(key="cp-statements", gap=None):
-        show(head_html())
+        if whole:
+            show(whole_html(whole, is_open=False))
+        if rows:
+            show(head_html())
         for row in rows:
             anchor = f"{PREFIX}-{row.number}" if row.statement.end <= shown else ""
             show(row_html(row, anchor, is_over=is_over))

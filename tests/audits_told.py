@@ -76,7 +76,13 @@ def wrong_place(words: str, instead: str) -> dict[str, Any]:
     return {"label": "hallucinated", "start": start, "end": start + len(words), "instead": instead}
 
 
-WEDNESDAY = {"dates": ["2024-03-12"], "weekday": "Tuesday"}
+TUESDAY = {
+    "dates": [{"date": "2024-03-12", "weekday": "Tuesday"}],
+    "days_between": None,
+    "worked_out": "Tuesday",
+    "said": "Monday",
+    "holds": False,
+}
 STEPS: list[Event] = [
     used(
         "conditions",
@@ -95,7 +101,7 @@ STEPS: list[Event] = [
     MemoryUpdated(10.1, Remembered(0, "supported", 0.04, "The source says 412 m.",
                                    ("search", "match"), ("b:0",))),
     used("translate", 1, {}, outcome="off", words="The tool translate needs a language model."),
-    used("calendar", 1, WEDNESDAY, **wrong_place("Monday", "Tuesday"), p=0.98,
+    used("calendar", 1, TUESDAY, **wrong_place("Monday", "Tuesday"), p=0.98,
          words="12 March 2024 was a Tuesday."),
     MemoryUpdated(10.2, Remembered(1, "hallucinated", 0.98, "12 March 2024 was a Tuesday.",
                                    ("translate", "calendar"))),

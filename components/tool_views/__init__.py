@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from components.markup import Html
+from components.tool_views.calendar import CALENDAR
+from components.tool_views.code import CODE
+from components.tool_views.conditions import CONDITIONS
 from components.tool_views.plain import pairs_table, read_object
+from components.tool_views.sources import MATCH, SEARCH
+from components.tool_views.translation import TRANSLATE
 from components.tool_views.view import View
 from core.audited import ToolUse
 
-VIEWS: dict[str, View] = {}
+VIEWS: dict[str, View] = {
+    "calendar": CALENDAR,
+    "code": CODE,
+    "conditions": CONDITIONS,
+    "match": MATCH,
+    "search": SEARCH,
+    "translate": TRANSLATE,
+}
 
 
 def tool_view(use: ToolUse) -> Html:

@@ -14,7 +14,6 @@ from components.audit_html import row_html
 from components.audit_rows import has_audit, rows_of, whole_uses
 from components.audit_steps import step_html, whole_html
 from components.highlight import Mark, Part, marked_text
-from components.tool_views import tool_view
 from core.audited import ToolUse
 from core.events import MemoryUpdated, RunStarted, ToolCalled
 from core.progress import folded
@@ -133,14 +132,6 @@ def test_what_agents_say_is_text() -> None:
     shown = step_html(use)
     for tag in ("<script", "<b", "<i>", "<u>"):
         assert tag not in shown
-
-
-def test_an_unknown_tool_gets_a_plain_table() -> None:
-    use = ToolUse("juggler", 0, "{}", '{"balls": 3, "hands": [], "left": true}', "found",
-                  "unclear", "", 0.0)  # fmt: skip
-    shown = tool_view(use)
-    assert shown.count("<tr>") == 3
-    assert bare(shown) == "balls3hands–leftyes"
 
 
 def test_a_response_of_another_protocol_has_no_audit() -> None:
