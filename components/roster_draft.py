@@ -13,7 +13,9 @@ from core.agents.shipped import COOL, TURN_TOKENS, WARM
 from core.seats import READERS, DebaterSeat, RosterSheet, Seat
 
 KEY = "rosters.edit."
-BEFORE = ("retriever", "segmenter", "image reader", "context writer")
+BEFORE = (
+    "retriever", "segmenter", "tool picker", "reflector", "image reader", "context writer",
+)  # fmt: skip
 AFTER = ("judge", "span extractor", "span adjudicator")
 SILENT = ("retriever", "segmenter")  # they stay as they are when one model gets every role
 MODEL = "model"

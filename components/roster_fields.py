@@ -38,6 +38,8 @@ NUMBER_WORDS = {
 ROLE_HELP = {
     "retriever": "Finds passages; a model here is one for embeddings.",
     "segmenter": "Cuts a response into statements.",
+    "tool picker": "In an audit: picks the tool that checks a statement.",
+    "reflector": "In an audit: looks over what was found, statement by statement.",
     "image reader": "Says what images show; the model must take images.",
     "context writer": "Sorts the evidence and shares it out among the debaters.",
     "judge": "Reads the debate and decides.",

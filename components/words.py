@@ -57,7 +57,9 @@ ROLE_WORDS: dict[PersonRole, str] = {
     "admin": "Admin: also sets up the project",
 }
 PROTOCOL_WORDS = {
-    "ceda": "CEDA: two unlike debaters answer each other in turn, then a judge decides."
+    "ceda": "CEDA: two unlike debaters answer each other in turn, then a judge decides.",
+    "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
+    "contested.",
 }
 
 

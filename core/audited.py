@@ -50,7 +50,8 @@ class Remembered:
     """The audit's memory of a statement: its label and the evidence for it (HaluAgent 2.3).
 
     `evidence` is a sentence for people, `tools` are those that were used, in order, and `passages`
-    the ids of what was read. A contested statement goes to debate.
+    the ids of what was read. A contested statement goes to debate; one that nothing can be checked
+    of (a greeting, a question, an opinion) has no part in the verdict.
     """
 
     statement: int
@@ -60,6 +61,7 @@ class Remembered:
     tools: tuple[str, ...] = ()
     passages: tuple[str, ...] = ()
     is_contested: bool = False
+    is_checkable: bool = True
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from core.store import Store, open_store
 
 FIRST_PROJECT = "First project"
 PERSON_NOTE = "person"
-PROTOCOLS = ("ceda",)
+PROTOCOLS = ("ceda", "audit")
 NO_KEYS = Keys({})
 
 

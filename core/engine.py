@@ -14,9 +14,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from core.auditing import AuditRun, audited, seen_in_the_end
 from core.concurrency import Stop
 from core.config import Settings
-from core.debate.ceda import reached_consensus, run_debate
+from core.debate.ceda import reached_consensus
 from core.errors import BudgetReached, ModelError, ReviewError, Stopped
 from core.events import (
     Event,
@@ -30,18 +31,21 @@ from core.events import (
     RunStopped,
     StepsReused,
 )
-from core.evidence.described import described_passages, described_texts
+from core.evidence.described import described_passages
 from core.evidence.gather import Gathering, gather_sources, missed, sources_of
 from core.evidence.retrieve import Retriever
 from core.models.encoder import Embedder, PassageEmbedder
-from core.played import Play, calls_of, context_built, judged, marked, segmented
+from core.played import Play, calls_of, debated, judged, marked, segmented
 from core.progress import Progress, folded
-from core.records import Case, Cause, Plan, Source, Verdict
+from core.records import Case, Cause, Passage, Plan, Source, Verdict
 from core.reuse import Earlier, code_digest, copies, reusable
-from core.roles import CaseView, Evidence, JudgeView, Roster
+from core.roles import JudgeView, Roster
 from core.store import Store, open_store
+from core.tools.toolbox import Bench
 from core.verdict.classifier import Classifier
+from core.views import view_of
 
+AUDIT = "audit"
 CODE = code_digest()[:12]
 Value = TypeVar("Value")
 
@@ -50,7 +54,8 @@ Value = TypeVar("Value")
 class Resources:
     """What a review works with; each thread opens the store for itself.
 
-    `encoder` is the built-in agents' own.
+    `encoder` is the built-in agents' own; `bench` is what an audit's tools may reach beside the
+    case's sources.
     """
 
     home: Path
@@ -59,6 +64,7 @@ class Resources:
     classifier: Classifier
     now: Callable[[], float]
     retriever: PassageEmbedder | None = None
+    bench: Callable[[Stop], Bench] = Bench
 
     @property
     def embedder(self) -> PassageEmbedder:
@@ -152,22 +158,15 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
         if progress.reused is None:
             yield from segmented(run.play, run.case, frozenset(progress.statements))
         yield from _search(run, store, sources)
-    view = _view(run, sources)
-    if progress.context is None:
-        yield from context_built(run.play, view)
-    context = _needed(progress.context, "context")
+    if run.plan.protocol == AUDIT:
+        audit = _audit(run, sources)
+        yield from audited(audit)
+        yield from _conclude(run, seen_in_the_end(audit))
+        return
+    view = view_of(run.case, progress, sources)
     if progress.judgement is None:
-        yield from run_debate(
-            view,
-            context,
-            run.roster.debaters,
-            max_turns=run.plan.max_turns,
-            stop=run.stop,
-            now=run.now,
-            calls_made=run.roster.calls_made,
-            past=tuple(progress.turns),
-            is_consensus_told=progress.reached_consensus,
-        )
+        yield from debated(run.play, view, progress, run.plan.max_turns)
+    context = _needed(progress.context, "context")
     turns = tuple(progress.turns)
     is_agreed = reached_consensus(turns, len(run.roster.debaters))
     yield from _conclude(run, JudgeView(view, context, turns, is_agreed))
@@ -247,20 +246,23 @@ def _search(run: _Review, store: Store, sources: Sequence[Source]) -> Iterator[E
         yield PassagesFound(run.now(), statement.index, (*found, *seen), reason)
 
 
-def _view(run: _Review, sources: Sequence[Source]) -> CaseView:
-    progress = run.progress
-    evidence = Evidence(
-        progress.evidence,
-        {index: tuple(p.id for p in found) for index, found in progress.passages.items()},
-    )
-    used = {passage.source_id for passage in evidence.passages.values()}
-    texts = {s.id: s.text for s in sources} | described_texts(progress.images)
-    return CaseView(
-        case=run.case,
-        statements=tuple(s for _, s in sorted(progress.statements.items())),
-        evidence=evidence,
-        sources={i: text for i, text in texts.items() if i in used},
-        unreadable_images=progress.unreadable_images,
+def _audit(run: _Review, sources: Sequence[Source]) -> AuditRun:
+    """The audit of this run, with the sources for its tools to search."""
+    resources, case = run.resources, run.case
+
+    def search(query: str, count: int) -> Sequence[Passage]:
+        """Tools work on threads of their own, and a connection stays on its own thread."""
+        with open_store(resources.home) as store, store.reading():
+            retriever = Retriever(store, resources.embedder, sources)
+            return retriever.retrieve(query, case.language, count)
+
+    return AuditRun(
+        run.play,
+        run.progress,
+        lambda: view_of(case, run.progress, sources),
+        resources.bench(run.stop),
+        search if sources else None,
+        run.plan.max_turns,
     )
 
 

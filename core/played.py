@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from core.concurrency import Stop, merged
+from core.debate.ceda import run_debate
 from core.errors import ModelError, ReplyError
 from core.events import (
     ContextBuilt,
@@ -25,7 +26,7 @@ from core.events import (
     StatementFound,
     WordsScored,
 )
-from core.progress import total_cost
+from core.progress import Progress, total_cost
 from core.records import Case, Judgement, Span, Verdict
 from core.roles import Agent, CaseView, JudgeView, Roster, WordScorer
 
@@ -56,7 +57,7 @@ def notes_of(play: Play, stage: Stage) -> Iterator[Event]:
 def segmented(play: Play, case: Case, known: frozenset[int]) -> Iterator[Event]:
     """The statements that are not known yet."""
     segmenter = play.roster.segmenter
-    statements, told = _part(
+    statements, told = part_played(
         play,
         segmenter,
         "searching",
@@ -74,7 +75,7 @@ def context_built(play: Play, view: CaseView) -> Iterator[Event]:
     """Agent C's part (CEDA 3.3), after what people should know of the material."""
     yield from (ProblemMet(play.now(), "searching", w) for w in play.roster.notices(view))
     writer, names = play.roster.context_writer, list(play.roster.debaters)
-    context, told = _part(
+    context, told = part_played(
         play,
         writer,
         "debating",
@@ -89,6 +90,25 @@ def context_built(play: Play, view: CaseView) -> Iterator[Event]:
     yield from notes_of(play, "debating")
 
 
+def debated(play: Play, view: CaseView, progress: Progress, max_turns: int) -> Iterator[Event]:
+    """Agent C's part, and the debate as far as it is not there yet (CEDA 3.1)."""
+    if progress.context is None:
+        yield from context_built(play, view)
+    if progress.context is None:
+        raise ModelError("The run has no context after the stage that makes it.")
+    yield from run_debate(
+        view,
+        progress.context,
+        play.roster.debaters,
+        max_turns=max_turns,
+        stop=play.stop,
+        now=play.now,
+        calls_made=play.roster.calls_made,
+        past=tuple(progress.turns),
+        is_consensus_told=progress.reached_consensus,
+    )
+
+
 def judged(play: Play, seen: JudgeView) -> Iterator[Event]:
     """The judge's part; nobody stands in for it: an unusable reply is no verdict."""
     began = play.now()
@@ -98,7 +118,7 @@ def judged(play: Play, seen: JudgeView) -> Iterator[Event]:
     except ReplyError as error:
         calls = calls_of(play)
         yield from calls
-        why = _why_unusable(judge, "Judge", error)
+        why = why_unusable(judge, "Judge", error)
         words = f"{why} So there is no verdict."
         yield ProblemMet(play.now(), "judging", words, reply=error.reply)
         judgement = Judgement(
@@ -130,7 +150,7 @@ def marked(
     try:
         if isinstance(extractor, WordScorer) and not are_words_scored:
             yield from _scored(play, extractor, seen.view)
-        found, told = _part(
+        found, told = part_played(
             play,
             extractor,
             "marking",
@@ -164,7 +184,7 @@ def _ruling(
     adjudicator = play.roster.span_adjudicator
 
     def events() -> Iterator[Event]:
-        ruling, told = _part(
+        ruling, told = part_played(
             play,
             adjudicator,
             "marking",
@@ -179,7 +199,7 @@ def _ruling(
     return events
 
 
-def _part(
+def part_played(
     play: Play,
     agent: Agent,
     stage: Stage,
@@ -195,14 +215,14 @@ def _part(
     except ReplyError as error:
         spare = play.roster.spare
         rest = "The built-in agent stands in." if spare else "Nobody stands in."
-        message = f"{_why_unusable(agent, role, error)} {rest}"
+        message = f"{why_unusable(agent, role, error)} {rest}"
         unusable = ProblemMet(play.now(), stage, message, reply=error.reply)
         return (stand_in(spare) if spare else None), [*calls_of(play), unusable]
     told: list[Event] = [*calls_of(play)]
     return part, told
 
 
-def _why_unusable(agent: Agent, role: str, error: ReplyError) -> str:
+def why_unusable(agent: Agent, role: str, error: ReplyError) -> str:
     """Which role's reply it is and what is wrong with it; a refusal names its role itself."""
     words = str(error)
     return words if words.startswith(f"{role} (") else f"{role} ({agent.name}): {words}"

@@ -100,7 +100,8 @@ class Step:
     """What a tool picker wants next, with its thought: a tool's name and its input as JSON.
 
     An empty `tool` ends the statement; `label` is then the picker's own conclusion, or None where
-    what the tools said decides.
+    what the tools said decides. A statement that `is_checkable` is False for says nothing that
+    could be true or false.
     """
 
     thought: str
@@ -108,6 +109,7 @@ class Step:
     given: str = ""
     label: Label | None = None
     evidence: str = ""
+    is_checkable: bool = True
 
 
 class Agent(Protocol):
@@ -179,6 +181,19 @@ class Debater(Agent, Protocol):
         ...
 
 
+@runtime_checkable
+class EvidenceReader(Protocol):
+    """A judge that can also say what the evidence alone comes to, without a debate or tools."""
+
+    def read(self, view: JudgeView, stop: Stop) -> Judgement:
+        """The finding on the statements of the view, with a label for each of them."""
+        ...
+
+    def read_statement(self, view: CaseView, statement: Statement, stop: Stop) -> Judgement:
+        """The finding on one statement over all passages of the view; its prose is the reason."""
+        ...
+
+
 class Judge(Agent, Protocol):
     """Reads the debate and concludes (CEDA A.3.4)."""
 
@@ -247,6 +262,8 @@ class Roster:
 
     name: str
     segmenter: Segmenter
+    tool_picker: ToolPicker
+    reflector: Reflector
     image_reader: ImageReader
     context_writer: ContextWriter
     debaters: Mapping[str, Debater]
@@ -278,6 +295,8 @@ class Roster:
     def _named(self) -> list[tuple[str, Agent]]:
         return [
             ("segmenter", self.segmenter),
+            ("tool picker", self.tool_picker),
+            ("reflector", self.reflector),
             ("image reader", self.image_reader),
             ("context writer", self.context_writer),
             *((f"debater {name}", agent) for name, agent in self.debaters.items()),

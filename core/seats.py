@@ -65,6 +65,8 @@ class RosterSheet:
     words: str = ""
     retriever: Seat = field(default_factory=Seat)
     segmenter: Seat = field(default_factory=Seat)
+    tool_picker: Seat = field(default_factory=Seat)
+    reflector: Seat = field(default_factory=Seat)
     image_reader: Seat = field(default_factory=Seat)
     context_writer: Seat = field(default_factory=Seat)
     debaters: tuple[DebaterSeat, ...] = (
@@ -81,6 +83,8 @@ class RosterSheet:
         """Every role's name as people and traces see it, with its seat."""
         yield "retriever", self.retriever
         yield "segmenter", self.segmenter
+        yield "tool picker", self.tool_picker
+        yield "reflector", self.reflector
         yield "image reader", self.image_reader
         yield "context writer", self.context_writer
         for debater in self.debaters:

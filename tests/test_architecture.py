@@ -41,6 +41,8 @@ ROOMS = (
     "verdict",
     "audit",
     "played",
+    "views",
+    "auditing",
     "engine",
     "staffing",
     "warm_up",
@@ -102,7 +104,7 @@ ONE_IMPORTER: dict[str, str | tuple[str, ...]] = {
     "sentencex": "core/evidence/",
     "torch": ("core/models/export.py", "core/learning/", "core/evaluation/reader_"),
 }
-ONE_LIST = ("records.py", "events.py")  # lists of one kind of thing, read by looking up
+ONE_LIST = ("records.py", "events.py", "roles.py")  # lists of one kind of thing, read by looking up
 MOST_LINES = {"app.py": 40, "pages": 160, "components": 220, "core": 300}
 
 

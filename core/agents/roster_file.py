@@ -21,13 +21,17 @@ BUILT_IN_SEAT = "built-in"
 ROLES = (
     "retriever",
     "segmenter",
+    "tool_picker",
+    "reflector",
     "image_reader",
     "context_writer",
     "judge",
     "span_extractor",
     "span_adjudicator",
 )
+LATER = ("tool_picker", "reflector")  # roles that files from before do not name
 TOP = (MARK, "name", "words", "prompts", "debaters", *ROLES)
+NEEDED = tuple(name for name in TOP if name not in LATER)
 TEXTS = ("model", "api_base", "key_name", "reader")
 NUMBERS = ("temperature", "price_in", "price_out")
 WHOLE = ("max_tokens", "window", "seconds")
@@ -68,12 +72,12 @@ def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
     Raises:
         InputError: it is no roster file, or one that breaks a rule; the message names the field.
     """
-    body = _object("file", _parsed(data), TOP, needed=TOP)
+    body = _object("file", _parsed(data), TOP, needed=NEEDED)
     if body[MARK] != VERSION or isinstance(body[MARK], bool):
         found = str(body[MARK]) if body[MARK] in range(1, 1000) else _kind(body[MARK])
         raise wrong(MARK, f"version {VERSION}", f"{found}; export it again from a like version")
     texts = {name: _text(name, body[name]) for name in ("name", "words", "prompts")}
-    seats = {role: _seat(role, body[role]) for role in ROLES}
+    seats = {role: _seat(role, body.get(role, BUILT_IN_SEAT)) for role in ROLES}
     sheet = RosterSheet(debaters=_debaters(body["debaters"]), **seats, **texts)  # type: ignore[arg-type]
     check_sheet(sheet)
     differs = bool(prompts and sheet.prompts and sheet.prompts != prompts)

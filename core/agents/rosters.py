@@ -78,15 +78,19 @@ def roster_named(name: str, encoder: Embedder, threshold: SpanThreshold = AS_SHI
     from core.builtin.images import OcrImageReader
     from core.builtin.judge import BuiltInJudge
     from core.builtin.overlap_reader import OverlapReader
+    from core.builtin.reflector import BuiltInReflector
     from core.builtin.rules import RuleChecker
     from core.builtin.segmenter import BuiltInSegmenter
     from core.builtin.spans import PointSpanExtractor, VotingSpanAdjudicator
+    from core.builtin.tool_picker import BuiltInToolPicker
     from core.models.reader import load_reader
 
     reader = load_reader()
     return Roster(
         name=BUILT_IN,
         segmenter=BuiltInSegmenter(),
+        tool_picker=BuiltInToolPicker(),
+        reflector=BuiltInReflector(),
         image_reader=OcrImageReader(),
         context_writer=BuiltInContextWriter(),
         debaters={
@@ -124,6 +128,8 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
     return Roster(
         name=sheet.name,
         segmenter=player(sheet.segmenter, spare.segmenter, LlmSegmenter),
+        tool_picker=spare.tool_picker,
+        reflector=spare.reflector,
         image_reader=player(sheet.image_reader, spare.image_reader, LlmImageReader),
         context_writer=player(sheet.context_writer, spare.context_writer, LlmContextWriter),
         debaters=_debaters(sheet, work, encoder),

@@ -7,7 +7,7 @@ says plainly what was agreed, what was disputed and what decides. Source: CEDA A
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.builtin.alignment import may_be_name
 from core.builtin.judge_words import Spoken, reason_for, verdict_text
@@ -29,8 +29,8 @@ from core.builtin.weighing import (
 from core.concurrency import Stop
 from core.models.encoder import Embedder
 from core.models.reader import EntailmentReader
-from core.records import Cause, Judgement, Label, Point, ReaderView, Turn
-from core.roles import JudgeView
+from core.records import Cause, Context, Judgement, Label, Point, ReaderView, Statement, Turn
+from core.roles import CaseView, Evidence, JudgeView
 
 WRONG_FROM = 0.5
 # On calibration rows a lower bound trades what is contradicted (of sets whose evidence always
@@ -103,17 +103,35 @@ class BuiltInJudge:
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding over the whole response, with what tools work out beside the evidence."""
-        return with_tools(self._read(view, stop), view.view, stop)
+        return with_tools(self.read(view, stop), view.view, stop)
 
-    def _read(self, view: JudgeView, stop: Stop) -> Judgement:
+    def read(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding by the evidence alone."""
+        return self._barred(view) or self._concluded(view, self.findings(view, stop))
+
+    def read_statement(self, view: CaseView, statement: Statement, stop: Stop) -> Judgement:
+        """The finding on one statement over all passages of the view; its prose is the reason."""
+        passages = dict(view.evidence.passages)
+        evidence = Evidence(passages, {statement.index: tuple(passages)})
+        alone = replace(view, statements=(statement,), evidence=evidence)
+        seen = JudgeView(alone, Context((), tuple(passages), ""), (), reached_consensus=False)
+        if barred := self._barred(seen):
+            return replace(barred, prose=barred.cause_words)
+        findings = self.findings(seen, stop)
+        found = self._concluded(seen, findings)
+        return replace(found, prose=findings[0].spoken.reason if findings else found.cause_words)
+
+    def _barred(self, view: JudgeView) -> Judgement | None:
+        """Unclear before anything is read: an image that cannot be, or nothing to read."""
         if view.view.unreadable_images:
             return self._unreadable(view)
-        if not view.view.evidence.passages:
-            if view.view.case.documents and not view.view.statements:
-                return self._unclear(view, "not_addressed", NO_STATEMENT)
-            return self._unclear(view, "no_evidence", "there is no evidence to check it against")
-        findings = self.findings(view, stop)
+        if view.view.evidence.passages:
+            return None
+        if view.view.case.documents and not view.view.statements:
+            return self._unclear(view, "not_addressed", NO_STATEMENT)
+        return self._unclear(view, "no_evidence", "there is no evidence to check it against")
+
+    def _concluded(self, view: JudgeView, findings: Sequence[Finding]) -> Judgement:
         if not findings:
             return self._unclear(view, "not_addressed", NO_STATEMENT)
         label = overall([f.label for f in findings])

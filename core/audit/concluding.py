@@ -1,0 +1,244 @@
+"""One judgement of the whole response from what is remembered of its statements.
+
+The response is hallucinated if a statement is or if a tool refutes it as a whole, supported if all
+statements that say something to check are, else unclear. Source: HaluAgent 2.3 (the final answer
+lists the wrong sentences with their evidence).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from core.audit.remembering import READING
+from core.audit.told import cause_of, points_of, readers_of
+from core.audit.whole import CONDITIONS, confirming, refuting
+from core.audited import Remembered, ToolUse
+from core.builtin.judge_words import DEGREES
+from core.builtin.speech import capitalised, counted, listed, shortened
+from core.builtin.weighing import any_of, probability, shifted
+from core.records import CATEGORY_WORDS, Category, Cause, Judgement, Label, Point, Statement
+from core.roles import CaseView
+
+NAME = "Audit"
+SURELY = 0.9999
+SHOWN = 120  # characters of a statement in the answer
+NO_STATEMENT = "the text makes no statement that could be checked"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the audit has come to: the memory after reflection and debate, and all tool uses."""
+
+    view: CaseView
+    memory: Mapping[int, Remembered]
+    uses: Sequence[ToolUse]
+
+    @property
+    def checkable(self) -> list[tuple[Statement, Remembered]]:
+        """The statements that say something to check, in order."""
+        known = [(s, self.memory[s.index]) for s in self.view.statements if s.index in self.memory]
+        return [(statement, entry) for statement, entry in known if entry.is_checkable]
+
+    def with_label(self, label: Label) -> list[tuple[Statement, Remembered]]:
+        """Those of that label."""
+        return [(statement, entry) for statement, entry in self.checkable if entry.label == label]
+
+    def of(self, statement: int) -> list[ToolUse]:
+        """What tools found of a statement."""
+        return [u for u in self.uses if u.statement == statement and u.outcome == "found"]
+
+
+def judgement_of(found: Found) -> Judgement:
+    """The finding over the whole response."""
+    labels = tuple(_label_of(found, statement) for statement in found.view.statements)
+    label, by_tool = _overall(found)
+    readers = tuple(r for use in found.uses for r in readers_of(use) if use.statement is not None)
+    p = _p_of(found, label)
+    cause, why = _cause(found) if label == "unclear" else (None, "")
+    return Judgement(
+        agent=NAME,
+        label=label,
+        text=f"No verdict: {why}." if label == "unclear" else _verdict(label, p),
+        cause=cause,
+        cause_words=f"{capitalised(why)}." if why else "",
+        statement_labels=labels,
+        points=tuple(_points(found)) if label == "hallucinated" else (),
+        prose=_prose(found, label),
+        p=p,
+        readers=readers,
+        by_tool=by_tool,
+    )
+
+
+def _label_of(found: Found, statement: Statement) -> Label:
+    entry = found.memory.get(statement.index)
+    return entry.label if entry and entry.is_checkable else "unclear"
+
+
+def _overall(found: Found) -> tuple[Label, str]:
+    """The label, and the tool that decided where no statement did."""
+    refuted, confirmed = refuting(found.uses), confirming(found.uses)
+    if found.with_label("hallucinated"):
+        return "hallucinated", ""
+    if refuted:
+        return "hallucinated", refuted[0].tool
+    checkable = found.checkable
+    if checkable and all(entry.label == "supported" for _, entry in checkable):
+        return "supported", ""
+    is_blind = bool(found.view.unreadable_images)
+    is_answered = bool(confirmed) and confirmed[0].tool not in CONDITIONS
+    # A kept length is only enough where there is nothing else to go by.
+    is_bare = (
+        bool(confirmed)
+        and not found.view.evidence.passages
+        and not any(entry.label == "supported" for _, entry in checkable)
+    )
+    if not is_blind and (is_answered or is_bare):
+        return "supported", confirmed[0].tool
+    return "unclear", ""
+
+
+def _p_of(found: Found, label: Label) -> float | None:
+    """P(the response is wrong) from its statements and from what was found of the whole.
+
+    It is right when all of them are. What readers say of one statement among many is shifted, as
+    the built-in judge does, on whose card it is calibrated (`weighing.shifted`): each of ten is
+    wrong less readily than one alone. What was worked out is as sure among ten as alone. None where
+    nobody gave a probability for what decides.
+    """
+    entries = [entry for _, entry in found.checkable]
+    known = [
+        _shifted(entry.p, len(entries)) if _is_read(found, entry) else entry.p
+        for entry in entries
+        if entry.p is not None
+    ]
+    on_whole = [u.p for u in (*refuting(found.uses), *confirming(found.uses)[:1])]
+    known += [p for p in on_whole if p is not None]
+    if not known:
+        return None
+    p = any_of(known)
+    if label == "hallucinated":
+        wrong = [entry.p for _, entry in found.with_label(label)]
+        wrong += [use.p for use in refuting(found.uses)]
+        decided = [q for q in wrong if q is not None]
+        p = max(p, *decided) if decided else math.nan
+    elif label == "supported":
+        is_whole = all(entry.p is not None for entry in entries) or bool(on_whole)
+        p = min(p, 0.49) if is_whole else math.nan
+    return None if math.isnan(p) else round(min(SURELY, p), 4)
+
+
+def _is_read(found: Found, entry: Remembered) -> bool:
+    """True where its label was read from evidence; what a tool worked out is none of a reading."""
+    worked = [u for u in found.of(entry.statement) if u.tool not in READING]
+    return not any(use.label == entry.label for use in worked)
+
+
+def _shifted(p: float, statements: int) -> float:
+    bounded = max(1e-6, min(1.0 - 1e-6, p))
+    return probability(shifted(math.log(bounded / (1.0 - bounded)), statements))
+
+
+def _verdict(label: Label, p: float | None) -> str:
+    """What the classifier reads: the conclusion alone, for its reasons are not those it learned."""
+    head = "INCORRECT" if label == "hallucinated" else "CORRECT"
+    if p is None:
+        return f"Verdict: {head}, the response is {label}."
+    side = p if label == "hallucinated" else 1.0 - p
+    degree = next((words for least, words in DEGREES if side >= least), DEGREES[-1][1])
+    return f"Verdict: {head}, the response is {degree} {label}."
+
+
+def _cause(found: Found) -> tuple[Cause, str]:
+    """Why there is no verdict, with words for it."""
+    if found.view.unreadable_images:
+        names = listed(found.view.unreadable_images)
+        return "image_not_readable", f"{names} could not be read here: no text was found in it"
+    if not found.checkable:
+        return "not_addressed", NO_STATEMENT
+    left_open = found.with_label("unclear")
+    causes = {cause_of(use) for statement, _ in left_open for use in found.of(statement.index)}
+    if "sources_disagree" in causes:
+        return "sources_disagree", "the sources contradict each other"
+    share = f"{len(left_open)} of {counted(len(found.checkable), 'statement')}"
+    first = f"first “{shortened(left_open[0][0].text, 80)}”" if left_open else ""
+    if not found.view.evidence.passages:
+        return "no_evidence", f"there is no evidence on {share}, {first}"
+    return "not_addressed", f"nothing decides {share}, {first}"
+
+
+def _prose(found: Found, label: Label) -> str:
+    """The answer for people: the wrong statements and why (HaluAgent 2.3)."""
+    checkable, wrong = found.checkable, found.with_label("hallucinated")
+    total = counted(len(checkable), "statement")
+    parts = [use.words for use in refuting(found.uses)]
+    if wrong:
+        parts.append(f"{len(wrong)} of {total} {'is' if len(wrong) == 1 else 'are'} wrong.")
+        parts += [f"“{shortened(s.text, SHOWN)}”: {entry.evidence}" for s, entry in wrong]
+    elif label == "supported":
+        holding = len(found.with_label("supported"))
+        confirmed = confirming(found.uses)[:1]
+        parts += [use.words for use in confirmed]
+        if holding:
+            parts.append(f"{holding} of {total} {'holds' if holding == 1 else 'hold'}.")
+        elif confirmed and confirmed[0].tool in CONDITIONS:
+            parts.append("Nothing else was checked: no evidence.")
+    left_out = len(found.view.statements) - len(checkable)
+    if left_out:
+        verb = "says" if left_out == 1 else "say"
+        parts.append(f"{counted(left_out, 'statement')} {verb} nothing that could be checked.")
+    parts += [use.words for use in found.uses if use.outcome == "off" and use.statement is None]
+    return " ".join(dict.fromkeys(parts))
+
+
+def _points(found: Found) -> Iterator[Point]:
+    """The wrong words: what tools name, or all of a wrong statement in which none names any."""
+    for use in refuting(found.uses):
+        for statement, _ in found.checkable:
+            if use.start is not None and statement.start <= use.start < statement.end:
+                yield from _point(found, statement, use)
+    for statement, entry in found.with_label("hallucinated"):
+        named = [
+            point
+            for use in found.of(statement.index)
+            if use.label == "hallucinated"
+            for point in (points_of(use) or _point(found, statement, use))
+            if statement.start <= point.start < point.end <= statement.end
+        ]
+        yield from named or [_all_of(statement, entry)]
+
+
+def _point(found: Found, statement: Statement, use: ToolUse) -> tuple[Point, ...]:
+    """The words that a tool says do not hold; none where it names none."""
+    if use.start is None or use.end is None:
+        return ()
+    category: Category = next((c for c in CATEGORY_WORDS if c == use.category), "number_or_date")
+    return (
+        Point(
+            statement.index,
+            "contradicted",
+            use.start,
+            use.end,
+            found.view.case.response[use.start : use.end],
+            category,
+            use.instead,
+            use.words,
+            0.9 if use.p is None else use.p,
+        ),
+    )
+
+
+def _all_of(statement: Statement, entry: Remembered) -> Point:
+    return Point(
+        statement.index,
+        "contradicted",
+        statement.start,
+        statement.end,
+        statement.text,
+        "reasoning",
+        "",
+        entry.evidence,
+        0.6 if entry.p is None else entry.p,
+    )

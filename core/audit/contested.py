@@ -1,0 +1,65 @@
+"""What goes to debate of an audited response, and how the judge's word closes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from core.audited import Remembered
+from core.records import Judgement, Label, Project
+from core.roles import CaseView, Evidence
+
+JUST_RIGHT, JUST_WRONG = 0.49, 0.51
+IN_QUESTION = "In question are only these statements of a longer response:"
+
+
+def cut_down(view: CaseView, indices: Sequence[int]) -> CaseView:
+    """The view with these statements alone.
+
+    All else of the response is blank, so that places stay what they are, and the instruction names
+    the statements in their self-contained form.
+    """
+    chosen = tuple(s for s in view.statements if s.index in indices)
+    kept = [(s.start, s.end) for s in chosen]
+    response = "".join(
+        char if char.isspace() or any(a <= i < b for a, b in kept) else " "
+        for i, char in enumerate(view.case.response)
+    )
+    asked = view.case.instruction or Project.instruction
+    listed = "\n".join(f"- {statement.rewrite}" for statement in chosen)
+    case = replace(view.case, response=response, instruction=f"{asked}\n{IN_QUESTION}\n{listed}")
+    by_statement = {s.index: view.evidence.by_statement.get(s.index, ()) for s in chosen}
+    ids = {i for found in by_statement.values() for i in found}
+    passages = {i: p for i, p in view.evidence.passages.items() if i in ids}
+    return replace(view, case=case, statements=chosen, evidence=Evidence(passages, by_statement))
+
+
+def closed(
+    memory: Mapping[int, Remembered], found: Mapping[int, tuple[Label, Judgement]]
+) -> Iterator[Remembered]:
+    """What is held of each contested statement after the judge's word on it."""
+    for index, (label, judgement) in sorted(found.items()):
+        entry = memory[index]
+        p = _sided(judgement.p if len(found) == 1 else entry.p, label)
+        why = judgement.prose or judgement.text
+        words = why if label == entry.label or judgement.cause else f"The judge decides: {why}"
+        yield replace(entry, label=label, p=p, evidence=words or entry.evidence, is_contested=False)
+
+
+def _sided(p: float | None, label: Label) -> float | None:
+    """The p on the side of its label: the judge decides the side, which p then stays close to."""
+    if p is None or label == "unclear":
+        return p
+    return max(p, JUST_WRONG) if label == "hallucinated" else min(p, JUST_RIGHT)
+
+
+def labels_told(judgement: Judgement, indices: Sequence[int]) -> dict[int, Label] | None:
+    """The label of each statement where the judgement tells them apart; else None.
+
+    A judge that finds all of them right, or nothing decided, says so of each.
+    """
+    if len(judgement.statement_labels) == len(indices):
+        return dict(zip(indices, judgement.statement_labels, strict=True))
+    if len(indices) == 1 or judgement.label != "hallucinated":
+        return dict.fromkeys(indices, judgement.label)
+    return None

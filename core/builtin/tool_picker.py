@@ -1,0 +1,121 @@
+"""Picks tools by rule: first those that read a statement as theirs, then search and comparison.
+
+Source: HaluAgent 2.3 (the tool by the type of a sentence). Where the paper's agent judges by a
+language model which type it is, each tool here says by its own deterministic `reads`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from core.builtin.checkable import why_not_checkable
+from core.builtin.reading import read
+from core.concurrency import Stop
+from core.records import Case, Statement
+from core.roles import AuditView, Step
+from core.tools.toolbox import Tool, toolbox
+
+SEARCH, MATCH = "search", "match"
+# What can be worked out for certain comes first; tools that are not named follow by their names.
+ORDER = ("code", "conditions", "calendar", "calculator")
+RULE = """For the response as a whole, then for each statement by itself:
+1. A question, greeting, offer or opinion that states no figure is not checked.
+2. Every tool that works something out and reads the statement as one of its own is called: code,
+conditions, calendar and calculator in this order, then the others by name. One that refutes the
+statement ends it.
+3. A statement that was worked out to be right and names nobody and nothing else is done.
+4. All else is searched for in the sources and compared with what was found."""
+
+
+class BuiltInToolPicker:
+    """Built-in tool picker; `tools` are the toolbox unless a test brings its own."""
+
+    name = "Tool picker"
+    built_in = True
+    rule = RULE
+
+    def __init__(self, tools: Mapping[str, Tool[Any]] | None = None) -> None:
+        self._tools = tools
+
+    def next_step(self, view: AuditView, stop: Stop) -> Step:
+        """The next tool by rule, or the end."""
+        case, statement = view.view.case, view.statement
+        if statement is not None and (why := why_not_checkable(case, statement)):
+            return Step(why, evidence=why, is_checkable=False)
+        if any(use.label == "hallucinated" for use in view.used):
+            return Step("A tool refutes it; nothing more is needed.")
+        done = {use.tool for use in view.used}
+        for tool in self._that_work_out():
+            given = None if tool.name in done else _given(tool, statement, case)
+            if given is not None:
+                what = "statement" if statement else "response"
+                return Step(f"The {what} is one for the tool {tool.name}.", tool.name, given)
+        if statement is None:
+            return Step("No more tool reads the response as a whole.")
+        return self._by_reading(view, statement, done)
+
+    def _that_work_out(self) -> list[Tool[Any]]:
+        """Tools that read statements themselves, in the stated order."""
+        tools = toolbox() if self._tools is None else self._tools
+        own = [t for t in tools.values() if t.reads and not t.is_system]
+        own = [tool for tool in own if tool.name not in (SEARCH, MATCH)]
+        return sorted(own, key=lambda t: (ORDER.index(t.name) if t.name in ORDER else 99, t.name))
+
+    def _by_reading(self, view: AuditView, statement: Statement, done: set[str]) -> Step:
+        tools = toolbox() if self._tools is None else self._tools
+        is_right = any(use.label == "supported" for use in view.used)
+        case = view.view.case
+        if is_right and not _names_something(statement, case.language):
+            return Step("It is worked out to be right and names nothing else.")
+        if SEARCH in tools and SEARCH not in done:
+            return Step(
+                "It is searched for.", SEARCH, _given(tools[SEARCH], statement, case) or "{}"
+            )
+        if MATCH in tools and MATCH not in done and _is_something_found(view, statement):
+            return Step(
+                "It is compared with that.", MATCH, _compared(tools[MATCH], view, statement)
+            )
+        return Step("All that can be looked up is looked up.")
+
+
+def _is_something_found(view: AuditView, statement: Statement) -> bool:
+    return bool(view.view.evidence.of(statement.index)) or bool(_texts_found(view))
+
+
+def _compared(tool: Tool[Any], view: AuditView, statement: Statement) -> str:
+    """The input of the comparison: with the case's own passages, else with what a search brought.
+
+    The rest of the response is left out: whether statements contradict each other is for the
+    reflector, who sees them all.
+    """
+    given = tool.reads(statement, view.view.case) if tool.reads else None
+    if given is None:
+        return "{}"
+    fields = msgspec.to_builtins(given)
+    if "before" in fields:
+        fields["before"] = ""
+    if "context" in fields and not view.view.evidence.of(statement.index):
+        fields["context"] = "\n".join(_texts_found(view))
+    return msgspec.json.encode(fields).decode()
+
+
+def _texts_found(view: AuditView) -> list[str]:
+    """What the searches for this statement brought."""
+    texts: list[str] = []
+    for use in view.used:
+        if use.tool == SEARCH and use.outcome == "found":
+            gave = msgspec.json.decode(use.gave)
+            texts += [s["text"] for s in gave.get("sources", ()) if isinstance(s.get("text"), str)]
+    return texts
+
+
+def _given(tool: Tool[Any], statement: Statement | None, case: Case) -> str | None:
+    given = tool.reads(statement, case) if tool.reads else None
+    return None if given is None else msgspec.json.encode(given).decode()
+
+
+def _names_something(statement: Statement, language: str) -> bool:
+    return any(unit.kind == "name" for unit in read(statement.text, language).units)
