@@ -8,13 +8,12 @@ must hang on its verb or on a noun for the answer. Where two lengths do not agre
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from core.tools.asked_bounds import agree, asked_range, asked_with_bound, both_ends
 from core.tools.asked_figures import HAN, NUMBER, english_value, han_values
 from core.tools.lengths import Length, LengthUnit
 
-LONGEST = 600  # a longer question holds a text; what is asked stands at its beginning or its end
-ENDS = 300
 CLAUSE = re.compile(r"[.?!:](?=\s|$)|[。？！；;\n]")
 LEADS: dict[str, str] = {
     "least": r"at least|no fewer than|no less than|not (?:less|fewer) than"
@@ -32,7 +31,7 @@ ENGLISH = re.compile(
     rf"(?<![\w,.-])(?:(?:{LEAD})\s+)?(?:(?P<between>between)\s+|from\s+)?(?P<low>{NUMBER})"
     rf"(?:\s*(?P<joint>-|–|\b(?:to|and|or)\b)\s*(?P<high>{NUMBER}))?(?P<gap>[\s-]+)"
     r"(?:(?:short|long|complete|full|simple|concise|clear|brief|english|chinese)\s+)?"
-    r"(?P<unit>word|character|sentence|paragraph)s?\b"
+    r"(?P<unit>word|character|sentence|paragraph|line(?!s?\s+(?:of|from|in)\b))s?\b"
     r"(?P<tail>\s+(?:(?:or|and)\s+(?:less|fewer|under|more|above|so)|max(?:imum)?|min(?:imum)?)\b)?"
     r"(?P<two>\s+or\s+two\b)?(?P<each>\s*(?:each|per|apiece|an?\s+(?:day|week|page|line))\b)?",
     re.IGNORECASE,
@@ -113,7 +112,7 @@ HAN_LEAD = "|".join(f"(?P<{name}>{words})" for name, words in HAN_LEADS.items())
 CHINESE = re.compile(
     rf"(?:(?:{HAN_LEAD})\s*(?:为|是|有)?\s*)?(?P<low>{HAN})"
     rf"(?:\s*个?字?\s*[-–—~～到至]\s*(?P<high>{HAN}))?"
-    r"\s*个?\s*(?P<unit>字符|汉字|字(?!母|典|节|眼|成语|词|诗)|单词|句话|句子|句|段落|段(?!时|路))"
+    r"\s*个?\s*(?P<unit>字符|汉字|字(?!母|典|节|眼|成语|词|诗)|单词|句话|句子|句|段落|段(?!时|路)|行(?![业为动人李程走星政]))"
     r"(?P<tail>以上|以内|以下|之内|左右|上下|内)?(?P<of>的)?"
 )
 HAN_INTO = re.compile(
@@ -125,7 +124,7 @@ HAN_REQUEST = re.compile(
 HAN_NOT = re.compile(r"(?:不|别|勿|莫|不要|不应该?|不可以?|不必)\s*$")
 HAN_ABOUT = re.compile(r"(?:为什么|为何|如何|怎么|怎样|是否)[^，,]*$")
 HAN_UNITS: dict[str, LengthUnit] = {
-    "单": "word", "句": "sentence", "段": "paragraph"
+    "单": "word", "句": "sentence", "段": "paragraph", "行": "line"
 }  # fmt: skip
 TAILS: dict[str, str] = {
     "less": "most", "fewer": "most", "under": "most", "more": "least", "above": "least",
@@ -140,28 +139,14 @@ def asked_lengths(question: str) -> tuple[Length, ...]:
     """Every length that the question asks of its answer; most ask for none."""
     if HOW_MANY.search(question):
         return ()
-    if len(question) > LONGEST:
-        question = f"{question[:ENDS]}\n{question[-ENDS:]}"
+    question = both_ends(question)
     things = [m for m in ENGLISH.finditer(question) if _is_thing(m, question)]
     found: dict[Length | None, None] = {}
     for index, clause in enumerate(CLAUSE.split(question)):
         found |= dict.fromkeys((*_english(clause, is_first=index == 0), *_chinese(clause)))
     lengths = tuple(length for length in found if length is not None)
     is_sure = len(lengths) == len(found) and len(things) <= 1
-    return lengths if is_sure and _agree(lengths) else ()
-
-
-def _agree(found: Sequence[Length]) -> bool:
-    """False where two lengths of one unit are for two texts or cannot both be kept."""
-    for unit in {length.unit for length in found}:
-        same = [length for length in found if length.unit == unit]
-        kinds = {(length.least is None, length.most is None) for length in same}
-        if len(same) > 1 and (len(same) > 2 or kinds != {(True, False), (False, True)}):
-            return False
-        least = max(length.least or 0 for length in same)
-        if any(length.most is not None and length.most < least for length in same):
-            return False
-    return True
+    return lengths if is_sure and agree(lengths) else ()
 
 
 def _is_thing(match: re.Match[str], text: str) -> bool:
@@ -182,7 +167,7 @@ def _english(clause: str, *, is_first: bool) -> Iterator[Length | None]:
         yield None if is_choice else _english_length(unit, match, before)
         if other:
             bound = next(name for name in ("least", "most", "more", "less") if other[name])
-            yield _length(unit, english_value(other["low"]), bound)
+            yield asked_with_bound(unit, english_value(other["low"]), bound)
 
 
 def _is_asked(clause: str, head: str, match: re.Match[str], *, is_first: bool) -> bool:
@@ -230,14 +215,14 @@ def _english_length(unit: LengthUnit, match: re.Match[str], before: str) -> Leng
         if bound not in FLIPPED:
             return None
         # "not more than 50" allows 50.
-        return _length(unit, low, FLIPPED[bound])
+        return asked_with_bound(unit, low, FLIPPED[bound])
     if match["two"]:
         return Length(unit, 1, 2) if low == 1 else None
     if match["high"]:
         high = english_value(match["high"])
         is_either = match["joint"].lower() == "or" and high != low + 1
-        return None if is_either else _range(unit, low, high)
-    return None if match["between"] else _length(unit, low, bound)
+        return None if is_either else asked_range(unit, low, high)
+    return None if match["between"] else asked_with_bound(unit, low, bound)
 
 
 def _chinese(clause: str) -> Iterator[Length | None]:
@@ -263,10 +248,10 @@ def _han_length(unit: LengthUnit, match: re.Match[str], before: str) -> Length |
         return None
     low, high, bound = values[0], others[1], _bound_of(match)
     if HAN_NOT.search(before):
-        return _length(unit, high, FLIPPED[bound]) if bound in FLIPPED else None
+        return asked_with_bound(unit, high, FLIPPED[bound]) if bound in FLIPPED else None
     if low != high:
-        return _range(unit, low, high)
-    return _length(unit, low, bound)
+        return asked_range(unit, low, high)
+    return asked_with_bound(unit, low, bound)
 
 
 def _bound_of(match: re.Match[str]) -> str:
@@ -275,19 +260,3 @@ def _bound_of(match: re.Match[str]) -> str:
     if tail:
         return TAILS.get(tail[-1].lower(), "")
     return next((name for name in LEADS if match[name]), "")
-
-
-def _range(unit: LengthUnit, one: int, other: int) -> Length | None:
-    least, most = min(one, other), max(one, other)
-    return Length(unit, least, most) if 0 < least < most else None
-
-
-def _length(unit: LengthUnit, wanted: int, bound: str) -> Length | None:
-    bounds = {
-        "least": Length(unit, wanted, None),
-        "more": Length(unit, wanted + 1, None),
-        "most": Length(unit, None, wanted),
-        "less": Length(unit, None, max(0, wanted - 1)),
-        "about": Length(unit, wanted, wanted, "about"),
-    }
-    return bounds.get(bound, Length(unit, wanted, wanted)) if wanted else None

@@ -1,4 +1,4 @@
-"""Checks a text's length against the one asked for, in words, characters, sentences or paragraphs.
+"""Counts a text in words, characters, sentences, paragraphs or lines; holds it to a length.
 
 Two people count a text differently (hyphens, punctuation, blanks), so a count has a main figure
 and a least and a most. Nobody is called wrong over a way of counting: "at least" and "at most" hold
@@ -14,7 +14,7 @@ import regex
 
 from core.evidence.segment import sentences
 
-LengthUnit = Literal["word", "character", "sentence", "paragraph"]
+LengthUnit = Literal["word", "character", "sentence", "paragraph", "line"]
 Strictness = Literal["exact", "about"]
 
 # Of HaluAgent's 100 shared answers none was called right above 5.1 % nor wrong below 10 %, counted
@@ -77,7 +77,11 @@ class LengthCheck:
 
 
 def count(text: str, unit: LengthUnit, language: str = "en") -> Count | None:
-    """The text's length in a unit; None where its script does not part words by blanks."""
+    """The text's length in a unit; None where it cannot be told.
+
+    That is words of a script that does not part them by blanks, and lines of a text on one line:
+    where that breaks is up to the page.
+    """
     if unit == "character":
         bare, inked = len(MARK.sub("", text)), len(BLANK.sub("", text))
         # Blanks count where a script writes them between words.
@@ -88,8 +92,10 @@ def count(text: str, unit: LengthUnit, language: str = "en") -> Count | None:
     if unit == "sentence":
         found = len(sentences(text, language))
         return Count(found, found, found)
-    paragraphs = sum(1 for part in PARAGRAPH.split(text) if part.strip())
     lines = sum(1 for line in text.splitlines() if line.strip())
+    if unit == "line":
+        return Count(lines, lines, lines) if lines > 1 else None
+    paragraphs = sum(1 for part in PARAGRAPH.split(text) if part.strip())
     return Count(paragraphs, paragraphs, lines)
 
 
