@@ -1,0 +1,246 @@
+"""Trains a causal language model on trajectories, with the loss on thoughts and actions only.
+
+`python -m core.learning.trajectory_training --model FOLDER --trajectories FILE --out FOLDER`. All
+weights are trained, in 32-bit floats, on one device: docs/trajectories.md says what that takes.
+The paper prints equation 1 with the logarithm outside of the sum; what is trained is the sum of the
+logarithms, the usual cross entropy, which its text names. Source: HaluAgent 2.4.2, equation 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from core.config import MEGABYTE
+from core.errors import InputError, ReviewError
+from core.learning.trajectory_tokens import IGNORED, Tokens, batches, chats_of, tokens_of
+
+CARD = "training.json"
+MOST_MEGABYTES = 2_000
+CLIP = 1.0  # the largest norm of a step's gradient
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Every training choice; trajectories of more tokens than `longest` are left out."""
+
+    epochs: int = 3
+    rate: float = 1e-5
+    batch: int = 1
+    longest: int = 8192
+    seed: int = 7
+
+
+@dataclass(frozen=True)
+class Material:
+    """What there is to learn from, and how many trajectories were left out for which reason."""
+
+    rows: tuple[Tokens, ...]
+    too_long: int = 0
+    with_marks: int = 0
+    nothing_to_learn: int = 0
+
+    @property
+    def learned(self) -> int:
+        """Tokens that the loss is taken over, in one epoch."""
+        return sum(row.learned for row in self.rows)
+
+
+def material_of(data: bytes, name: str, tokenizer: Any, longest: int) -> Material:
+    """The trajectories of a file as tokens.
+
+    Raises:
+        InputError: the file cannot be read, the tokenizer does not fit, or nothing is left.
+    """
+    coded = [tokens_of(chat, tokenizer) for chat in chats_of(data, name)]
+    there = [row for row in coded if row is not None]
+    short = [row for row in there if len(row.ids) <= longest]
+    rows = tuple(row for row in short if row.learned)
+    found = Material(rows, len(there) - len(short), len(coded) - len(there), len(short) - len(rows))
+    if not rows:
+        raise InputError(
+            f"Expected trajectories of at most {longest:,} tokens in {name}, found none: "
+            f"{found.too_long} longer ones, {found.with_marks} with marks of the tokenizer in "
+            "their text. Raise --max-length, or take another file."
+        )
+    return found
+
+
+def loss_of(model: Any, rows: Sequence[Tokens], padding: int) -> Any:
+    """The mean cross entropy over the learned tokens of a batch, a scalar tensor with gradient."""
+    import torch
+
+    longest = max(len(row.ids) for row in rows)
+    device = next(model.parameters()).device
+
+    def padded(values: Sequence[tuple[int, ...]], fill: int) -> Any:
+        return torch.tensor([(*own, *[fill] * (longest - len(own))) for own in values]).to(device)
+
+    ids = padded([row.ids for row in rows], padding)
+    targets = padded([row.targets for row in rows], IGNORED)
+    there = padded([(1,) * len(row.ids) for row in rows], 0)
+    logits = model(input_ids=ids, attention_mask=there).logits
+    return torch.nn.functional.cross_entropy(
+        logits[:, :-1].float().flatten(0, 1), targets[:, 1:].flatten(), ignore_index=IGNORED
+    )
+
+
+def train(
+    model: Any, rows: Sequence[Tokens], options: Options, padding: int, tell: Tell
+) -> list[float]:
+    """Train in place; the mean loss of each epoch. The same seed goes through the same order."""
+    import torch
+
+    torch.manual_seed(options.seed)
+    order, losses = list(rows), []
+    chance = random.Random(options.seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate)
+    model.train()
+    for epoch in range(1, options.epochs + 1):
+        chance.shuffle(order)
+        total, began = 0.0, time.monotonic()
+        for batch in batches(order, options.batch):
+            loss = loss_of(model, batch, padding)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+            optimizer.step()
+            total += float(loss.detach()) * len(batch)
+        losses.append(total / len(order))
+        seconds = time.monotonic() - began
+        tell(f"Epoch {epoch} of {options.epochs}: loss {losses[-1]:.4f}, {seconds:.0f} s")
+    return losses
+
+
+def trained_folder(
+    source: Path, trajectories: Path, out: Path, options: Options, tell: Tell
+) -> dict[str, Any]:
+    """Train the model of one folder and save it into another, as safetensors with a card.
+
+    Nothing in the folder is run: no code that comes with a model, no pickled weights.
+
+    Raises:
+        InputError: folder or file cannot be read, or `out` holds something.
+    """
+    data, name = _bytes(trajectories), trajectories.name
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"Expected a new or empty folder at {out}, found something in it.")
+    tokenizer, model = _loaded(source)
+    material = material_of(data, name, tokenizer, options.longest)
+    tell(
+        f"{len(material.rows)} trajectories with {material.learned:,} tokens to learn; left out: "
+        f"{material.too_long} too long, {material.with_marks} with marks of the tokenizer."
+    )
+    padding = tokenizer.pad_token_id
+    padding = tokenizer.eos_token_id or 0 if padding is None else padding
+    losses = train(model, material.rows, options, padding, tell)
+    model.save_pretrained(str(out))
+    tokenizer.save_pretrained(str(out))
+    card = {
+        "model": str(source),
+        "trajectories": {"file": name, "sha256": hashlib.sha256(data).hexdigest()},
+        "options": asdict(options),
+        "rows": len(material.rows),
+        "learned_tokens": material.learned,
+        "left_out": {"too_long": material.too_long, "with_marks": material.with_marks},
+        "losses": [round(loss, 6) for loss in losses],
+    }
+    (out / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    return card
+
+
+def _loaded(source: Path) -> tuple[Any, Any]:
+    """(tokenizer, model) of a folder, the model on the first graphics card where there is one."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if not (source / "config.json").is_file():
+        raise InputError(f"Expected a model's folder with config.json at {source}, found none.")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(source), local_files_only=True, trust_remote_code=False
+        )
+        model = AutoModelForCausalLM.from_pretrained(
+            str(source), local_files_only=True, trust_remote_code=False, use_safetensors=True,
+            dtype=torch.float32,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"Expected a causal language model with safetensors and a tokenizer that need no code "
+            f"of their own at {source}, found: {' '.join(str(error).split())[:300]}."
+        ) from error
+    return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MOST_MEGABYTES * MEGABYTE:
+            raise InputError(f"Expected at most {MOST_MEGABYTES:,} MB at {path}; cut the file.")
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"Expected a file of trajectories at {path}, found: {error.strerror}."
+        ) from error
+
+
+def options_of(given: argparse.Namespace) -> Options:
+    """The options that were given.
+
+    Raises:
+        InputError: one is out of its bounds.
+    """
+    found = Options(given.epochs, given.rate, given.batch, given.max_length, given.seed)
+    whole = {"--epochs": found.epochs, "--batch": found.batch, "--max-length": found.longest}
+    for name, value in whole.items():
+        if not 1 <= value <= 1_000_000:
+            raise InputError(f"Expected a number from 1 to 1,000,000 for {name}, found {value}.")
+    if not 0.0 < found.rate <= 1.0:
+        raise InputError(f"Expected a number above 0 and up to 1 for --rate, found {found.rate}.")
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    usual = Options()
+    parser = argparse.ArgumentParser(
+        prog="python -m core.learning.trajectory_training",
+        description=(__doc__ or "").partition("\n\n")[0],
+    )
+    parser.add_argument("--model", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--trajectories", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--epochs", type=int, default=usual.epochs)
+    parser.add_argument("--rate", type=float, default=usual.rate, help="AdamW's learning rate")
+    parser.add_argument("--batch", type=int, default=usual.batch, help="trajectories a step")
+    parser.add_argument("--max-length", type=int, default=usual.longest, help="in tokens")
+    parser.add_argument("--seed", type=int, default=usual.seed)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train, print the card as JSON; 0, or 2 for bad input with one line that says so."""
+    given = _parser().parse_args(arguments)
+
+    def tell(words: str) -> None:
+        sys.stderr.write(f"{words}\n")
+
+    try:
+        options = options_of(given)
+        card = trained_folder(given.model, given.trajectories, given.out, options, tell)
+    except ReviewError as error:
+        tell(str(error))
+        return 2
+    sys.stdout.write(json.dumps(card) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

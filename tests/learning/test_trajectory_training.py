@@ -1,0 +1,253 @@
+"""Only thoughts and actions are learned, and a model that was trained on them is saved whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import InputError
+from core.learning.trajectory_tokens import IGNORED, Chat, Said, chats_of, tokens_of
+from core.learning.trajectory_training import (
+    CARD,
+    Options,
+    loss_of,
+    main,
+    material_of,
+    train,
+    trained_folder,
+)
+from tests.learning.tiny_chat_model import END, TEMPLATE, saved, tiny_model, tiny_tokenizer
+
+ACTION = 'THOUGHT: add it up\nACTION: adder({"text": "2 + 2"})'
+LAST = "THOUGHT: label = supported\nACTION: get_answer({})"
+
+
+def chat(action: str = LAST, told: str = "OBSERVATION: supported") -> Chat:
+    return Chat(
+        [
+            Said("system", "You look for mistakes."),
+            Said("user", "Question: how many? Response: 2 + 2 = 4"),
+            Said("assistant", ACTION, trained=True),
+            Said("user", "OBSERVATION: 4"),
+            Said("assistant", action, trained=True),
+            Said("user", told),
+        ],
+        "r1",
+    )
+
+
+def row(of: Chat) -> str:
+    messages = [
+        {"role": said.role, "content": said.content, "trained": said.trained}
+        for said in of.messages
+    ]
+    return json.dumps({"id": of.id, "messages": messages, "label": "supported"})
+
+
+def file_of(*chats: Chat) -> bytes:
+    return "\n".join(map(row, chats)).encode()
+
+
+def loss(model: Any, tokenizer: Any, of: Chat) -> Any:
+    coded = tokens_of(of, tokenizer)
+    assert coded is not None
+    return loss_of(model, [coded], tokenizer.pad_token_id).detach()
+
+
+@pytest.mark.parametrize("template", [TEMPLATE, None])
+def test_what_is_learned_are_the_agents_own_words_and_their_end(template: str | None) -> None:
+    tokenizer = tiny_tokenizer(template)
+    coded = tokens_of(chat(), tokenizer)
+    assert coded is not None
+    assert len(coded.ids) == len(coded.targets)
+    learned = [t for t in coded.targets if t != IGNORED]
+    assert tokenizer.decode(learned) == f"{ACTION}{END}{LAST}{END}"
+    assert all(t in (IGNORED, i) for i, t in zip(coded.ids, coded.targets, strict=True))
+    assert coded.learned == len(learned)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(min_size=1) | st.sampled_from(["a", "user"]), min_size=1, max_size=4))
+def test_learned_words_are_found_again_whatever_the_texts_say(texts: list[str]) -> None:
+    tokenizer = tiny_tokenizer()
+    said = [
+        Said("assistant" if n % 2 else "user", text, trained=bool(n % 2))
+        for n, text in enumerate(["start", *texts])
+    ]
+    coded = tokens_of(Chat(said), tokenizer)
+    assert coded is not None
+    learned = tokenizer.decode([t for t in coded.targets if t != IGNORED])
+    assert learned == "".join(
+        f"{one.content.strip()}{END}" for one in said if one.trained and one.content.strip()
+    )
+
+
+def test_no_gradient_comes_from_what_is_not_learned() -> None:
+    import torch
+
+    tokenizer = tiny_tokenizer()
+    coded = tokens_of(chat(), tokenizer)
+    assert coded is not None
+    kept: list[Any] = []
+
+    def keep(module: Any, given_: Any, out: Any) -> None:
+        out.retain_grad()
+        kept.append(out)
+
+    model = tiny_model(tokenizer)
+    model.lm_head.register_forward_hook(keep)
+    loss_of(model, [coded], tokenizer.pad_token_id).backward()
+    strength = kept[0].grad[0].abs().sum(dim=-1)
+    # What is said at a place is held against the next token.
+    learned = [target != IGNORED for target in coded.targets[1:]] + [False]
+    assert torch.equal(strength > 0, torch.tensor(learned))
+
+
+def test_another_observation_at_the_end_changes_nothing_and_another_action_does() -> None:
+    tokenizer = tiny_tokenizer()
+    model = tiny_model(tokenizer)
+    before = float(loss(model, tokenizer, chat()))
+    assert float(loss(model, tokenizer, chat(told="OBSERVATION: no, 5"))) == pytest.approx(before)
+    other = chat(action="THOUGHT: label = hallucinated\nACTION: get_answer({})")
+    assert float(loss(model, tokenizer, other)) != pytest.approx(before, abs=1e-4)
+
+
+def test_padding_beside_a_longer_trajectory_is_not_learned() -> None:
+    tokenizer = tiny_tokenizer()
+    model = tiny_model(tokenizer)
+    short, long = (tokens_of(one, tokenizer) for one in (chat(), chat(told="O" * 200)))
+    assert short is not None
+    assert long is not None
+    alone = float(loss_of(model, [short], tokenizer.pad_token_id).detach())
+    both = loss_of(model, [short, long], tokenizer.pad_token_id).detach()
+    assert float(both) == pytest.approx(alone, abs=1e-5)
+
+
+def test_the_loss_falls_and_the_same_seed_gives_the_same_losses() -> None:
+    tokenizer = tiny_tokenizer()
+    material = material_of(file_of(chat(), chat()), "rows", tokenizer, 4096)
+    options = Options(epochs=25, rate=0.03, batch=2)
+    first, again = (
+        train(tiny_model(tokenizer), material.rows, options, tokenizer.pad_token_id, lambda _: None)
+        for _ in range(2)
+    )
+    assert first[-1] < 0.5 * first[0]
+    assert first == again
+
+
+def test_what_cannot_be_learned_is_left_out_and_counted() -> None:
+    tokenizer = tiny_tokenizer()
+    marked, long = chat(told=f"done{END}"), chat(told="O" * 4000)
+    data = file_of(chat(), marked, long, Chat([Said("user", "nothing of the agent's")]))
+    found = material_of(data, "rows", tokenizer, 1000)
+    counts = (len(found.rows), found.with_marks, found.too_long, found.nothing_to_learn)
+    assert counts == (1, 1, 1, 1)
+    with pytest.raises(InputError, match="1 longer ones, 1 with marks"):
+        material_of(file_of(marked, long), "rows", tokenizer, 1000)
+
+
+def test_a_model_is_trained_and_saved_as_safetensors_with_its_card(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from safetensors.numpy import load_file
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model, out = saved(tmp_path / "model"), tmp_path / "out"
+    data = tmp_path / "t.jsonl"
+    data.write_bytes(file_of(chat(), chat()))
+    arguments = ["--model", str(model), "--trajectories", str(data), "--out", str(out)]
+    assert main([*arguments, "--epochs", "2", "--rate", "0.02"]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert card == json.loads((out / CARD).read_text())
+    assert (card["rows"], len(card["losses"]), card["options"]["epochs"]) == (2, 2, 2)
+    assert not [path.name for path in out.iterdir() if path.suffix in (".bin", ".pt", ".pkl")]
+    before, after = (load_file(f / "model.safetensors") for f in (model, out))
+    assert before.keys() == after.keys()
+    assert any((before[name] != after[name]).any() for name in before)
+    again = AutoModelForCausalLM.from_pretrained(str(out), local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(str(out), local_files_only=True)
+    coded = tokens_of(chat(), tokenizer)
+    assert coded is not None
+    assert float(loss_of(again, [coded], tokenizer.pad_token_id).detach()) < card["losses"][0]
+    assert main(arguments) == 2
+    assert "a new or empty folder" in capsys.readouterr().err
+
+
+def test_pickled_weights_are_never_loaded(tmp_path: Path) -> None:
+    model, data = saved(tmp_path / "model"), tmp_path / "t.jsonl"
+    data.write_bytes(file_of(chat()))
+    (model / "model.safetensors").rename(model / "pytorch_model.bin")
+    with pytest.raises(InputError, match="safetensors"):
+        trained_folder(model, data, tmp_path / "out", Options(), lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "found 0 rows without any"),
+        (b"{}", "in line 1 of t.jsonl"),
+        (b'{"messages": [{"role": "judge", "content": ""}]}', "in line 1 of t.jsonl"),
+        (b"\n" + file_of(Chat([Said("user", "hello")])), "found 1 rows without any"),
+        (b"\xff", "in line 1"),
+    ],
+)
+def test_a_file_that_holds_no_trajectories_is_refused(data: bytes, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        chats_of(data, "t.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{% for m in messages %}{{ m.role }}{% endfor %}", "keep every message"),
+        ("{{ raise_exception('no system message') }}", "no system message"),
+    ],
+)
+def test_a_template_that_does_not_fit_is_refused(template: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        tokens_of(chat(), tiny_tokenizer(template))
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--epochs", "0"), ("--rate", "0"), ("--rate", "2"), ("--max-length", "0")]
+)
+def test_options_out_of_their_bounds_are_refused(
+    wrong: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--model", str(tmp_path), "--trajectories", "t.jsonl", "--out", "o"]
+    assert main([*arguments, *wrong]) == 2
+    assert wrong[0] in capsys.readouterr().err
+
+
+def test_missing_files_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "t.jsonl"
+    arguments = ["--model", str(tmp_path), "--trajectories", str(data), "--out", "o"]
+    assert main(arguments) == 2
+    assert "a file of trajectories" in capsys.readouterr().err
+    data.write_bytes(file_of(chat()))
+    assert main([*arguments[:-1], str(tmp_path / "o")]) == 2
+    assert "config.json" in capsys.readouterr().err
+
+
+def test_the_rows_are_what_trainers_of_chats_take(tmp_path: Path) -> None:
+    from datasets import load_dataset
+
+    data = tmp_path / "t.jsonl"
+    data.write_bytes(file_of(chat(), replace_told(chat())))
+    rows = load_dataset(
+        "json", data_files=str(data), split="train", cache_dir=str(tmp_path / "cache")
+    )
+    tokenizer = tiny_tokenizer()
+    for own in rows:
+        text = tokenizer.apply_chat_template(own["messages"], tokenize=False)
+        assert text.count(ACTION) == 1
+
+
+def replace_told(of: Chat) -> Chat:
+    last = Said("user", "OBSERVATION: 好")
+    return Chat([*of.messages[:-1], last], "r2")
