@@ -40,12 +40,30 @@ class Levels:
 class SpanThreshold:
     """`reader`: of the span reader's word scores; `votes`: of a language model's votes on spans.
 
-    `number` is the store's, 0 for what ships.
+    `panel`: of what the votes of a panel come to. `number` is the store's, 0 for what ships.
     """
 
     number: int = 0
     reader: Levels = Levels()
     votes: Levels = Levels()
+    panel: Levels = Levels()
+
+
+@dataclass(frozen=True)
+class PanelRule:
+    """How a panel's votes are counted; the defaults are the paper's (MSA 3.3).
+
+    `levels`: from which p words are wrong. `alone`: by language the member whose run alone decides.
+    `weights`: (extractor, adjudicator, weight), of the votes on a run or, where both are one, of
+    the extractor's own p; without any all count alike and most runs decide.
+    """
+
+    levels: Levels = Levels()
+    alone: tuple[tuple[str, str], ...] = ()
+    weights: tuple[tuple[str, str, float], ...] = ()
+
+
+AS_THE_PAPER = PanelRule()
 
 
 @dataclass(frozen=True)
@@ -92,7 +110,8 @@ def base_of(language: str) -> str:
 
 def threshold_from(number: int, body: Mapping[str, Any]) -> SpanThreshold:
     """The thresholds of a kept body."""
-    return SpanThreshold(number, _levels(body.get("reader")), _levels(body.get("votes")))
+    kinds = (_levels(body.get(kind)) for kind in ("reader", "votes", "panel"))
+    return SpanThreshold(number, *kinds)
 
 
 def _levels(told: Mapping[str, Any] | None) -> Levels:

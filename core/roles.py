@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
+from core.learned_marks import AS_THE_PAPER, PanelRule
 from core.records import (
     Case,
     Context,
@@ -26,6 +27,9 @@ from core.records import (
     Turn,
     WordScore,
 )
+from core.seats import PANEL
+from core.voted import SpanRuling as SpanRuling  # of an adjudicator
+from core.voted import SpanVote
 
 Speak = Callable[[str], None]
 
@@ -236,13 +240,16 @@ class SpanAdjudicator(Agent, Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class SpanRuling:
-    """What an adjudicator decided about one span."""
+class SpanPanelist(Agent, Protocol):
+    """Marks words by itself, and votes on what others marked (MSA 3.3)."""
 
-    span: Span
-    kept: bool
-    reason: str
+    def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
+        """Its own spans, with offsets in `case.response`."""
+        ...
+
+    def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
+        """A vote on each span, in their order."""
+        ...
 
 
 def _nothing_to_say(view: CaseView) -> tuple[str, ...]:
@@ -254,10 +261,10 @@ def _nothing_to_say(view: CaseView) -> tuple[str, ...]:
 class Roster:
     """An agent for every role. `debaters` maps the name used in the debate to its agent.
 
-    `spare` stands in where an agent's reply is unusable: that costs only its role. `calls_made`
-    and `notes_made` hand over, once each, the calls to language models that were made and what
-    their agents want said since they were last asked; `notices` are what people should know of the
-    material before it is debated.
+    `spare` stands in for an unusable reply: that costs only its role. `calls_made` and `notes_made`
+    hand over, once each, the calls to language models and what their agents want said since they
+    were last asked; `notices` are what people should know before the debate. Two in `span_panel`
+    or more mark in the two span roles' place.
     """
 
     name: str
@@ -274,6 +281,8 @@ class Roster:
     calls_made: Callable[[], tuple[ModelCall, ...]] = tuple
     notes_made: Callable[[], tuple[str, ...]] = tuple
     notices: Callable[[CaseView], tuple[str, ...]] = _nothing_to_say
+    span_panel: tuple[SpanPanelist, ...] = ()
+    panel_rule: PanelRule = AS_THE_PAPER
 
     @property
     def is_deterministic(self) -> bool:
@@ -293,6 +302,8 @@ class Roster:
 
     @property
     def _named(self) -> list[tuple[str, Agent]]:
+        panel = [(f"{PANEL}{n}", agent) for n, agent in enumerate(self.span_panel, 1)]
+        one, other = self.span_extractor, self.span_adjudicator
         return [
             ("segmenter", self.segmenter),
             ("tool picker", self.tool_picker),
@@ -301,6 +312,5 @@ class Roster:
             ("context writer", self.context_writer),
             *((f"debater {name}", agent) for name, agent in self.debaters.items()),
             ("judge", self.judge),
-            ("span extractor", self.span_extractor),
-            ("span adjudicator", self.span_adjudicator),
+            *(panel if len(panel) > 1 else [("span extractor", one), ("span adjudicator", other)]),
         ]

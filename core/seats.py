@@ -12,6 +12,8 @@ from typing import Any
 
 BUILT_IN = "builtin"
 READERS = ("rules", "overlap", "entailment")
+PANEL_READERS = (*READERS, "words")
+PANEL = "span panel "  # begins the name of a seat in the panel that marks words
 DEFAULT_WINDOW = 8192
 DEFAULT_SECONDS = 60
 LONGEST_NAME = 80  # characters of a roster's
@@ -25,7 +27,8 @@ class Seat:
     says under which name its key is looked for (empty: the provider's usual one), never the key.
     `window` is in tokens, 0 where litellm knows it. Prices are US dollars for a million tokens,
     None where litellm's list decides. `seconds` is the longest silence that is waited for.
-    `reader` picks the built-in debater: one of `READERS`.
+    `reader` picks the built-in debater, one of `READERS`, or member of the panel that marks
+    words, one of `PANEL_READERS`.
     """
 
     model: str = ""
@@ -58,7 +61,9 @@ class RosterSheet:
     """A seat for every role; the defaults are the built-in engine.
 
     `retriever` embeds passages (CEDA's agent A); `prompts` is the digest of the prompts that the
-    sheet was written for, empty for whichever are current.
+    sheet was written for, empty for whichever are current. Two or more seats in `span_panel` mark
+    words by rotation (MSA 3.3) in place of span extractor and adjudicator; `panel_sees_evidence`
+    says whether its language models are shown the evidence (the paper's were not).
     """
 
     name: str
@@ -78,6 +83,8 @@ class RosterSheet:
     span_extractor: Seat = field(default_factory=Seat)
     span_adjudicator: Seat = field(default_factory=Seat)
     prompts: str = ""
+    span_panel: tuple[Seat, ...] = ()
+    panel_sees_evidence: bool = True
 
     def seats(self) -> Iterator[tuple[str, Seat]]:
         """Every role's name as people and traces see it, with its seat."""
@@ -92,6 +99,8 @@ class RosterSheet:
         yield "judge", self.judge
         yield "span extractor", self.span_extractor
         yield "span adjudicator", self.span_adjudicator
+        for number, seat in enumerate(self.span_panel, 1):
+            yield f"{PANEL}{number}", seat
 
     def with_seat(self, role: str, seat: Seat) -> RosterSheet:
         """A copy with another seat for the role of that name, as `seats` names it."""
@@ -99,6 +108,10 @@ class RosterSheet:
             name = role.removeprefix("debater ")
             debaters = (DebaterSeat(d.name, seat) if d.name == name else d for d in self.debaters)
             return replace(self, debaters=tuple(debaters))
+        if role.startswith(PANEL):
+            seats = list(self.span_panel)
+            seats[int(role.removeprefix(PANEL)) - 1] = seat
+            return replace(self, span_panel=tuple(seats))
         changed: dict[str, Any] = {role.replace(" ", "_"): seat}
         return replace(self, **changed)
 

@@ -1,4 +1,4 @@
-"""What the members of a panel say of each other's spans, as it is written down.
+"""What is decided about spans, and what the members of a panel say of each other's.
 
 Offsets are half-open, count Unicode code points, and lie in `Case.response`. Source: MSA 3.3.
 """
@@ -6,6 +6,17 @@ Offsets are half-open, count Unicode code points, and lie in `Case.response`. So
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from core.records import Span
+
+
+@dataclass(frozen=True)
+class SpanRuling:
+    """What was decided about one span."""
+
+    span: Span
+    kept: bool
+    reason: str
 
 
 @dataclass(frozen=True)

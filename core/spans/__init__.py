@@ -1,0 +1,1 @@
+"""Spans by several agents: each marks words, all others vote on them, and the votes decide."""
