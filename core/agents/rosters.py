@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from core.agents.shipped import SHIPPED, TO_FILL_IN, one_model
 from core.errors import InputError
 from core.learned_marks import SpanThreshold
-from core.roles import Debater, Roster
+from core.roles import Debater, Roster, SpanPanelist
 from core.seats import BUILT_IN, READERS, RosterSheet, Seat
 from core.store import Store
 
@@ -139,6 +139,20 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
         spare=spare,
         calls_made=work.desk.drain,
     )
+
+
+def panel_reader(
+    name: str, encoder: Embedder, threshold: SpanThreshold = AS_SHIPPED
+) -> SpanPanelist:
+    """The built-in member of a panel of that name, one of `PANEL_READERS`."""
+    from core.builtin import panel
+    from core.models.reader import load_reader
+
+    if name == "words":
+        return panel.WordPanelist(threshold)
+    if name == "entailment":
+        return panel.EntailmentPanelist(load_reader())
+    return panel.RulePanelist() if name == "rules" else panel.OverlapPanelist(encoder)
 
 
 def _debaters(sheet: RosterSheet, work: Work, encoder: Embedder) -> dict[str, Debater]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from core.builtin.assess import Assessment, assess
@@ -28,6 +29,7 @@ from core.roles import CaseView
 from core.voted import SpanVote
 
 Read = TypeVar("Read")
+WEIGHTS = Path(__file__).with_name("panel_weights.json")
 LEAST, MOST = 0.05, 0.95
 DECIDED_FROM = 0.5
 MISSING_P = 0.6  # of words that no passage carries, as the overlap reader weighs them

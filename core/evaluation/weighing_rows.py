@@ -75,7 +75,7 @@ class _Observer:
         return Judgement(self.name, "unclear", "Observed.", cause="not_addressed")
 
 
-class _Silent:
+class Silent:
     """Sits where nothing is to be said or marked."""
 
     name = "Nobody"
@@ -101,7 +101,7 @@ class Observing:
     def __init__(self, bench: Bench) -> None:
         encoder = load_encoder(ENCODER_DIR)
         self._observer = _Observer(BuiltInJudge(encoder, load_reader()))
-        silent = _Silent()
+        silent = Silent()
         own = roster_named(BUILT_IN, encoder)
         roster = Roster(
             name=BUILT_IN,
