@@ -8,21 +8,20 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.audit import draw_audit, parts_of
+from components.audit import draw_audit
 from components.calls import cost_words, draw_calls, draw_problems, kept_words
 from components.consensus_line import draw_consensus_line
 from components.correction import draw_corrections
 from components.debate import draw_debate
-from components.evidence import Place, draw_evidence, draw_place_button
-from components.highlight import Mark, marked_text
+from components.evidence import draw_evidence
 from components.key_fields import draw_plan_keys
-from components.show import paged, show
+from components.response import draw_response
+from components.show import show
 from components.state_panel import state_html
 from components.track_record import past_of
 from components.verdict import draw_verdict
 from components.words import (
     escaped,
-    percent,
     protocol_words,
     reused_words,
     roster_words,
@@ -30,8 +29,8 @@ from components.words import (
 )
 from core.errors import ConfigError, ReviewError
 from core.progress import Progress, can_resume
-from core.records import Case, Run, Span
-from core.reviews import Correction, category_words
+from core.records import Case, Run
+from core.reviews import Correction
 from core.verdict.version_files import load_head, version_folder
 
 
@@ -41,11 +40,7 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     if progress.verdict is not None:
         draw_verdict(progress, classifier_card(progress.classifier), past_of(run, progress))
         draw_consensus_line(run.project_id, progress)
-    st.subheader("The response", anchor=False)
-    if case.question:
-        st.caption(f"Question: {escaped(case.question)}")
-    show(marked_text(case.response, _marks(progress.spans), parts_of(progress)))
-    _draw_spans(progress.spans, run.id)
+    draw_response(case, progress, f"run.{run.id}")
     draw_audit(case, progress, f"run.{run.id}.audit")
     draw_problems(progress, run.id)
     if progress.verdict is not None and not can_resume(run):
@@ -120,36 +115,6 @@ def _resume(run_id: str, project_id: str) -> None:
         return
     if not resumed:
         st.toast("Another process is running it already.")
-
-
-def _marks(spans: tuple[Span, ...]) -> list[Mark]:
-    return [
-        Mark(span.start, span.end, str(number), _span_words(span))
-        for number, span in enumerate(spans, start=1)
-    ]
-
-
-def _span_words(span: Span) -> str:
-    instead = f"; the evidence says “{span.instead}”" if span.instead else ""
-    return f"{category_words(span.category)} ({percent(span.p)}){instead}"
-
-
-def _draw_spans(spans: tuple[Span, ...], run_id: str) -> None:
-    """A line for each marked stretch: the words, what is wrong, where the evidence says so."""
-    for number, span in paged(list(enumerate(spans, start=1)), f"run.{run_id}.spans"):
-        left, right = st.columns([4, 1.4], vertical_alignment="center")
-        with left:
-            words = f"**{number}.** “{escaped(span.text)}” — {category_words(span.category)}"
-            if span.instead:
-                words += f"; the evidence says “**{escaped(span.instead)}**”"
-            st.markdown(f"{words}  \n:gray[marked by {escaped(span.source)} · {percent(span.p)}]")
-        quote = span.quote
-        with right:
-            if quote is not None and quote.start is not None:
-                place = Place(
-                    quote.source_id, quote.source, quote.page, quote.start, quote.end or 0
-                )
-                draw_place_button(place, f"run.{run_id}.span.{number}")
 
 
 def _draw_roles(progress: Progress) -> None:

@@ -90,3 +90,16 @@ def test_a_replay_plays_the_audit_step_by_step(app: OpenApp, home: Path) -> None
         assert not at.exception
         concluded.append(drawn(at).count("In memory"))
     assert concluded == [1, 2, 3]
+
+
+def test_layers_of_agents_are_laid_over_the_response(app: OpenApp, run_id: str) -> None:
+    at = app(RUN, run=run_id)
+    assert "--cp-heat: " not in drawn(at)
+    layers = at.pills(key=f"run.{run_id}.layers")
+    assert len(layers.options) >= 2
+    layers.set_value([0, 1]).run()
+    assert not at.exception
+    assert 'class="cp-mark cp-mark-hard cp-heat"' in drawn(at)
+    assert any("who says what" in own.value for own in at.caption)
+    at.pills(key=f"run.{run_id}.layers").set_value([]).run()
+    assert "--cp-heat: " not in drawn(at)
