@@ -95,6 +95,8 @@ class _Watching:
         roster = Roster(
             name=BUILT_IN,
             segmenter=own.segmenter,
+            tool_picker=own.tool_picker,
+            reflector=own.reflector,
             image_reader=own.image_reader,
             context_writer=own.context_writer,
             debaters={"Nobody": silent},
