@@ -1,0 +1,173 @@
+"""The calculator as a tool: what it takes from a case, what it says, what it gives for its view."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.audited import ToolUse
+from core.concurrency import Stop
+from core.records import Case, Statement
+from core.tools.toolbox import Bench, read_input, tool_named, use
+from tests.tools.test_formula import PIECES, SECONDS
+
+BENCH = Bench(Stop())
+
+
+def used(text: str, **given: str) -> ToolUse:
+    """One call with its input as JSON, as a language model gives it."""
+    tool = tool_named("calculator")
+    return use(tool, read_input(tool, json.dumps({"text": text, **given})), BENCH)
+
+
+def read(question: str, response: str, place: tuple[int, int] | None = None) -> Any:
+    reads = tool_named("calculator").reads
+    assert reads is not None
+    case = Case("c", "p", response, question, language="en")
+    statement = None
+    if place is not None:
+        words = response[slice(*place)]
+        statement = Statement(0, *place, words, words)
+    return reads(statement, case)
+
+
+def test_a_wrong_sum_is_marked_where_it_stands() -> None:
+    text = "😀 We drove 3 hours + 0.5 hours + 1.5 hours = 4 hours, which was fun."
+    told = used(text)
+    assert (told.outcome, told.label, told.category) == ("found", "hallucinated", "number_or_date")
+    assert (text[told.start : told.end], told.instead) == ("4", "5")
+    assert told.p is not None
+    assert told.p > 0.9
+    (equation,) = json.loads(told.gave)["equations"]
+    assert equation == {
+        "formula": "3 hours + 0.5 hours + 1.5 hours",
+        "stated": "4 hours",
+        "worked_out": "5",
+        "holds": False,
+        "why": "",
+        "start": text.index("3 hours"),
+        "end": text.index(", which"),
+    }
+    assert told.words == "3 hours + 0.5 hours + 1.5 hours is 5, not 4 hours."
+
+
+def test_right_sums_say_what_was_not_checked() -> None:
+    told = used("The rent is 12 * 300 = 3600. 二加二等于四。")
+    assert (told.outcome, told.label, told.start) == ("found", "supported", None)
+    assert told.words.startswith("The arithmetic holds: 12 * 300 = 3600 and 1 more.")
+    assert "not checked" in told.words
+
+
+def test_a_text_without_a_sum_is_nothing_to_look_at() -> None:
+    told = used("The lighthouse was built in 1841 by 12 men.")
+    assert (told.outcome, told.label, told.p) == ("nothing", "unclear", None)
+
+
+def test_a_sum_too_large_to_be_worked_out_is_open_and_says_so() -> None:
+    told = used("Then 9**9**9 = 387.")
+    assert (told.outcome, told.label, told.p) == ("found", "unclear", None)
+    assert "too large" in told.words
+
+
+@pytest.mark.parametrize(
+    ("text", "formula", "label", "wrong", "instead"),
+    [
+        ("Together they are 1143860.", "2287720 / 2", "supported", "", ""),
+        ("Together they are 1143861.", "2287720 / 2", "hallucinated", "1143861", "1143860"),
+        ("Of 120 people 25 % are 31.", "120 * 25%", "hallucinated", "31", "30"),
+        ("It took about 6.4 m.", "2 * π", "hallucinated", "6.4", "6.283185307"),
+        ("It took 6.28 m.", "2 * π", "supported", "", ""),
+        ("Between 3 and 7 came.", "2 + 2", "unclear", "", ""),
+        ("They came.", "2 + 2", "unclear", "", ""),
+        ("Lots.", "2 + 2 = 5", "hallucinated", "", "4"),
+    ],
+)
+def test_a_formula_is_held_against_what_the_text_states(
+    text: str, formula: str, label: str, wrong: str, instead: str
+) -> None:
+    told = used(text, formula=formula)
+    assert told.label == label
+    assert text[told.start or 0 : told.end or 0] == wrong
+    assert told.instead == instead
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("__import__('os').system('id')", "Expected a formula such as (1 + 2) * 3"),
+        ("x + 1", "“x” is not known"),
+        ("9**9**9", "too large"),
+        ("1+" * 2000 + "1", "at most 2,000 characters"),
+    ],
+)
+def test_what_is_no_formula_fails_and_is_no_label(formula: str, said: str) -> None:
+    told = used("It is 3.", formula=formula)
+    assert (told.outcome, told.label, told.p) == ("failed", "unclear", None)
+    assert said in told.words
+
+
+def test_a_text_that_is_too_long_fails_with_a_sentence() -> None:
+    told = used("3 + 5 = 8. " * 2000)
+    assert told.outcome == "failed"
+    assert "at most 20,000 characters" in told.words
+
+
+@pytest.mark.parametrize(
+    ("question", "response", "label", "wrong"),
+    [
+        ("计算：20.11*37-201.1*1.9+2011*0.82=", "答案是2011。", "supported", ""),
+        ("计算：20.11*37-201.1*1.9+2011*0.82=", "答案是2001。", "hallucinated", "2001"),
+        ("What is 12 * 12?", "It is 144.", "supported", ""),
+        ("What is 12 * 12?", "It is 124.", "hallucinated", "124"),
+        ("(1/2)+(1/3)=?", "5/6", "supported", ""),
+        ("Solve 2x + 3 = 27.", "x = 13", "hallucinated", "13"),
+        ("Solve 2x + 3 = 27.", "x = 12", "supported", ""),
+        ("438*40，积的末尾有多少个0？", "2个。", "unclear", ""),
+        ("Who won 3 - 2?", "Team 5.", "unclear", ""),
+    ],
+)
+def test_what_a_question_asks_to_work_out_is_worked_out(
+    question: str, response: str, label: str, wrong: str
+) -> None:
+    told = used(response, question=question)
+    assert (told.label, response[told.start or 0 : told.end or 0]) == (label, wrong)
+
+
+def test_it_is_meant_for_statements_with_sums_only() -> None:
+    response = "It rose in 1990. Then 3 + 5 = 8. The answer is 9."
+    assert read("", response, (0, 16)) is None
+    found = read("What is 4 + 4?", response, (17, 32))
+    assert (found.text, found.question) == ("Then 3 + 5 = 8.", "")
+    last = read("What is 4 + 4?", response, (33, 49))
+    assert (last.text, last.question) == ("The answer is 9.", "What is 4 + 4?")
+    assert read("", response).text == response
+    assert read("", "Nothing here.") is None
+
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=60).map("".join),
+    st.lists(st.sampled_from(PIECES), max_size=30).map("".join),
+)
+def test_whatever_is_given_is_answered_in_time(text: str, formula: str) -> None:
+    began = time.perf_counter()
+    for told in (used(text), used(text, formula=formula), used(text, question=formula)):
+        assert told.outcome in ("found", "nothing", "failed")
+        if told.start is not None and told.end is not None:
+            assert 0 <= told.start < told.end <= len(text)
+    assert time.perf_counter() - began < 3 * SECONDS
+
+
+def test_plain_sums_need_no_heavy_package() -> None:
+    script = (
+        "import sys; from core.tools.calculator_work import found_in; "
+        "assert found_in('3 + 5 = 8')[0].holds; "
+        "assert not {'sympy', 'mpmath', 'pint', 'torch'} & set(sys.modules), sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
