@@ -18,6 +18,7 @@ from core.tools.toolbox import Answer, Bench, Tool
 RULE = f"{conditions.RULE}\n{calendar.RULE}\n{code.RULE}"
 # What people call each tool that the judge asks.
 NAMES: Mapping[str, str] = {"conditions": "Length", "calendar": "Calendar", "code": "Code"}
+OTHER_CONDITIONS = "Conditions"
 TOOLS: tuple[Tool[Any], ...] = (conditions.TOOL, calendar.TOOL, code.TOOL)
 
 
@@ -62,11 +63,15 @@ def tool_finding(case: Case, stop: Stop) -> ToolFinding | None:
 def _finding(name: str, answer: Answer) -> ToolFinding | None:
     if answer.label == "unclear" or answer.p is None:
         return None
+    kinds = {one["kind"] for one in answer.gave.get("conditions", ())}
+    # That an answer is in French says too little to call it right; a length is its whole task.
+    if kinds and "length" not in kinds and answer.label == "supported":
+        return None
     return ToolFinding(
         answer.label,
         answer.p,
         answer.words,
-        NAMES[name],
+        NAMES[name] if kinds <= {"length"} else OTHER_CONDITIONS,
         answer.start,
         answer.end,
         is_answer=name != conditions.TOOL.name,

@@ -11,7 +11,8 @@ from core.records import Judgement, Label, Point
 from core.roles import CaseView
 
 RULE = """Besides the evidence, tools look at the question: a length that it asks for is counted (a
-bare figure may be missed by 7.5 %, "about" by 20 %, a bound not at all), a date question that
+bare figure may be missed by 7.5 %, "about" by 20 %, a bound not at all), a format, a language or
+words that it plainly asks for are looked for, a date question that
 states its dates is worked out, Python that comes with checks is run in a sandbox. What a tool
 refutes is hallucinated whatever the readers find. What the calendar or the run confirms is
 supported where the readers leave it open; a length that is kept only where there is no evidence,

@@ -32,6 +32,15 @@ def test_a_length_that_is_not_kept_says_both_figures() -> None:
     assert (finding.start, finding.end) == (None, None)
 
 
+def test_another_condition_refutes_and_does_not_confirm() -> None:
+    question = "What are tides? Do not use the word 'moon'."
+    broken = found(question, "The moon pulls at the water.")
+    assert broken is not None
+    assert (broken.label, broken.tool, broken.start) == ("hallucinated", "Conditions", 4)
+    assert broken.category == "instruction_not_followed"
+    assert found(question, "Something pulls at the water.") is None
+
+
 def test_a_kept_length_is_a_condition_and_no_answer() -> None:
     finding = found("用六个字描述大海。", "海水又蓝又深。", "zh")
     assert finding is not None

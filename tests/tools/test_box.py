@@ -56,6 +56,38 @@ def test_a_length_that_a_model_gives_is_counted() -> None:
     assert used("conditions", text=text, least=6, most=9).label == "supported"
 
 
+@pytest.mark.parametrize(
+    ("given", "kind", "label"),
+    [
+        ({"format": "json"}, "format", "hallucinated"),
+        ({"format": "bullets", "items": 2}, "format", "hallucinated"),
+        ({"must_have": ["tide"]}, "wording", "supported"),
+        ({"must_lack": ["tide"]}, "wording", "hallucinated"),
+        ({"answer_in": "en"}, "language", "supported"),
+        ({"answer_in": "fr"}, "language", "hallucinated"),
+        ({"question": "Describe it in French."}, "", "unclear"),
+        ({"question": "What are tides? Answer in French."}, "language", "hallucinated"),
+    ],
+)
+def test_conditions_of_other_kinds(given: dict[str, Any], kind: str, label: str) -> None:
+    text = "Boats come and go with every tide, and the lamps are lit at night."
+    told = used("conditions", text=text, **given)
+    assert told.label == label
+    assert [one["kind"] for one in json.loads(told.gave)["conditions"]] == ([kind] if kind else [])
+
+
+def test_a_word_that_must_not_be_there_is_where_the_answer_breaks() -> None:
+    told = used("conditions", text="A blue bell.", question="Describe it without the word 'blue'.")
+    assert (told.label, told.start, told.end) == ("hallucinated", 2, 6)
+    assert told.category == "instruction_not_followed"
+
+
+def test_what_cannot_be_told_leaves_the_kept_rest_open() -> None:
+    told = used("conditions", text="Tide.", must_have=["tide"], answer_in="fr")
+    assert (told.label, told.outcome) == ("unclear", "found")
+    assert "cannot be told" in told.words
+
+
 def test_a_question_without_a_condition_is_nothing_to_look_at() -> None:
     told = used("conditions", text="It rose.", question="Who built the tower?")
     assert (told.outcome, told.label, told.p) == ("nothing", "unclear", None)
@@ -64,7 +96,7 @@ def test_a_question_without_a_condition_is_nothing_to_look_at() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
-        ("conditions", {"text": "It rose."}, "Expected a question or a length"),
+        ("conditions", {"text": "It rose."}, "Expected a question or a condition"),
         ("calendar", {"text": "x", "first": "6 Feb 2014"}, "as 2014-02-06, found “6 Feb 2014”"),
         ("calendar", {"first": "2014-02-06", "later": 10**9}, "within the years 1 to 9999"),
         ("calendar", {"first": "2014-02-06", "second": "2013-01-01", "is_birth": True}, "birth"),
