@@ -54,6 +54,8 @@ class Settings:
     run_tokens: int = 200_000
     day_tokens: int = 4_000_000
     person_day_tokens: int = 2_000_000
+    web_searches: int = 20
+    web_days: int = 7
 
     @staticmethod
     def from_mapping(values: Mapping[str, object]) -> Settings:
@@ -158,6 +160,21 @@ SETTINGS: dict[str, Setting] = {
         0,
         10_000_000_000,
         "For models of no known price, by the UTC day.",
+    ),
+    "web_searches": Setting(
+        "Most web searches per run",
+        "searches",
+        0,
+        1000,
+        "Only where a provider is chosen under Web search; one more is not sent, and the run says "
+        "so. 0 sends none.",
+    ),
+    "web_days": Setting(
+        "Web results kept",
+        "days",
+        0,
+        30,
+        "The same search is answered again from what was found; 0 always searches anew.",
     ),
 }
 

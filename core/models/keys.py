@@ -22,6 +22,7 @@ from core.seats import Seat
 Place = Literal["typed", "secrets", "environment"]
 
 ADDRESS_KEY = "COUNTERPOINT_API_KEY"
+SEARCH_KEY = "GOOGLE_SEARCH_API_KEY"  # Google Programmable Search; sent to Google alone
 NO_KEY = "no-key"  # litellm looks into the environment when it is given none
 SHORTEST_SCRUBBED = 6
 # Providers for which litellm begins a sign-in of its own where it finds no credentials.
@@ -217,7 +218,7 @@ def _owned() -> frozenset[str]:
     hosted = known_providers() - LOCAL - ANYBODY
     usual = {name for provider in hosted for name in _usual_names(provider)}
     also = {name for names in ALSO.values() for name in names}
-    return frozenset(usual | also | {*AMAZON_NAMES, AMAZON_TOKEN, AMAZON_SESSION})
+    return frozenset(usual | also | {*AMAZON_NAMES, AMAZON_TOKEN, AMAZON_SESSION, SEARCH_KEY})
 
 
 def _checked(name: str, key: str) -> str:

@@ -37,6 +37,7 @@ from core.store.rosters import Rosters
 from core.store.runs import Runs
 from core.store.sqlite import Database
 from core.store.versions import Versions
+from core.store.web_searches import WebSearches
 
 DATABASE = "counterpoint.db"
 BUSY_SECONDS = 15.0
@@ -68,6 +69,7 @@ class Store:
         self.learned = LearnedThings(db)
         self.answered = AnsweredVerdicts(db)
         self.changes = Changes(db)
+        self.web_searches = WebSearches(db)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

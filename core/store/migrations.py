@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.store.indexes import LONG_QUEUES
 from core.store.sqlite import Database, Migrations
-from core.store.tables import GOLDS, LEARNED
+from core.store.tables import GOLDS, LEARNED, WEB_SEARCHES
 
 migrations = Migrations("counterpoint")
 
@@ -263,3 +263,9 @@ def m010_long_queues(db: Database) -> None:
 def m011_learned(db: Database) -> None:
     """What is learned from answers beside the classifier; a training's options; calibration."""
     _each(db, LEARNED)
+
+
+@migrations()
+def m012_web_searches(db: Database) -> None:
+    """Searches of the web: what was asked of whom, when, and what came of it."""
+    _each(db, WEB_SEARCHES)

@@ -51,3 +51,12 @@ LEARNED = """
     ALTER TABLE trainings ADD COLUMN options TEXT NOT NULL DEFAULT '{}';
     ALTER TABLE holdout ADD COLUMN calibrates INTEGER NOT NULL DEFAULT 0;
 """
+# A search that was sent counts for its run's cap; without `results` it is under way or has failed.
+WEB_SEARCHES = """
+    CREATE TABLE web_searches (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, service TEXT NOT NULL,
+        language TEXT NOT NULL, query TEXT NOT NULL, at REAL NOT NULL, results TEXT
+    );
+    CREATE INDEX web_searches_query ON web_searches (service, language, query, at);
+    CREATE INDEX web_searches_run ON web_searches (run_id);
+"""

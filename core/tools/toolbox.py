@@ -63,11 +63,17 @@ class Asker(Protocol):
 
 @dataclass(frozen=True)
 class Found:
-    """One thing a search found: `title` and `address` say where, `text` is what it says."""
+    """One thing a search found: `title` and `address` say where, `text` is what it says.
+
+    `by` names who found it; `seen_at` is when, in seconds since 1970, where an earlier search is
+    answered again.
+    """
 
     title: str
     address: str
     text: str
+    by: str = ""
+    seen_at: float | None = None
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,7 @@ CATEGORIES: dict[Finding, str] = {
     "self_contradictory": "self_contradiction",
 }
 MOST_PASSAGES = 5
-MOST_BESIDE = (
-    4_000  # characters of the rest of a response that the deterministic chooser hands over
-)
+MOST_BESIDE = 4_000  # characters of the rest of a response that go along with a statement
 # What the readers hold against a sentence that belongs to the same text is often nothing but a
 # change of subject: every tenth sentence of newspaper articles from one half on (docs/tools.md).
 SELF_FROM = 0.9

@@ -1,0 +1,1 @@
+"""Tests of web searches, on this computer only."""

@@ -1,0 +1,248 @@
+"""Searches of one run: kept, counted before they are sent, capped, and said to be from when."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from core.concurrency import Stop
+from core.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError
+from core.models.keys import SEARCH_KEY, Keys
+from core.store import Store, open_store
+from core.store.web_searches import DAY, WebQuery
+from core.tools.toolbox import Found
+from core.tools.web.chosen import (
+    NOTE,
+    WebChoice,
+    gate_for,
+    provider_for,
+    save_web_choice,
+    web_choice,
+)
+from core.tools.web.fetch import Answered, Fetch
+from core.tools.web.search import Account, WebSearch, tried, web_search
+from tests.tools.web.server import as_json, serving
+
+FOUND = Found("Orrin bridge", "https://a.org/orrin", "It is 412 m long.", "Ours")
+
+
+@dataclass
+class Ours:
+    """A provider that says how often it was asked."""
+
+    service: str = "ours"
+    problem: Exception | None = None
+    asked: list[str] = field(default_factory=list)
+    name = "Ours"
+
+    def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
+        self.asked.append(query)
+        if self.problem:
+            raise self.problem
+        return (FOUND, replace(FOUND, title="Second"))
+
+
+def no_fetch(
+    url: str, params: Mapping[str, str], stop: Stop, headers: Mapping[str, str]
+) -> Answered:
+    raise AssertionError("nothing is fetched here")
+
+
+@pytest.fixture
+def make(home: Path) -> Callable[..., WebSearch]:
+    def made(
+        provider: Ours, at: float = 1000.0, language: str = "en", **account: object
+    ) -> WebSearch:
+        own = Account(**({"run_id": "run", "most": 3, "days": 7} | account))  # type: ignore[arg-type]
+        return WebSearch(provider, no_fetch, home, own, language, Stop(), lambda: at)
+
+    return made
+
+
+Make = Callable[..., WebSearch]
+
+
+def test_the_same_search_is_answered_again_and_says_from_when(make: Make) -> None:
+    ours = Ours()
+    first = make(ours)("How long?", 5)
+    again = make(ours, 2000.0, run_id="other")("  How\nlong? ", 5)
+    assert [one.seen_at for one in first] == [None, None]
+    assert [one.seen_at for one in again] == [1000.0, 1000.0]
+    assert [replace(one, seen_at=None) for one in again] == list(first)
+    assert ours.asked == ["How long?"]
+
+
+def test_only_as_many_as_were_wanted_are_given(make: Make) -> None:
+    assert [one.title for one in make(Ours())("How long?", 1)] == ["Orrin bridge"]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"at": 1000.0 + 7 * DAY + 1}, {"language": "de"}, {"days": 0}, {"service": "else"}]
+)
+def test_another_question_or_an_old_answer_is_asked_anew(
+    make: Make, changed: dict[str, object]
+) -> None:
+    ours = Ours()
+    make(ours)("How long?", 5)
+    ours.service = str(changed.pop("service", "ours"))
+    make(ours, **changed)("How long?", 5)
+    assert len(ours.asked) == 2
+
+
+def test_the_cap_is_said_and_nothing_is_sent(make: Make) -> None:
+    ours = Ours()
+    search = make(ours, most=2)
+    for words in ("one", "two"):
+        search(words, 5)
+    with pytest.raises(BudgetReached, match="2 web searches"):
+        search("three", 5)
+    assert search("one", 5)[0].seen_at == 1000.0, "what was found costs nothing again"
+    assert ours.asked == ["one", "two"]
+
+
+def test_the_cap_outlives_an_interruption_and_counts_each_run_apart(make: Make) -> None:
+    ours = Ours()
+    make(ours, most=1)("one", 5)
+    with pytest.raises(BudgetReached):
+        make(ours, most=1)("two", 5)
+    make(ours, most=1, run_id="other")("two", 5)
+
+
+def test_a_search_that_failed_counts_and_is_not_kept(make: Make) -> None:
+    ours = Ours(problem=ModelError("It is away."))
+    with pytest.raises(ModelError, match="away"):
+        make(ours, most=2)("one", 5)
+    ours.problem = None
+    assert make(ours, most=2)("one", 5)[0].seen_at is None
+    with pytest.raises(BudgetReached):
+        make(ours, most=2)("two", 5)
+
+
+def test_what_is_set_up_wrongly_fails_the_tool_and_not_the_run(make: Make) -> None:
+    with pytest.raises(ModelError, match="refused the key"):
+        make(Ours(problem=ConfigError("It refused the key.")))("one", 5)
+
+
+def test_many_threads_together_pass_no_cap(make: Make) -> None:
+    ours, ready, refused = Ours(), threading.Barrier(12), list[str]()
+    search = make(ours, most=5)
+
+    def work(number: int) -> None:
+        ready.wait()
+        try:
+            search(f"question {number}", 5)
+        except BudgetReached:
+            refused.append("refused")
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(ours.asked), len(refused)) == (5, 7)
+
+
+def test_nothing_is_searched_for_without_words(make: Make) -> None:
+    with pytest.raises(ModelError, match="no words"):
+        make(Ours())(" \n ", 5)
+
+
+def test_old_searches_are_dropped(store: Store) -> None:
+    query = WebQuery("s", "en", "q")
+    number = store.web_searches.begin("run", query, 0.0)
+    store.web_searches.finish(number, "[]")
+    store.web_searches.begin("run", query, 31.0 * DAY)
+    assert store.web_searches.sent("run") == 1
+    assert store.web_searches.kept(query, 0.0) is None
+
+
+def test_nothing_is_chosen_at_first(store: Store, home: Path) -> None:
+    choice = web_choice(store)
+    assert choice == WebChoice()
+    assert web_search(choice, Keys({}), home, Account("r", 1, 1), "en", Stop()) is None
+    with pytest.raises(ConfigError, match="No provider of web searches is chosen"):
+        provider_for(choice, Keys({}))
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        WebChoice("wikipedia"),
+        WebChoice("google", cx="0123:abc-d_e"),
+        WebChoice("searxng", "http://192.168.1.9:8888/searx"),
+    ],
+)
+def test_a_choice_is_kept_as_it_was_made(store: Store, choice: WebChoice) -> None:
+    save_web_choice(store, choice)
+    assert web_choice(store) == choice
+    assert provider_for(choice, Keys({SEARCH_KEY: "k"})).service
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        WebChoice("bing"),
+        WebChoice("google"),
+        WebChoice("google", cx="a b"),
+        WebChoice("google", cx="x&key=1"),
+        WebChoice("searxng"),
+        WebChoice("searxng", "search.example.org"),
+        WebChoice("searxng", "file:///etc/passwd"),
+        WebChoice("searxng", "https://u:p@search.example.org"),
+        WebChoice("searxng", "https://search.example.org/?q=1"),
+        WebChoice("searxng", "https://" + "a" * 400),
+    ],
+)
+def test_a_choice_that_cannot_be_one_is_refused(store: Store, choice: WebChoice) -> None:
+    with pytest.raises(InputError):
+        save_web_choice(store, choice)
+    assert web_choice(store) == WebChoice()
+
+
+@pytest.mark.parametrize("stored", ["{", '{"provider": "bing"}', "[1]", '{"provider": 3}'])
+def test_a_stored_choice_of_another_making_is_said(store: Store, stored: str) -> None:
+    store.projects.save_note(NOTE, stored)
+    with pytest.raises(ConfigError, match="choose again"):
+        web_choice(store)
+
+
+def test_google_without_its_key_names_it() -> None:
+    with pytest.raises(KeyMissing) as raised:
+        provider_for(WebChoice("google", cx="c"), Keys({}))
+    assert raised.value.names == (SEARCH_KEY,)
+
+
+def test_only_the_named_server_may_be_inside() -> None:
+    assert gate_for(WebChoice("searxng", "http://10.0.0.5/searx")).named == {"http://10.0.0.5:80"}
+    left_over = WebChoice("wikipedia", "http://10.0.0.5/searx")
+    assert gate_for(left_over).named == frozenset()
+
+
+def test_the_test_button_says_what_came_or_what_is_wrong(home: Path) -> None:
+    result = {"title": "Wikipedia", "url": "https://a.org", "content": "An encyclopedia."}
+    with serving(as_json({"results": [result]})) as server:
+        works, words = tried(WebChoice("searxng", server.origin), Keys({}), Stop())
+        assert (works, words) == (True, "SearXNG found 1 for “Wikipedia”; first “Wikipedia”.")
+        assert server.got[0].params["q"] == "Wikipedia"
+    works, words = tried(WebChoice("searxng", server.origin), Keys({}), Stop())
+    assert not works
+    assert "could not be asked" in words
+    assert tried(WebChoice("google", cx="c"), Keys({}), Stop())[0] is False
+    assert not (home / "counterpoint.db").exists()
+
+
+def test_a_search_is_written_down_in_the_home(home: Path) -> None:
+    result = {"title": "Orrin", "url": "https://a.org", "content": "It is 412 m long."}
+    with serving(as_json({"results": [result]})) as server:
+        choice = WebChoice("searxng", server.origin)
+        search = web_search(choice, Keys({}), home, Account("run", 5, 7), "en", Stop())
+        assert search is not None
+        search("How long?", 5)
+        search("How long?", 5)
+        assert len(server.got) == 1
+    with open_store(home) as store:
+        assert store.web_searches.sent("run") == 1
