@@ -17,7 +17,7 @@ from core.audited import ToolUse
 from core.errors import InputError
 from core.exchange.trajectory import Trajectory
 from core.progress import Progress
-from core.records import Label
+from core.records import Label, Statement
 from core.reviews import Correction, Gold
 from core.tools.toolbox import read_input, tool_named
 
@@ -74,7 +74,7 @@ def _wrong_statements(progress: Progress, answer: Answer) -> list[Fault]:
     A statement that could not be found out is none, unless people marked words in it; nor is one
     that holds where the response is wrong as a whole, such as one that is too long.
     """
-    told = statement_answers(progress, answer)
+    told = statement_answers(progress.statements, answer)
     is_whole = any(u.statement is None and u.label == "hallucinated" for u in progress.tool_uses)
     faults = []
     for number, entry in sorted(progress.memory.items()):
@@ -86,13 +86,12 @@ def _wrong_statements(progress: Progress, answer: Answer) -> list[Fault]:
     return faults
 
 
-def statement_answers(progress: Progress, answer: Answer) -> dict[int, Label]:
+def statement_answers(statements: Mapping[int, Statement], answer: Answer) -> dict[int, Label]:
     """By statement what people's answer says of it; statements of which it says nothing left out.
 
     Of a supported response every statement is. Of a hallucinated one those are that hold marked
     words, or the only one there is; where no words are marked nothing is known of several.
     """
-    statements = progress.statements
     if answer.label == "supported":
         return dict.fromkeys(statements, "supported")
     if answer.label != "hallucinated":

@@ -38,9 +38,13 @@ def _add(given: Sum, bench: Bench) -> Answer:
     return Answer("supported", given.text)
 
 
+def _reads(statement: Statement | None, case: Case) -> Sum | None:
+    return Sum(statement.text) if statement is not None and "=" in statement.text else None
+
+
 _EXAMPLE = Example("How many?", "2 + 2 = 4", Sum("2 + 2 = 4"), "supported", "A sum.")
 TOOLS = {
-    "adder": Tool("adder", "Adds up.", Sum, _add, (_EXAMPLE, _EXAMPLE)),
+    "adder": Tool("adder", "Adds up.", Sum, _add, (_EXAMPLE, _EXAMPLE), reads=_reads),
     "get_answer": get_answer.TOOL,
     "split_text": split_text.TOOL,
 }
@@ -50,7 +54,7 @@ SENTENCES = ("3 + 4 = 7.", "2 + 2 = 5.")
 @pytest.fixture
 def own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """The registry holds the tool above, those that run the audit, and no others."""
-    for module in ("core.tools.toolbox", "core.exchange.trajectory"):
+    for module in ("core.tools.toolbox", "core.exchange.trajectory", "core.learning.tool_rates"):
         monkeypatch.setattr(f"{module}.toolbox", lambda: TOOLS)
 
 
