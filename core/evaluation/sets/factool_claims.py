@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from core.evaluation.files import data_files, records
@@ -21,6 +21,7 @@ CLAIM_FILES = {
 }
 PAPER = ("paper_title", "paper_author(s)", "paper_pub_year")
 UNLABELLED = "null"
+COMPARED = "chinese_compared"
 
 
 def load_code(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
@@ -38,12 +39,18 @@ def load_code(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
 
 
 def load_chinese(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row an answer of each of seven models; what nobody annotated is left out."""
+    """One row an answer of each of seven models; what nobody annotated is left out.
+
+    For the task that compares them, what the other models answered to the same prompt is the
+    evidence, annotated or not.
+    """
     for path in data_files(folder, CHINESE_FILES, split):
         for record in records(path):
             prompt = record.text("prompt")
-            for number, answer in enumerate(record.records("responses_and_factuality"), start=1):
+            answers = list(record.records("responses_and_factuality"))
+            for number, answer in enumerate(answers, start=1):
                 if answer.fields.get("factuality") is not None:
+                    others = [one for one in answers if one is not answer]
                     yield GoldRow(
                         id=row_id(path, folder, record.line, number),
                         place=record.place,
@@ -52,7 +59,13 @@ def load_chinese(folder: Path, task: str, split: str | None) -> Iterator[GoldRow
                         group=prompt,
                         language="zh",
                         question=prompt,
+                        documents=_texts(others) if task == COMPARED else (),
                     )
+
+
+def _texts(answers: Sequence[Record]) -> tuple[str, ...]:
+    """What these say; an answer without any text says nothing."""
+    return tuple(_response(one) for one in answers if one.fields.get("response") not in (None, ""))
 
 
 def _response(answer: Record) -> str:
@@ -175,15 +188,25 @@ RULES = (
         permits="yes",
         note="No evidence.",
     ),
-    Rule(
-        name="factool",
-        task="chinese",
-        loader=load_chinese,
-        labels={**TRUE_OR_FALSE, UNLABELLED: None},
-        unit="one answer of a model",
-        group="prompt",
-        licence="Apache-2.0",
-        permits="yes",
-        note="Chinese, no evidence.",
+    *(
+        Rule(
+            name="factool",
+            task=task,
+            loader=load_chinese,
+            labels={**TRUE_OR_FALSE, UNLABELLED: None},
+            unit="one answer of a model",
+            group="prompt",
+            licence="Apache-2.0",
+            permits="yes",
+            note=note,
+        )
+        for task, note in (
+            ("chinese", "Chinese, no evidence."),
+            (
+                COMPARED,
+                "Chinese. The documents are the other models' answers to the same prompt: "
+                "what is measured is whether answers agree, not whether they are true.",
+            ),
+        )
     ),
 )

@@ -103,6 +103,13 @@ def test_chinese_answers_take_their_label_from_the_other_set(tmp_path: Path) -> 
     rows = load(claims.load_chinese, tmp_path / "factool")
     assert [row.label for row in rows] == ["supported", "hallucinated", "supported"]
     assert rows[2].response == "38"
+    assert not any(row.documents for row in rows)
+    compared = load(claims.load_chinese, tmp_path / "factool", claims.COMPARED)
+    assert [(row.response, row.label) for row in compared] == [
+        (row.response, row.label) for row in rows
+    ]
+    assert compared[0].documents == ("四十八米。", "不知道。", "38")
+    assert compared[2].documents == ("三十八米。", "四十八米。", "不知道。")
 
     checked = {
         "prompt": "灯塔有多高？",

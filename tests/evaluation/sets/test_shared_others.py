@@ -26,6 +26,7 @@ ROWS = {
     ("factcheck_gpt", "subtask3"): 1680,
     ("factcheck_gpt", "subtask4"): 336,
     ("factool", "code"): 78,
+    ("factool", "chinese_compared"): 384,
     ("factool", "chinese"): 384,  # 58 prompts, seven answers each, less what nobody annotated
     ("factscore", ""): 6954,
     ("faithbench", ""): 370,
