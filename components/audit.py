@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components.audit_html import head_html, row_html
-from components.audit_rows import Row, counts, has_audit, rows_of, whole_uses
+from components.audit_rows import Row, has_audit, rows_of, summary_words, whole_uses
 from components.audit_steps import whole_html
 from components.highlight import Part
 from components.show import paged, show
-from components.words import counted
 from core.audited import ToolUse
 from core.progress import Progress
 from core.records import Case
@@ -57,14 +56,6 @@ def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
     st.caption(summary_words(rows))
     is_over, page = progress.ending is not None, paged(rows, f"{key}.statements")
     _draw_rows(whole_uses(progress), page, is_over=is_over, shown=shown)
-
-
-def summary_words(rows: Sequence[Row]) -> str:
-    """“2 hallucinated · 0 unclear · 5 supported, of 8 statements; 1 is not concluded”."""
-    told = " · ".join(f"{number} {label}" for label, number in counts(rows).items())
-    left = sum(row.memory is None for row in rows)
-    rest = f"; {left} not concluded" if left else ""
-    return f"{told}, of {counted(len(rows), 'statement')}{rest}"
 
 
 def parts_of(progress: Progress) -> list[Part]:

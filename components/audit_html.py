@@ -56,13 +56,12 @@ def _class(row: Row) -> str:
 
 def _cells(row: Row, is_over: bool) -> list[Html]:
     memory = row.memory
-    tools = dict.fromkeys([*(memory.tools if memory else ()), *(use.tool for use in row.uses)])
     changed = " ↻" if row.changes else ""
     return [
         element("span", str(row.number), class_="cp-row-number"),
         verdict_cell(memory, row, is_over),
         element("span", marked_text(row.words, row.marks), class_="cp-row-words"),
-        element("span", clipped(", ".join(tools), 80) or "–", class_="cp-quiet cp-row-tools"),
+        element("span", clipped(", ".join(row.tools), 80) or "–", class_="cp-quiet cp-row-tools"),
         element(
             "span",
             (clipped(memory.evidence, 220) if memory else "–") + changed,
@@ -81,13 +80,13 @@ def verdict_cell(memory: Remembered | None, row: Row, is_over: bool) -> Html:
     return element(
         "span",
         tag(memory.label),
-        element("span", _sure(memory), class_="cp-quiet"),
+        element("span", sure_words(memory), class_="cp-quiet"),
         *([element("span", "contested", class_="cp-reply")] if memory.is_contested else []),
         class_="cp-row-verdict",
     )
 
 
-def _sure(memory: Remembered) -> str:
+def sure_words(memory: Remembered) -> str:
     """How likely the label is by its own probability, empty where there is none."""
     if memory.p is None or memory.label == "unclear":
         return ""
@@ -96,7 +95,7 @@ def _sure(memory: Remembered) -> str:
 
 def memory_html(memory: Remembered, passages: Sequence[Passage]) -> Html:
     """What is held of the statement: label, evidence, the passages that were read."""
-    sure = f" ({_sure(memory)})" if _sure(memory) else ""
+    sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
     held = element(
         "div",
         tag(memory.label),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from components.highlight import Mark
+from components.words import counted
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.progress import Progress
 from core.records import Label, Passage, Statement
@@ -32,6 +33,12 @@ class Row:
     def number(self) -> int:
         """The statement's number as people count."""
         return self.statement.index + 1
+
+    @property
+    def tools(self) -> list[str]:
+        """Names of the tools that were used for it, in their order."""
+        told = self.memory.tools if self.memory else ()
+        return list(dict.fromkeys([*told, *(use.tool for use in self.uses)]))
 
     @property
     def gravity(self) -> tuple[int, int]:
@@ -82,6 +89,14 @@ def counts(rows: Sequence[Row]) -> dict[Label, int]:
     """How many statements there are of each label, gravest first."""
     labels = [row.memory.label for row in rows if row.memory]
     return {label: labels.count(label) for label in GRAVEST}
+
+
+def summary_words(rows: Sequence[Row]) -> str:
+    """“2 hallucinated · 0 unclear · 5 supported, of 8 statements; 1 not concluded”."""
+    told = " · ".join(f"{number} {label}" for label, number in counts(rows).items())
+    left = sum(row.memory is None for row in rows)
+    rest = f"; {left} not concluded" if left else ""
+    return f"{told}, of {counted(len(rows), 'statement')}{rest}"
 
 
 def _marks(statement: Statement, uses: Sequence[ToolUse], progress: Progress) -> tuple[Mark, ...]:

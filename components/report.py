@@ -12,6 +12,7 @@ from components.highlight import Mark, marked_text
 from components.markup import Html, element, joined
 from components.plain import rationale_words, spoken
 from components.readers import readers_words
+from components.report_audit import audit_parts, audit_texts
 from components.state_panel import state_html
 from components.trace import REPLY_WORDS, debate_html
 from components.verdict import NO_PAST, Past, difference_words, verdict_html, worth_words
@@ -64,6 +65,7 @@ def html_report(
     parts += [element("h2", "Response"), marked_text(case.response, marks)]
     if spans:
         parts.append(span_table(spans))
+    parts += audit_parts(progress)
     if corrections:
         parts.append(element("h2", "What people said"))
         parts += [element("p", said_words(correction), dir="auto") for correction in corrections]
@@ -177,6 +179,9 @@ def markdown_report(
     for number, span in enumerate(progress.spans, start=1):
         lines += ["", f"{number}. {category_words(span.category)}, {percent(span.p)}", ""]
         lines += _fenced(_words_of(span) + (f"\nevidence: {span.instead}" if span.instead else ""))
+    audit = audit_texts(progress)
+    lines += ["", "## Statement by statement"] if audit else []
+    lines += [line for told in audit for line in ("", *_fenced(told))]
     if corrections:
         lines += ["", "## What people said", "", *_fenced("\n".join(map(said_words, corrections)))]
     lines += ["", "## Evidence"]

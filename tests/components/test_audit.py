@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.audit import parts_of, summary_words
+from components.audit import parts_of
 from components.audit_html import row_html
-from components.audit_rows import has_audit, rows_of, whole_uses
+from components.audit_rows import has_audit, rows_of, summary_words, whole_uses
 from components.audit_steps import step_html, whole_html
 from components.highlight import Mark, Part, marked_text
 from core.audited import ToolUse

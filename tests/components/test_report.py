@@ -25,7 +25,7 @@ from core.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.progress import Progress
+from core.progress import Progress, folded
 from core.records import (
     Box,
     Judgement,
@@ -40,6 +40,7 @@ from core.records import (
     Verdict,
 )
 from core.reviews import Correction, EvidenceMark, ImageBox, Ratings
+from tests import audits_told
 from tests.fakes import make_case
 
 CLAIM = "The tower is 512 m tall. ``` <script>alert(1)</script> 北京 العربية"
@@ -249,3 +250,24 @@ def test_a_report_tells_all_that_a_person_said() -> None:
     ):
         assert words in made
     assert "<i>look again</i>" not in html_report(RUN, CASE, progress(), [said], CARD)
+
+
+def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
+    made = folded(audits_told.told())
+    html_made = html_report(RUN, audits_told.CASE, made, [], CARD)
+    (table,) = re.findall(r"<table><thead><tr><th scope.*?</table>", html_made)
+    assert table.count("<tr>") == 1 + len(audits_told.SENTENCES)
+    for words in ("calendar", "12 March 2024 was a Tuesday.", "98 %", "Because of statement 3."):
+        assert words in html.unescape(table)
+    assert not re.search(r"(src|href)\s*=|@import|url\(", html_made)
+    markdown = markdown_report(RUN, audits_told.CASE, made, [], CARD)
+    assert "## Statement by statement" in markdown
+    assert "2. Hallucinated (98 %): It was opened on 12 March 2024, a Monday." in markdown
+    assert "search: failed: No answer within 10 s." in markdown
+    assert "reflection: unclear → hallucinated: It repeats the 6 years" in markdown
+    assert "conditions: hallucinated: 20 words were asked for" in markdown
+
+
+def test_a_report_of_a_debate_has_no_statements_section() -> None:
+    assert "Statement by statement" not in html_report(RUN, CASE, progress(), SAID, CARD)
+    assert "Statement by statement" not in markdown_report(RUN, CASE, progress(), SAID, CARD)
