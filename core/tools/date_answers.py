@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from core.tools.calendar import Stretch, TimeUnit, weekday_name
-from core.tools.values.dates import find_dates
+from core.tools.values.dates import find_dates, find_weekdays
 from core.tools.values.quantities import find_quantities
 
 SECONDS: dict[TimeUnit, float] = {
@@ -94,8 +94,8 @@ def weekday_said(response: str, language: str, target: date) -> DateFinding | No
     if not given:  # a weekday alone is written small at times: "friday"
         given = [
             Given(d.weekday, d.weekday == target.weekday(), d.start, d.end)
-            for d in find_dates(response.title(), language)
-            if d.weekday is not None and len(response.title()) == len(response)
+            for d in find_weekdays(response, language)
+            if d.weekday is not None
         ]
     return _chosen(response, given, weekday_name(target))
 

@@ -41,13 +41,11 @@ def check_wording(text: str, asked: Wording) -> Kept:
 
 
 def _edge(text: str, asked: Wording, named: str) -> Kept:
-    bare = _folded(text).strip(CLOSING)
     where = "beginning" if asked.kind == "starts" else "end"
-    words = [_folded(word).strip(CLOSING).rstrip(".!。！…") for word in asked.words]
-    if asked.kind == "starts":
-        holds = any(bare.startswith(word) for word in words)
-    else:
-        holds = any(bare.rstrip(".!。！…" + CLOSING).endswith(word) for word in words)
+    bare = _letters(text)
+    words = [_letters(word) for word in asked.words]
+    is_there = bare.startswith if asked.kind == "starts" else bare.endswith
+    holds = any(is_there(word) for word in words)
     found = f"{'has' if holds else 'does not have'} it there"
     return kept_otherwise("wording", f"{named} at the {where}", found, holds=holds)
 
@@ -93,3 +91,8 @@ def _places(text: str, word: str, asked: Wording) -> list[re.Match[str]]:
 
 def _folded(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("’", "'").casefold()
+
+
+def _letters(text: str) -> str:
+    """Letters and figures alone: a comma more or less is no other beginning."""
+    return re.sub(r"[\W_]+", "", _folded(text))

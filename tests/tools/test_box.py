@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,7 +101,7 @@ def test_a_question_without_a_condition_is_nothing_to_look_at() -> None:
         ("calendar", {"text": "x", "first": "6 Feb 2014"}, "as 2014-02-06, found “6 Feb 2014”"),
         ("calendar", {"first": "2014-02-06", "later": 10**9}, "within the years 1 to 9999"),
         ("calendar", {"first": "2014-02-06", "second": "2013-01-01", "is_birth": True}, "birth"),
-        ("calendar", {}, "Expected a question, a text or a first date"),
+        ("calendar", {}, "Expected a text or a first date"),
     ],
 )
 def test_what_cannot_be_worked_on_fails_with_a_sentence(
@@ -141,6 +142,30 @@ def test_dates_that_a_model_gives_are_worked_out(
         assert told.start is not None
         assert wrong.startswith(text[told.start : told.end])
         assert told.instead == gave["worked_out"]
+
+
+def test_what_a_statement_says_of_dates_is_held_against_the_calendar() -> None:
+    right, wrong = "12 March 2024 was a Tuesday.", "The ship sailed on Monday, 12 March 2024."
+    assert used("calendar", text=right, language="en").label == "supported"
+    told = used("calendar", text=wrong, language="en")
+    assert (told.label, told.instead) == ("hallucinated", "Tuesday")
+    assert wrong[told.start : told.end] == "Monday"
+    assert json.loads(told.gave)["claims"] == 1
+    also = "The ship sailed on Tuesday, 12 March 2024."
+    assert used("calendar", text=also, language="en").label == "unclear"
+
+
+def test_a_statement_goes_with_what_stands_before_it() -> None:
+    response = "The firm was founded in 1990. Ten years later, in 2010, it was sold."
+    second = Statement(1, 30, len(response), response[30:], response[30:])
+    tool = tool_named("calendar")
+    assert tool.reads is not None
+    given = tool.reads(second, Case("c", "p", response, language="en"))
+    told = use(tool, given, Bench(Stop()))
+    assert (told.label, told.instead) == ("hallucinated", "2000")
+    assert told.start is not None
+    assert second.text[told.start : told.end] == "2010"
+    assert tool.reads(replace(second, text="It was sold."), Case("c", "p", response)) is None
 
 
 def test_dates_alone_are_worked_out_and_no_verdict() -> None:

@@ -106,3 +106,94 @@ def test_the_calendars_answer_is_said_in_words() -> None:
     found = check_dates("How many weeks between 2024-01-01 and 2024-01-18?", "5 weeks")
     assert found is not None
     assert found.worked_out == "2 weeks and 3 days"
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "right", "wrong"),
+    [
+        (
+            "de",
+            "Wie viele Tage liegen zwischen dem 30. Dezember 2023 und dem 1. März 2024?",
+            "62 Tage",
+            "64 Tage",
+        ),
+        ("de", "Welcher Wochentag war der 1. Januar 2000?", "Es war ein Samstag.", "Ein Sonntag."),
+        (
+            "de",
+            "Welches Datum ist zehn Tage nach dem 1. Januar 2000?",
+            "11. Januar 2000",
+            "12. Januar 2000",
+        ),
+        (
+            "de",
+            "Wie alt war Mira, geboren am 15. Juni 1990, am 14. Juni 2020?",
+            "29 Jahre",
+            "31 Jahre",
+        ),
+        (
+            "fr",
+            "Combien de jours y a-t-il entre le 30 décembre 2023 et le 1er mars 2024 ?",
+            "62 jours",
+            "64 jours",
+        ),
+        ("fr", "Quel jour de la semaine était le 1er janvier 2000 ?", "Un samedi.", "Un dimanche."),
+        (
+            "fr",
+            "Quelle est la date dix jours après le 1 janvier 2000 ?",
+            "Le 11 janvier 2000",
+            "Le 12 janvier 2000",
+        ),
+        (
+            "fr",
+            "Mira est née le 15 juin 1990. Quel âge avait-elle le 14 juin 2020 ?",
+            "29 ans",
+            "31 ans",
+        ),
+        (
+            "es",
+            "¿Cuántos días hay entre el 30 de diciembre de 2023 y el 1 de marzo de 2024?",
+            "62 días",
+            "64 días",
+        ),
+        ("es", "¿Qué día de la semana fue el 1 de enero de 2000?", "Fue sábado.", "Fue domingo."),
+        (
+            "es",
+            "¿Qué fecha es diez días después del 1 de enero de 2000?",
+            "11 de enero de 2000",
+            "12 de enero de 2000",
+        ),
+        (
+            "es",
+            "Mira nació el 15 de junio de 1990. ¿Qué edad tenía el 14 de junio de 2020?",
+            "29 años",
+            "31 años",
+        ),
+    ],
+)
+def test_questions_in_other_languages(language: str, question: str, right: str, wrong: str) -> None:
+    good, bad = (check_dates(question, answer, language) for answer in (right, wrong))
+    assert good is not None
+    assert bad is not None
+    assert (good.holds, bad.holds) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "response"),
+    [
+        (
+            "de",
+            "Wie viele Arbeitstage liegen zwischen dem 30. Dezember 2023 und dem 1. März 2024?",
+            "44",
+        ),
+        ("fr", "Combien de jours de pluie entre le 30 décembre 2023 et le 1 mars 2024 ?", "17"),
+        (
+            "es",
+            "¿Cuántos días no hay clase entre el 30 de diciembre de 2023 y el 1 de marzo de 2024?",
+            "17",
+        ),
+    ],
+)
+def test_what_asks_for_more_than_a_calendar_knows(
+    language: str, question: str, response: str
+) -> None:
+    assert check_dates(question, response, language) is None

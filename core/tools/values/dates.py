@@ -22,7 +22,7 @@ from core.tools.values.solar_dates import solar_dates
 from core.tools.values.word_tokens import Word, split_words
 from core.tools.values.year_dates import era_years, seasons_and_quarters, stretches
 
-__all__ = ["DateValue", "Match", "compare_dates", "describe_date", "find_dates"]
+__all__ = ["DateValue", "Match", "compare_dates", "describe_date", "find_dates", "find_weekdays"]
 
 LONGEST_TEXT = 20_000
 WEEKDAY_GAP = re.compile(r",?[ \u00a0]?(?:the |den |dem |der |le |el |il |o |on )?|[ \u00a0]?[（(]")
@@ -43,6 +43,23 @@ def find_dates(text: str, language: str = "en") -> list[DateValue]:
     chosen = _chosen(plain_text, low, tokens, words)
     joined = _joined(low, chosen, words)
     return [_finished(text, low, date, words) for date in joined]
+
+
+def find_weekdays(text: str, language: str = "en") -> list[DateValue]:
+    """Every weekday that is named, however it is written, without the dates beside them.
+
+    For texts that are known to name one: some of these words mean other things elsewhere.
+    """
+    words = date_words(language)
+    plain_text = plain(text[:LONGEST_TEXT])
+    low = lower(plain_text)
+    found = [date for date in asian_dates(plain_text) if date.weekday is not None]
+    for token in split_words(plain_text, low):
+        named = words.weekdays.at(low, token.start)
+        if named:
+            start, end = token.start, named[0]
+            found.append(DateValue(start, end, text[start:end], weekday=named[1]))
+    return found
 
 
 def _chosen(text: str, low: str, tokens: Sequence[Word], words: DateWords) -> list[DateValue]:

@@ -1,0 +1,258 @@
+"""Finds in a text what it states of dates that the calendar can check, in five languages.
+
+Weekdays of dates, the time between two dates, and dates "ten years later"; ages are `age_claims`.
+Strict: only words that say nothing else may stand between the parts of a claim, and what the text
+denies or leaves open is no claim. Source: HaluAgent 3.4 (calendar).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from core.tools.calendar import TimeUnit, between, moved, weekday_name
+from core.tools.date_answers import DAYS, OPEN, SECONDS, DateFinding, stretch_words
+from core.tools.full_dates import FIRST_YEAR, full_date
+from core.tools.values.dates import DateValue, find_dates, find_weekdays
+from core.tools.values.quantities import Quantity, find_quantities
+
+LONGEST = 2_000  # characters of a statement with what stands before it
+YEAR = re.compile(r"\d{3}|[〇零一二三四五六七八九]{3}")
+ARTICLE = r"(?:the\s+|dem\s+|den\s+|le\s+|el\s+|zum\s+|zu\s+)?"
+TO = re.compile(
+    rf"\s*(?:to|until|till|through|and|bis|und|au|et|jusqu['’]au|al|hasta|y|a|到|至|与|和|[-–—~])"
+    rf"\s*{ARTICLE}",
+    re.IGNORECASE,
+)
+LEADS = re.compile(
+    rf"(?:\b(?:from|between|vom|von|zwischen|entre|du|de|del|desde)\s+{ARTICLE}|[从自由]\s*)$",
+    re.IGNORECASE,
+)
+EXACTLY = r"(?:(?:exactly|a\s+total\s+of|genau|insgesamt|exactement|exactamente|整整)\s*)?"
+# "… to 5 May 2021 are 428 days"
+MAKES = re.compile(
+    r",?\s*(?:之间|期间)?(?:(?:there|it|that)\s+)?(?:is|are|was|were|makes|equals|="
+    r"|sind\s+es|es\s+sind|sind|waren\s+es|liegen|lagen|vergehen|vergingen"
+    r"|il\s+y\s+a(?:vait)?|cela\s+fait|ce\s+sont|il\s+s['’]écoule|on\s+compte|soit"
+    r"|hay|son|pasan|pasaron|transcurren|transcurrieron"
+    rf"|(?:一共|总共|共计|共)?(?:有|是|为|相隔|间隔|相差|经过了?|过了)|一共|总共|共计|共)\s*{EXACTLY}",
+    re.IGNORECASE,
+)
+# "There are 428 days from …", "it lasted 428 days, from …"
+LASTS = re.compile(
+    r"(?:there\s+(?:are|is|were|was)|lasted|es\s+(?:sind|liegen|lagen)|dauerte|il\s+y\s+a|(?:a\s+)?duré"
+    rf"|hay|duró|持续了?|历时)\s*{EXACTLY}$",
+    re.IGNORECASE,
+)
+LIES = re.compile(
+    rf",?\s*(?:(?:passed|elapsed)\s+)?(?:between|from|zwischen|vom|von|entre|du|del?|desde)\s+{ARTICLE}",
+    re.IGNORECASE,
+)
+IS_A = re.compile(
+    r",?\s*(?:was|is|will\s+be|fell\s+on|falls\s+on|war|ist|fiel\s+auf|fällt\s+auf"
+    r"|était|est|fut|tombait|tombe|fue|es|era|será|cayó\s+en|cae\s+en|(?:那天|当天)?正?好?(?:是|为))"
+    r"\s*(?:an?\s+|ein(?:en|em)?\s+|une?\s+)?",
+    re.IGNORECASE,
+)
+LATER = re.compile(
+    r"\s*(?:(?P<after>later|afterwards|after\s+that|später|danach|plus\s+tard|después|más\s+tarde"
+    r"|之后|以后|后)|(?P<before>earlier|before\s+that|früher|zuvor|plus\s+tôt|auparavant|antes"
+    r"|之前|以前|前))",
+    re.IGNORECASE,
+)
+THEN = re.compile(
+    rf"\s*[,(，（]?\s*(?:that\s+is\s*,?\s*|namely\s+|即|也就是|的)?"
+    rf"(?:(?:in|on|im\s+Jahre?|am|en|à|在|于)\s*)?{ARTICLE}",
+    re.IGNORECASE,
+)
+UNIT_WORDS: tuple[tuple[TimeUnit, str], ...] = (
+    ("day", r"\bdays?\b|\btage?n?\b|\bjours?\b|\bdías?\b|[天日]"),
+    ("week", r"\bweeks?\b|\bwochen?\b|\bsemaines?\b|\bsemanas?\b|周|星期|礼拜"),
+    ("month", r"\bmonths?\b|\bmonate?n?\b|\bmois\b|\bmes(?:es)?\b|月"),
+    ("year", r"\byears?\b|\bjahre?n?\b|\bans?\b|\bannées?\b|\baños?\b|年"),
+)
+
+
+@dataclass(frozen=True)
+class DateClaim:
+    """What the calendar says to one claim; `[start, end)` in the text is all of the claim."""
+
+    finding: DateFinding
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A stated time: `count` of `unit`, at `[start, end)`."""
+
+    count: float
+    unit: TimeUnit
+    start: int
+    end: int
+
+
+def date_claims(text: str, language: str, before: str = "") -> list[DateClaim]:
+    """All claims of a text about dates stated in full, in order, those that hold among them.
+
+    `before` is what stands in front of the text, where a date may be that it leans on.
+    """
+    if len(text) > LONGEST or not re.search(
+        r"\d{3}|[〇零一二三四五六七八九]{3}", f"{before}{text}"
+    ):
+        return []
+    dates = find_dates(text, language)
+    spans = [span for q in find_quantities(text, language) if (span := _span(q, dates))]
+    told = find_dates(before[-LONGEST:], language) if before else []
+    found = [
+        *_weekdays(text, dates, language),
+        *_differences(text, dates, spans),
+        *_later(text, dates, spans, told),
+    ]
+    sure = [claim for claim in found if not OPEN.search(text[claim.start : claim.end])]
+    return sorted(sure, key=lambda claim: claim.start)
+
+
+def _span(found: Quantity, dates: Sequence[DateValue]) -> _Span | None:
+    """A time in one unit: "428 days"; None for a bare number, a range, "about", or a date."""
+    is_date = any(found.start < day.end and day.start < found.end for day in dates)
+    unit = next((unit for unit, words in UNIT_WORDS if re.search(words, found.text, re.I)), None)
+    is_exact = found.bound == "exact" and found.low == found.high and not found.ordinal
+    if unit is None or is_date or found.unit != "second" or not is_exact:
+        return None
+    return _Span(round(found.low / SECONDS[unit], 6), unit, found.start, found.end)
+
+
+def _weekdays(text: str, dates: Sequence[DateValue], language: str) -> Iterator[DateClaim]:
+    """A weekday that stands with its date, or is said of it."""
+    for named in dates:
+        day = full_date(named)
+        if day and named.weekday is not None:
+            place = _weekday_in(named)
+            yield _weekday(text, day, named.weekday, place, (named.start, named.end))
+    # After "was a" even a word that is a name elsewhere is a weekday.
+    for other in find_weekdays(text, language):
+        found = next((day for day in reversed(dates) if day.end <= other.start), None)
+        day = full_date(found) if found and found.weekday is None else None
+        if found and day and IS_A.fullmatch(text[found.end : other.start]):
+            place = (other.start, other.end)
+            yield _weekday(text, day, other.weekday, place, (found.start, other.end))
+
+
+def _weekday(
+    text: str, day: date, said: int | None, place: tuple[int, int], whole: tuple[int, int]
+) -> DateClaim:
+    start, end = place
+    right = weekday_name(day)
+    finding = DateFinding(said == day.weekday(), right, text[start:end], start, end, (day,))
+    return DateClaim(finding, *whole)
+
+
+def _weekday_in(found: DateValue) -> tuple[int, int]:
+    """The place of the weekday's name in a date: its first or its last word."""
+    words = list(re.finditer(r"[^\W\d_]{2,}", found.text))
+    is_last = re.match(r"\W*\d", found.text) is not None
+    if not words:
+        return found.start, found.end
+    word = words[-1] if is_last else words[0]
+    return found.start + word.start(), found.start + word.end()
+
+
+def _differences(
+    text: str, dates: Sequence[DateValue], spans: Sequence[_Span]
+) -> Iterator[DateClaim]:
+    """The time between two dates: "from A to B are N days", "there are N days from A to B"."""
+    for one, other in itertools.pairwise(dates):
+        first, last = full_date(one), full_date(other)
+        if first is None or last is None or not TO.fullmatch(text[one.end : other.start]):
+            continue
+        lead = LEADS.search(text[: one.start])
+        start = lead.start() if lead else one.start
+        for span in spans:
+            is_behind = MAKES.fullmatch(text[other.end : span.start]) is not None
+            is_ahead = LIES.fullmatch(text[span.end : one.start]) is not None
+            if is_behind and span.start >= other.end:
+                place = (start, span.end)
+            elif is_ahead and span.end <= one.start and LASTS.search(text[: span.start]):
+                place = (span.start, other.end)
+            else:
+                continue
+            if finding := _difference(text, first, last, span):
+                yield DateClaim(finding, *place)
+
+
+def _difference(text: str, first: date, last: date, span: _Span) -> DateFinding | None:
+    """None where both ends counted would make the difference."""
+    stretch = between(first, last, span.unit)
+    holds = stretch.is_said_by(span.count)
+    days = abs((last - first).days)
+    if not holds and span.unit in DAYS and abs(span.count * DAYS[span.unit] - days) < 1.01:
+        return None
+    said = text[span.start : span.end]
+    dates = (first, last)
+    return DateFinding(holds, stretch_words(stretch), said, span.start, span.end, dates)
+
+
+def _later(
+    text: str, dates: Sequence[DateValue], spans: Sequence[_Span], told: Sequence[DateValue]
+) -> Iterator[DateClaim]:
+    """A date so long after another, held against those before it: "ten years later, in 2031"."""
+    for span in spans:
+        later = LATER.match(text, span.end)
+        if later is None or not span.count.is_integer():
+            continue
+        target = next((day for day in dates if day.start >= later.end()), None)
+        if target is None or not THEN.fullmatch(text[later.end() : target.start]):
+            continue
+        anchors = [*told, *(day for day in dates if day.end <= span.start)]
+        sign = 1 if later["after"] else -1
+        checked = [
+            finding
+            for anchor in anchors
+            if (finding := _led(text, anchor, target, span, sign)) is not None
+        ]
+        right = [finding for finding in checked if finding.holds]
+        # Of several dates before it, who knows which is meant.
+        is_sure = len(anchors) == len(checked) == 1
+        if right or is_sure:
+            yield DateClaim((right or checked)[0], span.start, target.end)
+
+
+def _led(
+    text: str, anchor: DateValue, target: DateValue, span: _Span, sign: int
+) -> DateFinding | None:
+    """The date told against the one worked out; None where the dates are too coarse to say."""
+    said = text[target.start : target.end]
+    one, other = full_date(anchor), full_date(target)
+    count = int(span.count)
+    if one and other:
+        goal = moved(one, sign * count, span.unit)
+        if goal is None:
+            return None
+        stretch = between(one, other, span.unit)
+        is_forward = (other >= one) == (sign > 0)
+        holds = is_forward and (other == goal or stretch.is_said_by(count))
+        if not holds and span.unit in DAYS and abs((other - goal).days) <= 1:
+            return None
+        worked_out = goal.isoformat()
+        return DateFinding(holds, worked_out, said, target.start, target.end, (one, goal))
+    return _led_by_years(anchor, target, span, sign, said)
+
+
+def _led_by_years(
+    anchor: DateValue, target: DateValue, span: _Span, sign: int, said: str
+) -> DateFinding | None:
+    """Years alone: one off is left open, for twelve months may lie across two New Years."""
+    years = (anchor.year, target.year)
+    are_points = anchor.kind == target.kind == "point" and anchor.era == target.era == "ce"
+    are_plain = anchor.bound in ("exact", "since", "until") and target.bound == "exact"
+    if span.unit != "year" or not are_points or not are_plain or None in years:
+        return None
+    goal = (anchor.year or 0) + sign * int(span.count)
+    off = abs((target.year or 0) - goal)
+    if off == 1 or goal < FIRST_YEAR:
+        return None
+    return DateFinding(off == 0, str(goal), said, target.start, target.end, ())
