@@ -15,6 +15,8 @@ PROMPT_WORDS = {
     "match": "Tool: a statement against its evidence",
     "back_translation": "Tool: a translation put back",
     "translation": "Tool: a claimed translation",
+    "pick_tool": "Audit: the next tool for a statement",
+    "reflect": "Audit: looking over all statements",
     "mend": "Asking again for a usable reply",
     "trajectory": "Trajectories: what the agent is told first",
 }
@@ -51,5 +53,9 @@ FIELD_WORDS = {
     "from_language": "the language to translate from",
     "into_language": "the language to translate into",
     "error": "what was wrong with the reply",
+    "steps": "the tools that were called for the statement so far, and what they said",
+    "memory": "what is held of other statements",
+    "statements": "all statements with their labels and evidence",
+    "tool_examples": "every tool at work, twice",
     "tools": "the tools with their inputs, as the toolbox describes them",
 }

@@ -19,8 +19,8 @@ READER_WORDS = {
 PROMPTS: dict[str, tuple[str, ...]] = {
     "retriever": (),
     "segmenter": ("segment",),
-    "tool picker": (),
-    "reflector": (),
+    "tool picker": ("pick_tool",),
+    "reflector": ("reflect",),
     "image reader": ("image_question", "image_reading"),
     "context writer": ("context",),
     "debater": ("debate",),

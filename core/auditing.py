@@ -17,7 +17,7 @@ from core.audit.told import answer_of
 from core.audit.waves import waves
 from core.audit.whole import settled
 from core.audited import Remembered
-from core.concurrency import merged
+from core.concurrency import Stop, merged
 from core.debate.ceda import reached_consensus
 from core.errors import ReplyError
 from core.events import (
@@ -69,6 +69,11 @@ class AuditRun:
         """US dollars for the calls that are not among those; None where a part is not known."""
         calls = self.progress.calls
         return total_cost(call for i, call in calls.items() if i not in before)
+
+
+def bare_bench(case: Case, stop: Stop) -> Bench:
+    """What tools reach where there are only the case's own sources."""
+    return Bench(stop)
 
 
 def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from core.auditing import AuditRun, audited, seen_in_the_end
+from core.auditing import AuditRun, audited, bare_bench, seen_in_the_end
 from core.concurrency import Stop
 from core.config import Settings
 from core.debate.ceda import reached_consensus
@@ -64,7 +64,7 @@ class Resources:
     classifier: Classifier
     now: Callable[[], float]
     retriever: PassageEmbedder | None = None
-    bench: Callable[[Stop], Bench] = Bench
+    bench: Callable[[Case, Stop], Bench] = bare_bench
 
     @property
     def embedder(self) -> PassageEmbedder:
@@ -147,7 +147,8 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     """All stages in their order; each does only what is not done yet."""
     progress = run.progress
     if progress.case is None:
-        yield _start(run)
+        roles = run.roster.roles_used(_digest)
+        yield RunStarted(run.now(), run.case, run.plan, roles, _code(run))
     gathering = _gathering(run)
     yield from gather_sources(gathering, progress.sources_read)
     with open_store(run.resources.home) as store, store.reading():
@@ -166,14 +167,10 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     view = view_of(run.case, progress, sources)
     if progress.judgement is None:
         yield from debated(run.play, view, progress, run.plan.max_turns)
-    context = _needed(progress.context, "context")
     turns = tuple(progress.turns)
     is_agreed = reached_consensus(turns, len(run.roster.debaters))
+    context = _needed(progress.context, "context")
     yield from _conclude(run, JudgeView(view, context, turns, is_agreed))
-
-
-def _start(run: _Review) -> Event:
-    return RunStarted(run.now(), run.case, run.plan, run.roster.roles_used(_digest), _code(run))
 
 
 def _code(run: _Review) -> str:
@@ -197,8 +194,7 @@ def _taken_over(run: _Review, store: Store) -> tuple[Event, ...]:
 
 def _has_begun(progress: Progress) -> bool:
     """True when steps after reading are there; a response may come to no statement at all."""
-    steps = (progress.reused, progress.statements, progress.context, progress.turns)
-    return any(steps)
+    return any((progress.reused, progress.statements, progress.context, progress.turns))
 
 
 def _with_language(case: Case, sources: Sequence[Source]) -> Case:
@@ -260,7 +256,7 @@ def _audit(run: _Review, sources: Sequence[Source]) -> AuditRun:
         run.play,
         run.progress,
         lambda: view_of(case, run.progress, sources),
-        resources.bench(run.stop),
+        resources.bench(case, run.stop),
         search if sources else None,
         run.plan.max_turns,
     )

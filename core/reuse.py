@@ -46,10 +46,15 @@ def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> T
     same_sources = _sources(before) == _sources(now) and all(
         i in read_at and read_at[i] <= event.at for i, event in used.items()
     )
-    if same_sources and _cast(before) == _cast(now):
+    if same_sources and _cast(before) == _cast(now) and not _is_audit(now):
         return "judgement"
     # A response too short to tell its language takes that of its sources.
     return "statements" if same_sources or now.case.language != "und" else None
+
+
+def _is_audit(progress: Progress) -> bool:
+    """Its tools answer from beyond the run's inputs: the web, a sandbox that is there or not."""
+    return progress.plan is not None and progress.plan.protocol == "audit"
 
 
 def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:

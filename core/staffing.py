@@ -38,16 +38,28 @@ from core.store.learned import NONE, Learned
 Notices = Callable[[CaseView], tuple[str, ...]]
 
 if TYPE_CHECKING:
+    from core.agents.ask import Work
     from core.engine import Resources
     from core.models.desk import LedgerDesk
     from core.models.encoder import Embedder, PassageEmbedder
     from core.roles import Roster
+    from core.tools.toolbox import Bench
 
+    MakeBench = Callable[[Case, Stop], Bench]
 
 FROM_MEMORY = (
     "There is no source that speaks of it: the models argue from what they know, which is what is "
     "in question. Add a document before you rely on the verdict."
 )
+
+
+@dataclass(frozen=True)
+class _Seated:
+    """A sheet's agents and what they work with."""
+
+    roster: Roster
+    retriever: PassageEmbedder | None
+    bench: MakeBench
 
 
 @dataclass(frozen=True)
@@ -119,6 +131,7 @@ def staffed(
         ConfigError: the encoder, the classifier or what was learned cannot be loaded.
     """
     from core.agents.rosters import roster_named
+    from core.auditing import bare_bench
     from core.engine import Resources
     from core.models.encoder import load_encoder
     from core.verdict.classifier import load_classifier
@@ -126,8 +139,10 @@ def staffed(
     encoder = load_encoder(ENCODER_DIR)
     learned = learned_marks(store, run)
     retriever: PassageEmbedder | None = None
+    bench: MakeBench = bare_bench
     if roster is None and run.plan.sheet is not None:
-        roster, retriever = _with_models(store, home, run, payer, encoder, learned, sources=sources)
+        seated = _with_models(store, home, run, payer, encoder, learned, sources=sources)
+        roster, retriever, bench = seated.roster, seated.retriever, seated.bench
     return Staff(
         roster or roster_named(run.plan.roster, encoder, learned.threshold),
         Resources(
@@ -137,6 +152,7 @@ def staffed(
             load_classifier(home, run.plan.classifier),
             time.time,
             retriever,
+            bench,
         ),
     )
 
@@ -150,8 +166,8 @@ def _with_models(
     learned: LearnedMarks,
     *,
     sources: Path | None,
-) -> tuple[Roster, PassageEmbedder | None]:
-    """The roster of the run's sheet, and its embedding model if it has one."""
+) -> _Seated:
+    """The roster of the run's sheet, its embedding model if it has one, and what its tools ask."""
     from core.agents.ask import Work
     from core.agents.laid_out import notices
     from core.agents.rosters import seated
@@ -177,7 +193,19 @@ def _with_models(
     roster = seated(sheet, work, encoder)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
-    return roster, _retriever(sheet, payer.keys, table)
+    return _Seated(roster, _retriever(sheet, payer.keys, table), _asking_bench(sheet, work))
+
+
+def _asking_bench(sheet: RosterSheet, work: Work) -> MakeBench:
+    """Tools that ask a language model ask the tool picker's; none where that is built in."""
+    from core.agents.asker import SeatAsker
+    from core.tools.toolbox import Bench
+
+    if sheet.tool_picker.is_built_in:
+        return lambda case, stop: Bench(stop)
+    return lambda case, stop: Bench(
+        stop, ask=SeatAsker(sheet.tool_picker, work, case.language, stop)
+    )
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:

@@ -119,8 +119,10 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
     from core.agents.llm_context_writer import LlmContextWriter
     from core.agents.llm_image_reader import LlmImageReader
     from core.agents.llm_judge import LlmJudge
+    from core.agents.llm_reflector import LlmReflector
     from core.agents.llm_segmenter import LlmSegmenter
     from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor
+    from core.agents.llm_tool_picker import LlmToolPicker
 
     def player(seat: Seat, own: Player, make: Callable[[Seat, Work], Player]) -> Player:
         return own if seat.is_built_in else make(seat, work)
@@ -128,8 +130,8 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
     return Roster(
         name=sheet.name,
         segmenter=player(sheet.segmenter, spare.segmenter, LlmSegmenter),
-        tool_picker=spare.tool_picker,
-        reflector=spare.reflector,
+        tool_picker=player(sheet.tool_picker, spare.tool_picker, LlmToolPicker),
+        reflector=player(sheet.reflector, spare.reflector, LlmReflector),
         image_reader=player(sheet.image_reader, spare.image_reader, LlmImageReader),
         context_writer=player(sheet.context_writer, spare.context_writer, LlmContextWriter),
         debaters=_debaters(sheet, work, encoder),

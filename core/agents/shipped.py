@@ -38,6 +38,8 @@ def _speaking(sheet: RosterSheet, seat: Seat, *, seeing: Seat | None = None) -> 
     writing = replace(seat, max_tokens=WRITING_TOKENS)
     return replace(
         sheet,
+        tool_picker=seat,
+        reflector=writing,
         image_reader=seeing or seat,
         context_writer=writing,
         debaters=_pair(cool, replace(cool, temperature=WARM)),

@@ -36,6 +36,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "match": ("question", "statement", "before", "context"),
     "back_translation": ("from_language", "into_language", "text"),
     "translation": ("text_language", "text", "claimed_language", "claimed", "back"),
+    "pick_tool": (
+        *("tools", "tool_examples", "question", "response"),
+        *("statement", "steps", "memory"),
+    ),
+    "reflect": ("question", "statements"),
     "mend": ("error",),
     "trajectory": ("tools", "question", "response"),
 }

@@ -59,8 +59,8 @@ def test_each_model_is_asked_once_for_all_the_roles_it_has(home: Path) -> None:
     with loopback(answer) as server:
         found = probed(home, sheet_at(server))
     assert set(found) == {
-        "image reader", "context writer", "debater Ada", "debater Ben", "judge", "span extractor",
-        "span adjudicator",
+        "tool picker", "reflector", "image reader", "context writer", "debater Ada", "debater Ben",
+        "judge", "span extractor", "span adjudicator",
     }  # fmt: skip
     assert all(result.works for result in found.values()), found
     assert sorted(asked.body["temperature"] for asked in server.asked) == [0.0, 0.0, 0.2, 0.6]

@@ -54,6 +54,8 @@ sheets = st.builds(
     words=st.text(PLAIN, max_size=200),
     retriever=seats,
     segmenter=seats,
+    tool_picker=seats,
+    reflector=seats,
     image_reader=seats,
     context_writer=seats,
     debaters=debaters.map(tuple),
@@ -74,6 +76,14 @@ def test_what_is_written_is_read_back_to_the_last_field(sheet: RosterSheet) -> N
 def test_every_shipped_sheet_keeps_the_rules_and_comes_back() -> None:
     for sheet in SHIPPED.values():
         assert read_roster(roster_file(sheet)).sheet == sheet
+
+
+def test_a_file_from_before_the_audit_is_read_with_built_in_seats() -> None:
+    body: Body = json.loads(roster_file(one_model("openai/x", "http://127.0.0.1:1/v1")))
+    del body["tool_picker"], body["reflector"]
+    sheet = read_roster(json.dumps(body).encode()).sheet
+    assert sheet.tool_picker == sheet.reflector == Seat()
+    assert sheet.judge.model == "openai/x"
 
 
 def test_the_file_is_for_people() -> None:

@@ -33,8 +33,8 @@ from core.store import Store
 from tests.fakes import FakeDesk, FakeEmbedder, ScriptedModel
 
 SPEAKING = (
-    "image reader", "context writer", "debater Ada", "debater Ben", "judge", "span extractor",
-    "span adjudicator",
+    "tool picker", "reflector", "image reader", "context writer", "debater Ada", "debater Ben",
+    "judge", "span extractor", "span adjudicator",
 )  # fmt: skip
 
 

@@ -1,8 +1,7 @@
-"""A whole audit: statements checked with tools, reflection, debate on what is contested, verdict."""
+"""A whole audit: statements, tools, reflection, debate on what is contested, verdict."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from core.agents.rosters import roster_named
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.engine import Resources, review
-from core.events import TRANSIENT, Event
+from core.events import Event
 from core.models.encoder import load_encoder
 from core.progress import Progress, folded
 from core.records import Case, Plan

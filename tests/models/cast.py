@@ -15,6 +15,8 @@ SIGNS = {
     "debate": "You are an expert debater",
     "judge": "You are the neutral judge",
     "segment": "You cut a text into its statements",
+    "pick_tool": "You check one statement of a response",
+    "reflect": "Each statement of a response was checked by itself",
     "spans": "You mark the words of a response",
     "span_vote": "You vote on whether certain words",
 }
@@ -50,6 +52,10 @@ USUAL: Mapping[str, Part] = {
     "debate": Reply("DENY, WRONG. The evidence says otherwise, so the claim fails."),
     "judge": judged(0),
     "segment": as_json({"statements": []}),
+    "pick_tool": as_json(
+        {"thought": "412.", "tool": "", "input": {}, "label": "hallucinated", "evidence": "412 m"}
+    ),
+    "reflect": as_json({"changes": []}),
     "spans": as_json({"spans": []}),
     "span_vote": as_json({"reason": "It says otherwise.", "hallucinated": True, "p": 0.9}),
 }
