@@ -82,7 +82,7 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     if progress.judgement is not None:
         return
     if not (progress.reconsidered or progress.context or progress.turns):
-        yield from _statements(run)
+        yield from statements_checked(run)
         view = run.view()
         for entry in list(settled(view.statements, run.memory, progress.tool_uses)):
             yield MemoryUpdated(run.play.now(), entry)
@@ -108,7 +108,7 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     yield (*ending, JudgementReached(now, judgement, now - began, run.cost_since(before)))
 
 
-def seen_in_the_end(run: AuditRun) -> JudgeView:
+def seen_after(run: AuditRun) -> JudgeView:
     """What marks the words sees: the whole case, with the debate where there was one."""
     view, turns = run.view(), tuple(run.progress.turns)
     context = run.progress.context or Context((), tuple(view.evidence.passages), "")
@@ -116,7 +116,7 @@ def seen_in_the_end(run: AuditRun) -> JudgeView:
     return JudgeView(view, context, turns, is_agreed)
 
 
-def _statements(run: AuditRun) -> Iterator[Event]:
+def statements_checked(run: AuditRun, *, with_whole: bool = True) -> Iterator[Event]:
     """The whole response and every statement that has no conclusion yet, in waves."""
     view, play = run.view(), run.play
     spare = play.roster.spare
@@ -133,7 +133,7 @@ def _statements(run: AuditRun) -> Iterator[Event]:
     for number, wave in enumerate(waves(view.statements, view.case.language)):
         memory = tuple(entry for _, entry in sorted(run.memory.items())) if number else ()
         waiting: list[Statement | None] = [s for s in wave if s.index not in run.memory]
-        if number == 0:
+        if number == 0 and with_whole:
             waiting.insert(0, None)
         done, total = len(run.memory), len(view.statements)
         yield ProgressMade(play.now(), "auditing", "Checking the statements", done, total)

@@ -266,7 +266,13 @@ def run_to_end(
     where the project has not said what it wants, or there is no probability.
     """
     jobs = Jobs(home, keys=keys)
-    run_id = jobs.start(case, plan)
+    return ended(home, jobs, jobs.start(case, plan), case, clock)
+
+
+def ended(
+    home: Path, jobs: Jobs, run_id: str, case: Case, clock: Callable[[], float]
+) -> dict[str, Any]:
+    """The outcome of a run of this process once it has ended; Ctrl-C stops it."""
     try:
         jobs.wait(run_id)
     except KeyboardInterrupt:

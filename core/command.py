@@ -119,6 +119,11 @@ def require_sense(given: argparse.Namespace) -> None:
     _require_paths(given)
     if given.command in TEXTS:
         _require_texts(given)
+    if getattr(given, "as_it_arrives", False) and given.claim_file != "-":
+        raise InputError(
+            "Expected --claim-file - beside --as-it-arrives, found none; only standard input "
+            "arrives bit by bit."
+        )
 
 
 def _add_home(parser: argparse.ArgumentParser) -> None:
@@ -135,6 +140,12 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--role", help="CEDA's Role (A.3.1)")
     parser.add_argument("--instruction", help="CEDA's Instruction (A.3.1)")
     _add_who(parser)
+    parser.add_argument(
+        "--as-it-arrives",
+        action="store_true",
+        help="with --protocol audit and --claim-file -: check each statement as soon as it is "
+        "there, and say so on standard error",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -201,7 +212,12 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="most tokens that models of no known price may use (default: as Settings say)",
     )
-    parser.add_argument("--protocol", default="ceda")
+    parser.add_argument(
+        "--protocol",
+        default="ceda",
+        help="ceda: debaters over the whole response; audit: statement by statement with tools, "
+        "debate on what stays contested (default: ceda)",
+    )
 
 
 def _token_cap(text: str) -> int:

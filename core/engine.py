@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from core.auditing import AuditRun, audited, bare_bench, seen_in_the_end
+from core.auditing import AuditRun, audited, bare_bench, seen_after, statements_checked
 from core.concurrency import Stop
 from core.config import Settings
 from core.debate.ceda import reached_consensus
@@ -22,7 +22,6 @@ from core.errors import BudgetReached, ModelError, ReviewError, Stopped
 from core.events import (
     Event,
     LabelPredicted,
-    PassagesFound,
     ProblemMet,
     ProgressMade,
     RunFailed,
@@ -31,7 +30,6 @@ from core.events import (
     RunStopped,
     StepsReused,
 )
-from core.evidence.described import described_passages
 from core.evidence.gather import Gathering, gather_sources, missed, sources_of
 from core.evidence.retrieve import Retriever
 from core.models.encoder import Embedder, PassageEmbedder
@@ -40,10 +38,10 @@ from core.progress import Progress, folded
 from core.records import Case, Cause, Passage, Plan, Source, Verdict
 from core.reuse import Earlier, code_digest, copies, reusable
 from core.roles import JudgeView, Roster
+from core.searched import Search, searched, view_of
 from core.store import Store, open_store
 from core.tools.toolbox import Bench
 from core.verdict.classifier import Classifier
-from core.views import view_of
 
 AUDIT = "audit"
 CODE = code_digest()[:12]
@@ -83,6 +81,7 @@ class _Review:
     stop: Stop
     progress: Progress
     earlier: Earlier | None
+    is_arriving: bool = False
 
     @property
     def now(self) -> Callable[[], float]:
@@ -122,12 +121,14 @@ def review_to_store(
     *,
     past: Sequence[Event] = (),
     earlier: Earlier | None = None,
+    is_arriving: bool = False,
 ) -> Iterator[tuple[Event, ...]]:
     """The events of `review` as they are to be stored: those of a tuple all together or not at all.
 
-    What is taken over is one tuple: half of it would look like the run's own.
+    What is taken over is one tuple: half of it would look like the run's own. Of a response that
+    `is_arriving` the statements that are there are checked, and nothing is concluded (CEDA 6).
     """
-    run = _Review(case, plan, roster, resources, stop, folded(past), earlier)
+    run = _Review(case, plan, roster, resources, stop, folded(past), earlier, is_arriving)
     try:
         for found in _stages(run):
             together = found if isinstance(found, tuple) else (found,)
@@ -158,11 +159,14 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
         yield _taken_over(run, store)
         if progress.reused is None:
             yield from segmented(run.play, run.case, frozenset(progress.statements))
-        yield from _search(run, store, sources)
+        yield from searched(_search(run, store, sources), run.case, progress)
+    if run.is_arriving:
+        yield from statements_checked(_audit(run, sources), with_whole=False)
+        return
     if run.plan.protocol == AUDIT:
         audit = _audit(run, sources)
         yield from audited(audit)
-        yield from _conclude(run, seen_in_the_end(audit))
+        yield from _conclude(run, seen_after(audit))
         return
     view = view_of(run.case, progress, sources)
     if progress.judgement is None:
@@ -222,24 +226,18 @@ def _gathering(run: _Review) -> Gathering:
     )
 
 
-def _search(run: _Review, store: Store, sources: Sequence[Source]) -> Iterator[Event]:
-    """Passages for every statement that has none yet."""
-    progress = run.progress
-    waiting = [s for i, s in sorted(progress.statements.items()) if i not in progress.passages]
-    if not waiting:
-        return
-    by_ocr = (run.roster.spare or run.roster).image_reader.name
-    seen = described_passages(progress.images.values(), run.case.language, by_ocr)
-    retriever = Retriever(store, run.resources.embedder, sources)
-    queries = [f"{run.case.question} {statement.rewrite}".strip() for statement in waiting]
-    if run.resources.retriever is not None:
-        retriever.prepare(queries, run.stop)
-    for count, (statement, query) in enumerate(zip(waiting, queries, strict=True)):
-        run.stop.check()
-        yield ProgressMade(run.now(), "searching", "Searching the sources", count, len(waiting))
-        found = retriever.retrieve(query, run.case.language, run.plan.passages)
-        reason = "" if sources else "There is no source that could be searched."
-        yield PassagesFound(run.now(), statement.index, (*found, *seen), reason)
+def _search(run: _Review, store: Store, sources: Sequence[Source]) -> Search:
+    resources = run.resources
+    return Search(
+        store,
+        resources.embedder,
+        sources,
+        run.plan.passages,
+        (run.roster.spare or run.roster).image_reader.name,
+        resources.retriever is not None,
+        run.stop,
+        run.now,
+    )
 
 
 def _audit(run: _Review, sources: Sequence[Source]) -> AuditRun:

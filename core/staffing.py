@@ -85,12 +85,20 @@ class Staff:
         *,
         past: Sequence[Event],
         earlier: Earlier | None,
+        is_arriving: bool = False,
     ) -> Iterator[tuple[Event, ...]]:
-        """The run's events as they are to be stored."""
+        """The run's events as they are to be stored; `is_arriving` as `review_to_store` says."""
         from core.engine import review_to_store
 
         return review_to_store(
-            case, plan, self.roster, self.resources, stop, past=past, earlier=earlier
+            case,
+            plan,
+            self.roster,
+            self.resources,
+            stop,
+            past=past,
+            earlier=earlier,
+            is_arriving=is_arriving,
         )
 
 

@@ -1,0 +1,200 @@
+"""Checks a response while it is still arriving, and stores the run in the end like any other.
+
+Each statement is checked once it is whole. When all is there, the run is stored with what was found
+and goes on from it, as if it had been interrupted: reflection over the whole confirms or changes
+what was said before, and what is contested is debated. Source: CEDA 6, HaluAgent 2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from core.audit.arriving import whole_so_far
+from core.audited import Remembered
+from core.builtin.segmenter import BuiltInSegmenter
+from core.checking import (
+    Draft,
+    Request,
+    add_files,
+    ended,
+    first_project,
+    person_here,
+    planned,
+    store_case,
+)
+from core.concurrency import Stop
+from core.errors import InputError
+from core.events import TRANSIENT, Event
+from core.intake.language import language_of
+from core.jobs import Jobs, new_id
+from core.models.keys import Keys
+from core.progress import folded
+from core.records import Case, LibraryEntry, Plan, Project, Run, Statement
+from core.staffing import Staff, staffed
+from core.store import open_store
+
+AUDIT = "audit"
+Tell = Callable[[Statement, Remembered], None]
+ABOUT = frozenset({"tool_called", "memory_updated", "passages_found", "statement_found"})
+
+
+@dataclass
+class Arriving:
+    """A response of which the beginning is there; `events` are what was found so far."""
+
+    case: Case
+    plan: Plan
+    staff: Staff
+    stop: Stop
+    tell: Tell
+    events: list[Event] = field(default_factory=list)
+
+    def take(self, response: str) -> None:
+        """Check the statements of the response so far that are not checked yet."""
+        case = replace(self.case, response=response)
+        known = set(folded(self.events).memory)
+        found = self.staff.review(
+            case, self.plan, self.stop, past=self.events, earlier=None, is_arriving=True
+        )
+        for together in found:
+            for event in together:
+                if event.kind in TRANSIENT:
+                    continue
+                self.events.append(event)
+                if event.kind == "memory_updated" and event.entry.statement not in known:
+                    self.tell(folded(self.events).statements[event.entry.statement], event.entry)
+
+
+def check_arriving(
+    home: Path,
+    request: Request,
+    pieces: Iterable[str],
+    tell: Tell,
+    clock: Callable[[], float],
+    keys: Keys,
+) -> tuple[dict[str, Any], list[str]]:
+    """Check the response of which `pieces` arrive; (the outcome, complaints about files left out).
+
+    `tell` hears of each statement as soon as it is checked.
+
+    Raises:
+        InputError: another protocol than the audit, nothing to check, or no file could be used.
+        KeyMissing: the roster needs a key that is not at hand; nothing was read or stored.
+    """
+    plan, notices = planned(home, request, keys)
+    if plan.protocol != AUDIT:
+        raise InputError(
+            f"Expected --protocol {AUDIT} for a response that is still arriving, found "
+            f"“{plan.protocol}”: only an audit checks statement by statement."
+        )
+    jobs = Jobs(home, keys=keys)
+    with open_store(home) as store:
+        person = person_here(store)
+        project = first_project(store, person, clock())
+        paths = [*request.documents, *request.images]
+        entries, complaints = add_files(store, home, project, paths, by=person, clock=clock)
+        if complaints and not entries:
+            raise InputError(" ".join(complaints))
+        settings = store.projects.settings()
+        plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
+        draft = _draft(request, entries)
+        run = Run(new_id(), draft.id, project.id, plan, "queued", clock())
+        staff = staffed(store, home, run, jobs.payer(person), None)
+        text, events = _arrived(draft, project, plan, staff, pieces, tell)
+        case = store_case(store, project, replace(draft, response=text), person, clock())
+        with store.writing():
+            jobs.queue(store, case, plan, run_id=run.id)
+            store.runs.append(run.id, jobs.owner, _kept(events, case))
+        jobs.submit(store, [run.id], jobs.payer(person))
+    return ended(home, jobs, run.id, case, clock), [*notices, *complaints]
+
+
+def line_of(statement: Statement, entry: Remembered) -> str:
+    """A statement's finding in one line."""
+    if not entry.is_checkable:
+        return f"{statement.index + 1}. not checked: “{statement.text}” {entry.evidence}"
+    p = "" if entry.p is None else f" (p {entry.p:.2f})"
+    return f"{statement.index + 1}. {entry.label}{p}: “{statement.text}” {entry.evidence}"
+
+
+def _draft(request: Request, entries: Sequence[LibraryEntry]) -> Draft:
+    return Draft(
+        "",
+        request.question,
+        tuple(dict.fromkeys(e.id for e in entries if e.kind != "image")),
+        tuple(dict.fromkeys(e.id for e in entries if e.kind == "image")),
+        request.role,
+        request.instruction,
+        id=new_id(),
+    )
+
+
+def _arrived(
+    draft: Draft,
+    project: Project,
+    plan: Plan,
+    staff: Staff,
+    pieces: Iterable[str],
+    tell: Tell,
+) -> tuple[str, list[Event]]:
+    """All that came, and what was found while it came.
+
+    The built-in segmenter cuts it: a model would be asked anew with every sentence.
+    """
+    cut = replace(staff, roster=replace(staff.roster, segmenter=BuiltInSegmenter()))
+    arriving: Arriving | None = None
+    text = ""
+    for text in whole_so_far(pieces, language_of(draft.question)):
+        if not text.strip():
+            continue
+        if arriving is None:
+            case = _case(draft, project, text)
+            arriving = Arriving(case, plan, cut, Stop(), tell)
+        arriving.take(text)
+    if arriving is None:
+        raise InputError("Expected a claim to check, found an empty text; give one.")
+    return text, arriving.events
+
+
+def _case(draft: Draft, project: Project, text: str) -> Case:
+    """The case as its beginning shows it; it is stored once all is there."""
+    return Case(
+        id=draft.id,
+        project_id=project.id,
+        response=text,
+        question=draft.question,
+        documents=draft.documents,
+        images=draft.images,
+        role=project.role if draft.role is None else draft.role,
+        instruction=project.instruction if draft.instruction is None else draft.instruction,
+        language=language_of(f"{draft.question} {text}"),
+    )
+
+
+def _kept(events: Sequence[Event], case: Case) -> list[Event]:
+    """The events as those of the whole case; without statements that came out otherwise in it."""
+    cut = {s.index: s for s in BuiltInSegmenter().segment(case, Stop())}
+    before = folded(events).statements
+    same = {index for index, statement in before.items() if cut.get(index) == statement}
+    return [
+        replace(event, case=case) if event.kind == "run_started" else event
+        for event in events
+        if event.kind not in ABOUT or _statement_of(event) in same
+    ]
+
+
+def _statement_of(event: Event) -> int | None:
+    """Which statement the event is about."""
+    match event.kind:
+        case "tool_called":
+            return event.use.statement
+        case "memory_updated":
+            return event.entry.statement
+        case "passages_found":
+            return event.statement
+        case "statement_found":
+            return event.statement.index
+    return None
