@@ -151,7 +151,9 @@ def _check(given: argparse.Namespace, home: Path) -> int:
     keys = _keys(request)
     planned(home, request, keys)  # before the claim is waited for
     if given.as_it_arrives:
-        result, complaints = _arriving(home, request, keys)
+        from core.as_it_arrives import check_stream
+
+        result, complaints = check_stream(home, request, keys, sys.stdin, _complain)
     else:
         claim = _claim(given)
         require_words(claim)
@@ -160,19 +162,6 @@ def _check(given: argparse.Namespace, home: Path) -> int:
         _complain(complaint)
     _print(json.dumps(result, ensure_ascii=False) + "\n" if given.json else _plainly(result))
     return 0 if result["status"] == "finished" else 1
-
-
-def _arriving(home: Path, request: Request, keys: Keys) -> tuple[dict[str, Any], list[str]]:
-    """Check what comes on standard input as it comes, a line for each statement."""
-    from core.as_it_arrives import check_arriving, line_of
-    from core.audit.arriving import decoded
-
-    if sys.stdin is None:
-        raise InputError("Expected the claim on standard input, found it closed.")
-    stream = sys.stdin.buffer
-    pieces = decoded(lambda: stream.read1(MEGABYTE), CLAIM_MEGABYTES * MEGABYTE)
-    tell = lambda statement, entry: _complain(line_of(statement, entry))  # noqa: E731
-    return check_arriving(home, request, pieces, tell, time.time, keys)
 
 
 def _evaluate(given: argparse.Namespace, home: Path) -> int:

@@ -7,12 +7,14 @@ what was said before, and what is contested is debated. Source: CEDA 6, HaluAgen
 
 from __future__ import annotations
 
+import io
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
-from core.audit.arriving import whole_so_far
+from core.audit.arriving import decoded, whole_so_far
 from core.audited import Remembered
 from core.builtin.segmenter import BuiltInSegmenter
 from core.checking import (
@@ -26,6 +28,7 @@ from core.checking import (
     store_case,
 )
 from core.concurrency import Stop
+from core.config import MEGABYTE
 from core.errors import InputError
 from core.events import TRANSIENT, Event
 from core.intake.language import language_of
@@ -33,10 +36,11 @@ from core.jobs import Jobs, new_id
 from core.models.keys import Keys
 from core.progress import folded
 from core.records import Case, LibraryEntry, Plan, Project, Run, Statement
-from core.staffing import Staff, staffed
+from core.staffing import Staff, as_learned, staffed
 from core.store import open_store
 
 AUDIT = "audit"
+MOST_MEGABYTES = 16
 Tell = Callable[[Statement, Remembered], None]
 ABOUT = frozenset({"tool_called", "memory_updated", "passages_found", "statement_found"})
 
@@ -66,6 +70,25 @@ class Arriving:
                 self.events.append(event)
                 if event.kind == "memory_updated" and event.entry.statement not in known:
                     self.tell(folded(self.events).statements[event.entry.statement], event.entry)
+
+
+def check_stream(
+    home: Path, request: Request, keys: Keys, stream: TextIO | None, say: Callable[[str], None]
+) -> tuple[dict[str, Any], list[str]]:
+    """Check what comes on a stream as it comes, and say a line for each statement.
+
+    Raises:
+        InputError: the stream is closed, or as `check_arriving` says.
+    """
+    if stream is None:
+        raise InputError("Expected the claim on standard input, found it closed.")
+    source = cast("io.BufferedReader", stream.buffer)  # type: ignore[attr-defined]
+    pieces = decoded(lambda: source.read1(MEGABYTE), MOST_MEGABYTES * MEGABYTE)
+
+    def tell(statement: Statement, entry: Remembered) -> None:
+        say(line_of(statement, entry))
+
+    return check_arriving(home, request, pieces, tell, time.time, keys)
 
 
 def check_arriving(
@@ -101,12 +124,13 @@ def check_arriving(
         settings = store.projects.settings()
         plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
         draft = _draft(request, entries)
+        plan = as_learned(store, project.id, plan)
         run = Run(new_id(), draft.id, project.id, plan, "queued", clock())
         staff = staffed(store, home, run, jobs.payer(person), None)
         text, events = _arrived(draft, project, plan, staff, pieces, tell)
         case = store_case(store, project, replace(draft, response=text), person, clock())
         with store.writing():
-            jobs.queue(store, case, plan, run_id=run.id)
+            store.runs.add(run, jobs.owner, clock())
             store.runs.append(run.id, jobs.owner, _kept(events, case))
         jobs.submit(store, [run.id], jobs.payer(person))
     return ended(home, jobs, run.id, case, clock), [*notices, *complaints]

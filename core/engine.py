@@ -283,7 +283,10 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
     verdict = _needed(progress.verdict, "label")
     ruled = frozenset((ruling.span.start, ruling.span.end) for ruling in progress.rulings)
     known = progress.words is not None
-    yield from marked(run.play, seen, judgement, verdict, ruled, are_words_scored=known)
+    aside = [progress.statements[i] for i, m in progress.memory.items() if not m.is_checkable]
+    yield from marked(
+        run.play, seen, judgement, verdict, ruled, are_words_scored=known, aside=aside
+    )
     end = now()
     yield RunFinished(end, verdict, progress.seconds(end), progress.cost)
 

@@ -110,23 +110,11 @@ class Jobs:
         """Who pays for a run, with this process's keys and those they typed."""
         return Payer(by, replace(self.keys, typed=dict(typed)))
 
-    def queue(
-        self,
-        store: Store,
-        case: Case,
-        plan: Plan,
-        *,
-        parent_id: str | None = None,
-        run_id: str = "",
-    ) -> str:
-        """Store a run of ours and return its id; call inside `Store.writing()`, then `submit`.
-
-        `run_id` is the id of one that began before its case was whole.
-        """
+    def queue(self, store: Store, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
+        """Store a run of ours and return its id; call inside `Store.writing()`, then `submit`."""
         now = time.time()
         plan = as_learned(store, case.project_id, plan)
-        chosen = run_id or new_id()
-        run = Run(chosen, case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
+        run = Run(new_id(), case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
         store.runs.add(run, self.owner, now)
         return run.id
 

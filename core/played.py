@@ -7,7 +7,7 @@ can be resumed (`core/engine.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,7 +27,7 @@ from core.events import (
     WordsScored,
 )
 from core.progress import Progress, total_cost
-from core.records import Case, Judgement, Span, Verdict
+from core.records import Case, Judgement, Span, Statement, Verdict
 from core.roles import Agent, CaseView, JudgeView, Roster, WordScorer
 
 Part = TypeVar("Part")
@@ -144,8 +144,12 @@ def marked(
     ruled: frozenset[tuple[int, int]],
     *,
     are_words_scored: bool = False,
+    aside: Sequence[Statement] = (),
 ) -> Iterator[Event]:
-    """Words scored, spans proposed and ruled upon; the verdict stands even where this fails."""
+    """Words scored, spans proposed and ruled upon; the verdict stands even where this fails.
+
+    Nothing is marked in statements that are put `aside`: they say nothing that could be wrong.
+    """
     extractor = play.roster.span_extractor
     try:
         if isinstance(extractor, WordScorer) and not are_words_scored:
@@ -159,7 +163,12 @@ def marked(
             role="Span extractor",
         )
         yield from told
-        waiting = [span for span in found or () if (span.start, span.end) not in ruled]
+        waiting = [
+            span
+            for span in found or ()
+            if (span.start, span.end) not in ruled
+            and not any(s.start <= span.start and span.end <= s.end for s in aside)
+        ]
         for span in waiting:
             yield SpanProposed(play.now(), span)
         yield from merged([_ruling(play, seen, span, verdict) for span in waiting], workers=AT_ONCE)

@@ -50,7 +50,7 @@ class BuiltInToolPicker:
         done = {use.tool for use in view.used}
         for tool in self._that_work_out():
             given = None if tool.name in done else _given(tool, statement, case)
-            if given is not None:
+            if given is not None and not _is_for_statements(tool, given, view):
                 what = "statement" if statement else "response"
                 return Step(f"The {what} is one for the tool {tool.name}.", tool.name, given)
         if statement is None:
@@ -79,6 +79,30 @@ class BuiltInToolPicker:
                 "It is compared with that.", MATCH, _compared(tools[MATCH], view, statement)
             )
         return Step("All that can be looked up is looked up.")
+
+
+def _is_for_statements(tool: Tool[Any], given: str, view: AuditView) -> bool:
+    """True where the response as a whole tells the tool nothing that its statements do not.
+
+    They do where the tool reads one of them and is given the same with it beside the words.
+    """
+    if view.statement is not None:
+        return False
+    case = view.view.case
+    own = _beside(given, case.response)
+    for statement in view.view.statements:
+        inner = _given(tool, statement, case)
+        if inner is not None and own in (
+            _beside(inner, w) for w in (statement.text, statement.rewrite)
+        ):
+            return True
+    return False
+
+
+def _beside(given: str, words: str) -> dict[str, Any]:
+    """A tool's input without the field that holds these words."""
+    fields: dict[str, Any] = msgspec.json.decode(given)
+    return {name: value for name, value in fields.items() if value != words}
 
 
 def _is_something_found(view: AuditView, statement: Statement) -> bool:

@@ -488,7 +488,7 @@ def test_what_is_wrong_is_said_in_words_and_no_key_is(page: AppTest, home: Path)
         at = run(at.text_input(key=f"settings.key.{seat_key}").set_value(SECRET))
         at = until_tested(press(at, "rosters.test"))
         assert server.asked[0].headers["authorization"] == f"Bearer {SECRET}"
-    assert tables(at).count("✗ does not work") == 7
+    assert tables(at).count("✗ does not work") == 9
     assert seat_key in tables(at)
     assert SECRET not in everything(at)
 
