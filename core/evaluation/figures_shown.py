@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError
+from core.records import Plan
 
 OF_VARIANTS = ("auroc", "balanced_accuracy", "ece", "ece_null")
 NAME = re.compile(r"[^\w.-]+")
@@ -41,10 +42,12 @@ def _figures(figures: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def result_name(result: Mapping[str, Any]) -> str:
-    """The file's name: one for each set, task and split, and each engine but the built-in one."""
+    """The file's name: one for each set, task and split, and each engine and protocol but ours."""
     parts = [result["dataset"], result["task"], result["split"]]
     if result["roster"] != "builtin":
         parts.append(result["roster"])
+    if result["protocol"] not in (None, Plan().protocol):
+        parts.append(result["protocol"])
     return NAME.sub("_", "-".join(str(part) for part in parts if part)) + ".json"
 
 
