@@ -46,7 +46,7 @@ def result_name(result: Mapping[str, Any]) -> str:
     parts = [result["dataset"], result["task"], result["split"]]
     if result["roster"] != "builtin":
         parts.append(result["roster"])
-    if result["protocol"] not in (None, Plan().protocol):
+    if result.get("protocol") not in (None, Plan().protocol):
         parts.append(result["protocol"])
     return NAME.sub("_", "-".join(str(part) for part in parts if part)) + ".json"
 
