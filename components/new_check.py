@@ -11,6 +11,7 @@ import streamlit as st
 from components import state
 from components.inputs import held_uploads, split_sources
 from components.new_draft import end_draft
+from components.protocol_choice import keep_protocol, usual_protocol
 from components.roster_choice import expectation, planned
 from components.words import counted, escaped
 from core.checking import Draft, store_case
@@ -86,7 +87,7 @@ def expected_words(roster: str, sources: Sequence[str]) -> str:
         project, settings = state.project(store), store.projects.settings()
         entries = [e for e in (store.library.get(project.id, i) for i in sources) if e]
         try:
-            plan = plan_now(project, settings, roster)
+            plan = plan_now(project, settings, usual_protocol(store, project), roster)
         except ReviewError as error:
             return escaped(str(error))
         response, question = (
@@ -107,7 +108,8 @@ def start_check() -> None:
         documents, images = split_sources([*held_uploads("new.upload"), *chosen])
         with state.open_store() as store:
             project = state.project(store)
-            plan = plan_now(project, store.projects.settings())
+            usual = usual_protocol(store, project)
+            plan = plan_now(project, store.projects.settings(), usual)
             draft = Draft(
                 str(_typed("response", "")),
                 str(_typed("question", "")),
@@ -121,19 +123,23 @@ def start_check() -> None:
             with store.writing():
                 person = state.require(store, project.id, "annotator", "check a claim")
                 case = store_case(store, project, draft, person, time.time())
+                keep_protocol(store, project, person, plan.protocol)
         st.session_state["new.started"] = state.jobs().start(case, plan, by=person, typed=typed)
         end_draft()
     except ReviewError as error:
         st.session_state["new.problem"] = str(error)
 
 
-def plan_now(project: Project, settings: Settings, roster: str = "") -> Plan:
-    """The plan that stands on the page now; `roster` where its field is not drawn yet."""
+def plan_now(project: Project, settings: Settings, usual: str, roster: str = "") -> Plan:
+    """The plan that stands on the page now; `roster` where its field is not drawn yet.
+
+    `usual` is the protocol where nobody has chosen one.
+    """
     return planned(
         roster or str(_typed("roster", project.roster)),
         int(_typed("turns", settings.max_turns)),
         int(_typed("passages", settings.passages)),
-        protocol=project.protocol,
+        protocol=str(_typed("protocol", usual)),
     )
 
 

@@ -14,7 +14,7 @@ from components import drafts
 
 PAGE = "new"
 TEXTS = ("response", "question")
-OF_PROJECT = ("role", "instruction", "roster", "checked")
+OF_PROJECT = ("role", "instruction", "roster", "protocol", "checked")
 
 
 def restore_draft() -> None:

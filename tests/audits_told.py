@@ -34,16 +34,11 @@ CASE = make_case(RESPONSE, question="Describe the bridge in 20 words.")
 PASSAGE = Passage("b:0", "b", "bridge.pdf", False, 2, 0, 30, "The old bridge is 412 m long.", 1.0)
 VERDICT = Verdict("hallucinated", 0.97, 0.97, "Two statements are wrong.", classifier="seed")
 SUM = {
-    "sums": [
-        {
-            "written": "3 + 0.5 + 1.5 = 6",
-            "formula": "3 + 0.5 + 1.5",
-            "stated": "6",
-            "value": "5",
-            "holds": False,
-        }
+    "equations": [
+        {"formula": "3 + 0.5 + 1.5", "stated": "6", "worked_out": "5", "holds": False, "why": "",
+         "start": 14, "end": 31}
     ]
-}
+}  # fmt: skip
 
 
 def statements() -> list[Statement]:

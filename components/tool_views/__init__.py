@@ -8,11 +8,13 @@ from components.tool_views.code import CODE
 from components.tool_views.conditions import CONDITIONS
 from components.tool_views.plain import pairs_table, read_object
 from components.tool_views.sources import MATCH, SEARCH
+from components.tool_views.sums import SUMS
 from components.tool_views.translation import TRANSLATE
 from components.tool_views.view import View
 from core.audited import ToolUse
 
 VIEWS: dict[str, View] = {
+    "calculator": SUMS,
     "calendar": CALENDAR,
     "code": CODE,
     "conditions": CONDITIONS,

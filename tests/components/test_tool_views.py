@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from components.audit_steps import step_html
 from components.tool_views import VIEWS, tool_view
-from components.tool_views.plain import MOST_ROWS, input_words
+from components.tool_views.plain import MOST_ROWS
 from core.audited import ToolUse
 from core.concurrency import Stop
 from core.tools.toolbox import Bench, toolbox, use
@@ -36,12 +36,18 @@ CODE = {
     "error": "AssertionError",
     "error_line": 4,
 }
+SUMS = [
+    {"formula": "3 + 0.5 + 1.5", "stated": "6", "worked_out": "5", "holds": False, "why": ""},
+    {"formula": "2 * 3", "stated": "6", "worked_out": "6", "holds": True, "why": ""},
+    {"formula": "9 ^ 9 ^ 9", "stated": "1", "worked_out": "", "holds": None, "why": "too large"},
+]
 SOURCES = [
     {"title": "bridge.pdf", "address": "", "text": "It is 412 m long."},
     {"title": "Bridge", "address": "https://example.org/b?a=1", "text": "A <b>bridge</b>."},
     {"title": "Evil", "address": "javascript:alert(1)", "text": "x"},
 ]
 SOUND: dict[str, dict[str, Any]] = {
+    "calculator": {"equations": SUMS},
     "calendar": DATES,
     "code": CODE,
     "conditions": {"conditions": [LENGTH, LENGTH | {"kind": "format", "holds": None}]},
@@ -72,6 +78,16 @@ def test_what_was_asked_stands_beside_what_was_counted() -> None:
     assert "width: 79.1%" in shown
     assert 'aria-label="87 words where 100 words was asked for"' in shown
     assert "? cannot be told" in shown
+
+
+def test_a_sum_stands_with_the_stated_value_beside_the_right_one() -> None:
+    wrong, right, left_open = view("calculator").split('<div class="cp-sum ')[1:]
+    assert "3 + 0.5 + 1.5 = 6 ✗" in wrong
+    assert "It comes to 5." in wrong
+    assert "2 * 3 = 6 ✓" in right
+    assert "comes to" not in right
+    assert "9 ^ 9 ^ 9 = 1 ? not worked out" in left_open
+    assert "too large" in left_open
 
 
 def test_dates_are_marked_in_their_months_with_the_days_between() -> None:
@@ -165,8 +181,10 @@ def test_no_answer_breaks_a_view_or_the_page(case: tuple[str, Any]) -> None:
 
 @given(st.text(alphabet="abc", max_size=5) | st.sampled_from(sorted(VIEWS)), any_json)
 def test_any_json_of_any_tool_is_drawn(tool: str, gave: Any) -> None:
-    assert "<script" not in step_html(told(tool, gave))
-    assert "<script" not in input_words(json.dumps(gave))
+    text = json.dumps(gave)
+    shown = step_html(ToolUse(tool, 0, text, text, "found", "unclear", "So.", 0.1))
+    assert "<script" not in shown
+    assert shown.count("<div") == shown.count("</div>")
 
 
 @pytest.mark.parametrize(

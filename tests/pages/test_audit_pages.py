@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
@@ -15,7 +16,7 @@ from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.audits_told import CASE, RESPONSE, STEPS, begun, told
 from tests.pages.conftest import OpenApp
-from tests.pages.test_check_pages import drawn
+from tests.pages.test_check_pages import drawn, finish
 
 RUN = "pages/check/run.py"
 ID = "a" * 32
@@ -103,3 +104,28 @@ def test_layers_of_agents_are_laid_over_the_response(app: OpenApp, run_id: str) 
     assert any("who says what" in own.value for own in at.caption)
     at.pills(key=f"run.{run_id}.layers").set_value([]).run()
     assert "--cp-heat: " not in drawn(at)
+
+
+def test_new_check_audits_and_remembers_the_choice_in_the_project(app: OpenApp, home: Path) -> None:
+    at = app()
+    assert at.segmented_control(key="new.protocol").value == "ceda"
+    assert any("fits a single claim" in own.value for own in at.caption)
+    at.segmented_control(key="new.protocol").set_value("audit").run()
+    assert any("fits a long response" in own.value for own in at.caption)
+    at.text_area(key="new.response").set_value("The tour took 3 + 0.5 + 1.5 = 6 hours. Hello!")
+    at.button(key="new.check").click().run()
+    assert not at.exception
+    run_id = finish(at)
+    with open_store(home) as store:
+        run = store.runs.get(run_id, time.time(), 6.0)
+    assert run
+    assert run.plan.protocol == "audit"
+    assert numbers(at) == ["1", "2"] or numbers(at) == ["2", "1"]
+    assert app().segmented_control(key="new.protocol").value == "audit"
+
+
+def test_the_project_says_how_a_newcomer_checks(app: OpenApp, home: Path) -> None:
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save(replace(project, protocol="audit"))
+    assert app().segmented_control(key="new.protocol").value == "audit"

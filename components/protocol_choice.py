@@ -1,0 +1,54 @@
+"""How a text is to be checked: debated as a whole, or audited statement by statement."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from components import state
+from components.words import escaped, protocol_words
+from core.checking import PROTOCOLS
+from core.records import Project
+from core.store import Store
+
+FITS = {
+    "ceda": "Debate fits a single claim or a short answer that rests on your documents: agents "
+    "argue about the whole of it.",
+    "audit": "Audit fits a long response, and one with sums, dates, code or a length asked for: "
+    "each statement is checked with the tool that fits it, and only what stays contested is "
+    "debated.",
+}
+NAMES = {"ceda": "Debate", "audit": "Audit"}
+
+
+def draw_protocol_choice(key: str) -> str:
+    """The choice with a sentence on when it fits; at first what the person chose here last."""
+    with state.open_store() as store:
+        usual = usual_protocol(store, state.project(store))
+    chosen = st.segmented_control(
+        "How to check",
+        PROTOCOLS,
+        default=usual,
+        required=True,
+        format_func=lambda name: NAMES.get(name, protocol_words(name, short=True)),
+        key=key,
+        persist_state="session",
+    )
+    protocol = str(chosen or usual)
+    st.caption(escaped(FITS.get(protocol, protocol_words(protocol))))
+    return protocol
+
+
+def usual_protocol(store: Store, project: Project) -> str:
+    """What whoever is here chose in the project last, else what the project says."""
+    kept = store.projects.note(_note(project, state.person(store))) or project.protocol
+    return kept if kept in PROTOCOLS else PROTOCOLS[0]
+
+
+def keep_protocol(store: Store, project: Project, person: str, protocol: str) -> None:
+    """Remember the choice in the project; call it in the transaction that stores the case."""
+    if store.projects.note(_note(project, person)) != protocol:
+        store.projects.save_note(_note(project, person), protocol)
+
+
+def _note(project: Project, person: str) -> str:
+    return f"protocol.{project.id}.{person}"
