@@ -68,6 +68,8 @@ def agrees(true: Fraction, stated: Stated) -> bool:
     off = abs(stated.value - true)
     if off <= SURE_SHARE * abs(true):
         return True
+    if not stated.step:
+        return False  # no decimal, but a fraction or a sum: that is exact
     nearest = off <= stated.step / 2
     cut = abs(stated.value) <= abs(true) and off < stated.step and stated.value * true >= 0
     if stated.is_about:

@@ -153,7 +153,7 @@ def read_input(tool: Tool[Given], given: str) -> Given:
     """
     try:
         return msgspec.json.decode(given.encode(), type=tool.takes)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         fields = ", ".join(tool.takes.__struct_fields__)
         raise InputError(
             f"Expected a JSON object with {fields} for the tool {tool.name}, found: {error}."
