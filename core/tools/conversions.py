@@ -1,0 +1,119 @@
+"""Amounts in other units, and the conversions that a text states.
+
+Units are read in any language that the app reads (`core/tools/values`); factors are pint's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from core.errors import InputError
+from core.tools.rounding import Stated, agrees, shown
+from core.tools.values.plain import lower, plain
+from core.tools.values.units import base, unit_at
+
+LONGEST = 20_000
+LARGEST = 1e15
+SURE_DIGITS = 12  # of factors, which are floats
+NEAR = Fraction(1, 20)
+NUMBER = r"(?<![0-9A-Za-z.,])-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,12})?"
+AMOUNT = re.compile(NUMBER)
+LINK = re.compile(
+    r"\s*(?:\(|=|≈|is|are|equals?|corresponds to|或|是|等于|合|约合|约为|约|（)\s*"
+    rf"(?:about |approximately |roughly |around |or |约|大约)?(?P<n>{NUMBER})"
+)
+
+
+@dataclass(frozen=True)
+class StatedConversion:
+    """One amount that a text gives in two units, both as written.
+
+    `[start, end)` in the text is the second, and `instead` is what it should say.
+    """
+
+    first: str
+    second: str
+    holds: bool
+    instead: str
+    start: int
+    end: int
+
+
+def convert(value: float, unit: str, to: str) -> Fraction:
+    """The value in another unit; units are words or signs, in English.
+
+    Raises:
+        InputError: a unit is not known, the two measure different things, the value is too large.
+    """
+    if not abs(value) <= LARGEST:
+        raise InputError(f"Expected a value of at most {LARGEST:g}, found {value:g}.")
+    one, other = _named(unit), _named(to)
+    if base(one).symbol != base(other).symbol:
+        raise InputError(f"Expected two units of one kind, found {unit} and {to}.")
+    return _converted(Fraction(value), one, other)
+
+
+def _named(unit: str) -> str:
+    """The name of a unit that is given as a word or sign: pint's, of the vetted ones."""
+    text = plain(f"1 {unit}")
+    found = unit_at(text, lower(text), 1, "en")
+    if found is None or found[0] < len(text):
+        raise InputError(f"Expected a unit such as km/h or pounds, found “{unit[:40]}”.")
+    return found[1]
+
+
+def _converted(value: Fraction, unit: str, to: str) -> Fraction:
+    one, other = base(unit), base(to)
+    whole = value * Fraction(one.factor) + Fraction(one.offset) - Fraction(other.offset)
+    return Fraction(f"{float(whole / Fraction(other.factor)):.{SURE_DIGITS}g}")
+
+
+def stated_conversions(text: str, language: str) -> list[StatedConversion]:
+    """The conversions that a text states, in order; `language` is an ISO 639-1 code.
+
+    One is right where either amount is the other one, rounded to its last digit that is no zero.
+
+    Raises:
+        InputError: the text is too long.
+    """
+    if len(text) > LONGEST:
+        raise InputError(f"Expected at most {LONGEST:,} characters, found {len(text):,}.")
+    even = plain(text)
+    low = lower(even)
+    found = []
+    for match in AMOUNT.finditer(even):
+        first = unit_at(even, low, match.end(), language)
+        link = LINK.match(even, first[0]) if first else None
+        second = unit_at(even, low, link.end(), language) if link else None
+        if first and link and second and _is_conversion(first[1], second[1]):
+            one, other = _number(match.group()), _number(link["n"])
+            there = _converted(one.value, first[1], second[1])
+            back = _converted(other.value, second[1], first[1])
+            is_near = abs(there - other.value) <= NEAR * abs(there)
+            found.append(
+                StatedConversion(
+                    even[match.start() : first[0]],
+                    even[link.start("n") : second[0]],
+                    agrees(there, other) or (is_near and agrees(back, one)),
+                    f"{shown(there)}{even[link.end() : second[0]]}",
+                    link.start("n"),
+                    second[0],
+                )
+            )
+    return found
+
+
+def _is_conversion(unit: str, other: str) -> bool:
+    return unit != other and base(unit).symbol == base(other).symbol
+
+
+def _number(written: str) -> Stated:
+    """The number, rounded to its last digit that is no zero of a whole number."""
+    whole, _, decimals = written.replace(",", "").partition(".")
+    step = Fraction(1, 10 ** len(decimals))
+    if not decimals and whole.strip("-0"):
+        step *= 10 ** (len(whole) - len(whole.rstrip("0")))
+    value = Fraction(f"{whole}.{decimals or 0}")
+    return Stated(value, step, is_whole=not decimals, is_about=True)
