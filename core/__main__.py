@@ -1,4 +1,4 @@
-"""The command line: `python -m core check|evaluate|import|export|retrain|rescore|doctor`.
+"""The command line: `python -m core check|evaluate|tools|import|export|retrain|rescore|doctor`.
 
 Exit 0 when a run finished, 1 when it failed or its result could not be written, 2 for bad input
 with exactly one line on stderr.
@@ -22,14 +22,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from core.command import parser_of, require_sense, require_words
 from core.config import MEGABYTE, PROJECT_ROOT, home_from
-from core.errors import InputError, ModelError, ReviewError
+from core.errors import InputError, ReviewError
 from core.seats import BUILT_IN
 
 if TYPE_CHECKING:
     from core.checking import Request
-    from core.evaluation.recorded_evaluation import Wanted
     from core.models.keys import Keys
-    from core.records import Plan
 
 BAD_INPUT = 2
 CLAIM_MEGABYTES = 16
@@ -125,6 +123,14 @@ def _learn(given: argparse.Namespace, home: Path) -> int:
     return run(given, home, _say, _print)
 
 
+def _tools(given: argparse.Namespace, home: Path) -> int:
+    """List the tools of an audit, or use one."""
+    from core.tool_bench import bench_here
+    from core.tools.command_line import run_tools
+
+    return run_tools(given, bench_here(), _say, _print)
+
+
 def _say(words: str) -> None:
     """Lines on standard error as they are."""
     for line in words.splitlines():
@@ -133,20 +139,15 @@ def _say(words: str) -> None:
 
 def _check(given: argparse.Namespace, home: Path) -> int:
     """Check one claim in this process and print the outcome."""
-    from core.checking import Request, check_once, planned
+    from core.checking import check_once, planned
 
-    request = Request(
-        response="",
+    request = _request(
+        given,
         question=given.question,
         documents=[Path(name) for name in given.document],
         images=[Path(name) for name in given.image],
         role=given.role,
         instruction=given.instruction,
-        roster=given.roster or BUILT_IN,
-        protocol=given.protocol,
-        model=given.model or "",
-        api_base=given.api_base or "",
-        token_cap=given.token_cap,
     )
     keys = _keys(request)
     planned(home, request, keys)  # before the claim is waited for
@@ -165,65 +166,25 @@ def _check(given: argparse.Namespace, home: Path) -> int:
 
 
 def _evaluate(given: argparse.Namespace, home: Path) -> int:
-    """Measure an engine on a labelled set and print the figures."""
-    from core.evaluation.engine_runs import engine_of
-    from core.evaluation.evaluate import Order, evaluate
-    from core.evaluation.figures_shown import plainly, result_folder, write_result
-    from core.evaluation.recorded_evaluation import evaluate_recorded
+    """Measure an engine, a system or a tool on a labelled set."""
+    from core.evaluation.command_line import run_evaluate
 
-    order = Order(
-        given.dataset,
-        Path(given.path),
-        given.task,
-        given.split,
-        given.limit,
-        given.seed,
-        given.trivial_limit,
-    )
-    keep = None if given.keep is None else result_folder(Path(given.keep))
-    try:
-        if given.system is None:
-            plan, keys = _planned_evaluation(given, home)
-            result = evaluate(order, engine_of(home, plan, keys), _complain)
-        else:
-            result = evaluate_recorded(order, _system(given), _complain)
-    except ModelError as error:
-        _complain(str(error))
-        return 1
-    except KeyboardInterrupt:
-        _complain("Stopped. What is done is kept; the same command goes on from there.")
-        return 1
-    if keep is not None:
-        write_result(keep, result)
-    _print(json.dumps(result, ensure_ascii=False) + "\n" if given.json else plainly(result))
-    return 0
+    return run_evaluate(given, home, _request(given), _keys, _complain, _print)
 
 
-def _planned_evaluation(given: argparse.Namespace, home: Path) -> tuple[Plan, Keys]:
-    """The plan of the engine that is measured, and the keys that it needs."""
-    from core.checking import Request, planned
+def _request(given: argparse.Namespace, **more: Any) -> Request:
+    """What is asked for, with whoever is to check it."""
+    from core.checking import Request
 
-    request = Request(
+    return Request(
         response="",
         roster=given.roster or BUILT_IN,
         protocol=given.protocol,
         model=given.model or "",
         api_base=given.api_base or "",
         token_cap=given.token_cap,
+        **more,
     )
-    keys = _keys(request)
-    plan, notices = planned(home, request, keys)
-    for notice in notices:
-        _complain(notice)
-    return plan, keys
-
-
-def _system(given: argparse.Namespace) -> Wanted:
-    """The system over recorded verdicts that is asked for."""
-    from core.evaluation.recorded_evaluation import Wanted
-
-    fit = None if given.fit is None else Path(given.fit)
-    return Wanted(given.system, given.detector, given.prompt, fit)
 
 
 def _keys(request: Request) -> Keys:
@@ -290,6 +251,7 @@ def _used(model: str, used: dict[str, Any]) -> str:
 COMMANDS = {
     "check": _check,
     "evaluate": _evaluate,
+    "tools": _tools,
     "import": _exchange,
     "export": _exchange,
     "retrain": _learn,

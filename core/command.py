@@ -8,11 +8,12 @@ from typing import NoReturn
 
 from core.agents.shipped import SHIPPED
 from core.errors import InputError
+from core.evaluation.arguments import add_commands as add_evaluation
 from core.exchange.arguments import add_commands
 from core.learning.arguments import add_commands as add_learning
+from core.tools.arguments import add_commands as add_tools
 
 MOST_TOKENS = 1_000_000_000
-MOST_ROWS = 1_000_000_000
 CHECK_WORDS = """\
 Check one claim against documents and images, and print the verdict.
 
@@ -29,22 +30,6 @@ examples:
 
 exit code: 0 the run finished, also when its verdict is unclear; 1 it failed; 2 bad input or a
 missing key, with one line that says so."""
-EVALUATE_WORDS = """\
-Measure an engine on a labelled public set, and print figures with their 95 % intervals.
-
---path is the folder that holds the sets' folders, as they lie; a set's name is its folder's name.
-Beside the engine's figures stand those of trivial answers and of the same engine with its evidence
-taken away or exchanged. What is done is kept in the home, row by row: an evaluation that was
-stopped, or killed, goes on where it was. Progress goes to standard error."""
-EVALUATE_EXAMPLES = """\
-examples:
-  python -m core evaluate --dataset fever_symmetric --path data --json
-  python -m core evaluate --dataset halueval --task qa --path data --split dev20 --limit 500
-  python -m core evaluate --dataset qags --path data --model openai/gpt-4.1-mini --token-cap 900000
-  python -m core evaluate --dataset realmistake --task recorded --system consensus --path data
-
-exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
-line that says so."""
 TEXTS = {
     "check": (
         "claim", "question", "role", "instruction", "roster", "protocol", "model", "api_base",
@@ -55,15 +40,16 @@ TEXTS = {
     "rescore": ("version", "by"),
     "evaluate": (
         "dataset", "split", "task", "roster", "protocol", "model", "api_base", "system",
-        "detector", "prompt",
+        "detector", "prompt", "tool",
     ),
+    "tools": ("tool", "input"),
 }  # fmt: skip
 PATHS = (
     "home", "claim_file", "document", "image", "path", "keep", "file", "out", "sources", "fit",
 )  # fmt: skip
 SAY_SOMETHING = (
     "project", "roster", "model", "api_base", "dataset", "split", "task", "encoder", "version",
-    "by",
+    "by", "tool", "input",
 )  # fmt: skip
 # Spaces, controls and characters that only shape others: a text of these alone says nothing.
 UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
@@ -94,15 +80,8 @@ def parser_of(about: str | None) -> OneLineParser:
     )
     _add_check(check)
     _add_home(check)
-    evaluate = commands.add_parser(
-        "evaluate",
-        help="measure an engine on a labelled public set",
-        description=EVALUATE_WORDS,
-        epilog=EVALUATE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_evaluate(evaluate)
-    _add_home(evaluate)
+    add_evaluation(commands, _add_home, _add_who, _whole)
+    add_tools(commands, _add_home)
     add_commands(commands, _add_home)
     add_learning(commands, _add_home, _whole)
     doctor = commands.add_parser("doctor", help="say what works here and what to do about the rest")
@@ -149,46 +128,6 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", required=True, metavar="NAME", help="the set's name")
-    parser.add_argument(
-        "--path", required=True, metavar="DIR", help="the folder that holds the sets' folders"
-    )
-    parser.add_argument("--task", help="which task of the set (default: its first)")
-    parser.add_argument(
-        "--split",
-        help="dev20, train80, train70 or calibration10 (by hash of the group), or a split of files "
-        "such as train, dev or test (default: whatever files are there)",
-    )
-    parser.add_argument(
-        "--limit", metavar="N", type=_count, help="a seeded sample, each label with its share"
-    )
-    parser.add_argument("--seed", metavar="S", type=_seed, default=0, help="of all samples")
-    parser.add_argument(
-        "--trivial-limit",
-        metavar="N",
-        type=_count,
-        default=200,
-        help="rows that are checked again without, and with other, evidence (default: 200)",
-    )
-    parser.add_argument(
-        "--system",
-        help="where a set records what detectors said (realmistake, task recorded): own_answer, "
-        "classifier, majority or consensus instead of an engine",
-    )
-    parser.add_argument("--detector", metavar="NAME", help="with --system: whose verdicts")
-    parser.add_argument("--prompt", metavar="N", help="with --system: under which prompt (1 to 4)")
-    parser.add_argument(
-        "--fit",
-        metavar="DIR",
-        help="with --system: the folder that holds the sets' folders to learn from "
-        "(default: five folds of --path)",
-    )
-    _add_who(parser)
-    parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
 def _add_who(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
@@ -223,15 +162,6 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
 def _token_cap(text: str) -> int:
     """A whole number of tokens."""
     return _whole(text, 1, MOST_TOKENS)
-
-
-def _count(text: str) -> int:
-    """A number of rows."""
-    return _whole(text, 1, MOST_ROWS)
-
-
-def _seed(text: str) -> int:
-    return _whole(text, 0, MOST_ROWS)
 
 
 def _whole(text: str, least: int, most: int) -> int:

@@ -45,6 +45,7 @@ ROOMS = (
     "auditing",
     "engine",
     "staffing",
+    "tool_bench",
     "warm_up",
     "curation",
     "seen_before",

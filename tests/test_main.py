@@ -538,3 +538,118 @@ def test_documents_that_hold_nothing_on_it_are_not_called_missing(
     )
     found = json.loads(capsys.readouterr().out)
     assert (code, found["label"], found["cause"]) == (0, "unclear", "not_addressed")
+
+
+def tools(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of `tools`."""
+    code = main(["tools", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_tools_are_listed_with_what_they_are_for(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = tools(capsys)
+    assert (code, err) == (0, "")
+    assert "calculator(text: str, formula: str = '', question: str = '')" in out
+    assert "Works out arithmetic" in out
+    assert "Off here:" in out  # translate needs a language model
+    code, out, _ = tools(capsys, "--json")
+    told = {tool["name"]: tool for tool in json.loads(out)}
+    assert told["calculator"]["off"] == ""
+    assert told["translate"]["off"]
+    assert [example["label"] for example in told["units"]["examples"]]
+
+
+def test_a_tool_is_shown_with_inputs_that_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = tools(capsys, "calculator", "--json")
+    assert code == 0
+    for example in json.loads(out)["examples"]:
+        code, told, _ = tools(
+            capsys, "calculator", "--input", json.dumps(example["input"]), "--json"
+        )
+        assert (code, json.loads(told)["label"]) == (0, example["label"])
+    assert "--input '{" in tools(capsys, "calculator")[1]
+
+
+def test_a_tool_is_used_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    given = '{"text": "Half of 90 is 46."}'
+    code, out, err = tools(capsys, "calculator", "--input", given, "--json")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (told["label"], told["outcome"], told["instead"]) == ("hallucinated", "found", "45")
+    assert (told["start"], told["end"]) == (14, 16)
+    assert told["gave"]["equations"][0]["worked_out"] == "45"
+    code, out, _ = tools(capsys, "calculator", "--input", given)
+    assert code == 0
+    assert "wrong: “46”: it should say 45" in out
+    code, out, _ = tools(capsys, "calculator", "--input", '{"text": "No sum."}')
+    assert (code, out.splitlines()[0]) == (0, "UNCLEAR")
+
+
+def test_a_tool_reads_its_input_from_standard_input() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "core", "tools", "calculator", "--input", "-", "--json"],
+        input='{"text": "三加五等于九"}'.encode(),
+        capture_output=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert json.loads(run.stdout)["instead"] == "8"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nope"], "Expected one of the tools calculator"),
+        (["calculator", "--input", "{"], "Expected a JSON object with text"),
+        (["calculator", "--input", '{"words": 1}'], "Expected a JSON object with text"),
+        (["calculator", "--input", ""], "found an empty one"),
+        (["calculator", "--input", '{"text": "3", "formula": "x+1"}'], "“x” is not known"),
+        (["--input", "{}"], "Expected a tool's name before --input"),
+        (["calculator", "--home", ""], "Expected a path in --home"),
+        (["calculator", "--inptu", "{}"], "unrecognized arguments"),
+    ],
+)
+def test_bad_input_to_a_tool_takes_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    code, out, err = tools(capsys, *arguments)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+
+
+def test_a_tool_that_is_off_here_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    _, shown, _ = tools(capsys, "translate", "--json")
+    given = json.dumps(json.loads(shown)["examples"][0]["input"])
+    code, out, err = tools(capsys, "translate", "--input", given)
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    code, out, _ = tools(capsys, "translate", "--input", given, "--json")
+    told = json.loads(out)
+    assert (code, told["outcome"], told["label"]) == (1, "off", "unclear")
+
+
+def test_a_tool_alone_is_measured_on_a_set(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "haluagent" / "sentence"
+    folder.mkdir(parents=True)
+    claims = [
+        {"claim": {"math_calculation": "3 * 4", "calculated_answer": "12"}, "label": True},
+        {"claim": {"math_calculation": "3 * 5", "calculated_answer": "16"}, "label": False},
+        {"claim": {"math_calculation": "2x = 10", "calculated_answer": "x = 5"}, "label": True},
+        {"claim": {"math_calculation": "the ones", "calculated_answer": "12"}, "label": True},
+    ]
+    row = {"prompt": "How many?", "response": "", "label": False, "claims": claims}
+    (folder / "math.jsonl").write_text(json.dumps(row) + "\n")
+    asked = ["evaluate", "--dataset", "haluagent", "--task", "sentence_math", "--json"]
+    asked += ["--path", str(tmp_path)]
+    assert main([*asked, "--tool", "calculator"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["answered"], told["roster"]) == (4, 3, "tool-calculator")
+    assert told["metrics"]["recall"]["value"] == told["metrics"]["precision"]["value"] == 1.0
+    assert told["causes"] == {"the tool reads nothing here": 1}
+    assert told["trivial"]["always_hallucinated"]["accuracy"]["value"] == 0.25
+    assert main([*asked, "--tool", "translate"]) == 2
+    assert main([*asked, "--tool", "calculator", "--system", "majority"]) == 2
+    assert "found both" in capsys.readouterr().err

@@ -98,7 +98,10 @@ def _statement(claim: Record) -> str:
     if isinstance(claim.fields.get("claim"), str):
         return claim.text("claim")
     sum_ = claim.inner("claim")
-    return f"{sum_.text('math_calculation')} = {sum_.plain('calculated_answer')}"
+    answer = sum_.plain("calculated_answer")
+    # An equation's solution is one itself: “2x = 10, so x = 5”.
+    sign = ", so " if "=" in answer else " = "
+    return f"{sum_.text('math_calculation')}{sign}{answer}"
 
 
 def load_chinese_checked(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
