@@ -53,6 +53,7 @@ ROOMS = (
     "queueing",
     "reordering",
     "jobs",
+    "benches",
     "prereading",
     "checking",
     "as_it_arrives",

@@ -1,7 +1,7 @@
 """Reads a statement against passages for the match tool, through the judge's own readers.
 
 It answers as the built-in judge would, for one statement. Whether a statement answers a question
-it does not say: how alike the two are tells too little (docs/tools.md has the figures).
+it does not say: how alike the two are tells too little (docs/search-and-match.md has the figures).
 Source: HaluAgent 2.2 (semantic checker; the paper asks GPT-4).
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from core.builtin.entailment_reader import stance_of as entailment_stance
 from core.builtin.judge import BuiltInJudge, Finding
@@ -69,7 +71,7 @@ def _answer(found: Finding) -> Answer:
     return Answer(
         found.label,
         found.spoken.reason,
-        {"finding": finding, "readers": {v.reader: v.stance for v in found.look.stances}},
+        {"finding": finding, "readers": msgspec.to_builtins(found.look.stances)},
         None if found.label == "unclear" else round(found.p, 4),
         worst.start if worst else None,
         worst.end if worst else None,

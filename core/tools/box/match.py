@@ -37,7 +37,8 @@ CATEGORIES: dict[Finding, str] = {
 MOST_PASSAGES = 5
 MOST_BESIDE = 4_000  # characters of the rest of a response that go along with a statement
 # What the readers hold against a sentence that belongs to the same text is often nothing but a
-# change of subject: every tenth sentence of newspaper articles from one half on (docs/tools.md).
+# change of subject: one half as the limit accuses every tenth sentence of newspaper articles
+# (docs/search-and-match.md).
 SELF_FROM = 0.9
 OWN = "the response itself"
 GIVEN = "what it was given"

@@ -12,6 +12,7 @@ import msgspec
 
 from core.concurrency import Stop
 from core.errors import BudgetReached, ConfigError, ModelError, ReviewError
+from core.intake.language import UNKNOWN, language_of
 from core.models.keys import Keys
 from core.store import open_store
 from core.store.web_searches import DAY, KeptSearch, WebQuery
@@ -21,6 +22,7 @@ from core.tools.web.fetch import Fetch, GuardedFetch
 from core.tools.web.provider import Provider, query_of
 
 TRIAL = "Wikipedia"
+Search = Callable[[str, int], Sequence[Found]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Account:
 class WebSearch:
     """What `Bench.web` is; used from several threads at once.
 
-    `language` (a BCP 47 tag or `und`) is the case's.
+    `language` is the case's as a BCP 47 tag; where it is `und` the query's own words tell it.
     """
 
     provider: Provider
@@ -59,12 +61,10 @@ class WebSearch:
         words = query_of(query)
         if not words:
             raise ModelError("There are no words to search for.")
-        asked = WebQuery(self.provider.service, self.language, words)
-        number_or_kept = self._begun(asked)
-        if isinstance(number_or_kept, KeptSearch):
-            found = _read(number_or_kept)
-        else:
-            found = self._sent(words, number_or_kept)
+        language = language_of(words) if self.language == UNKNOWN else self.language
+        asked = WebQuery(self.provider.service, language, words)
+        begun = self._begun(asked)
+        found = _read(begun) if isinstance(begun, KeptSearch) else self._sent(asked, begun)
         return found[:most]
 
     def _begun(self, asked: WebQuery) -> int | KeptSearch:
@@ -88,9 +88,9 @@ class WebSearch:
                 f"({error})."
             ) from error
 
-    def _sent(self, words: str, number: int) -> tuple[Found, ...]:
+    def _sent(self, asked: WebQuery, number: int) -> tuple[Found, ...]:
         try:
-            found = self.provider.search(words, self.language, self.fetch, self.stop)
+            found = self.provider.search(asked.words, asked.language, self.fetch, self.stop)
         except ConfigError as error:  # an agent's tool fails; the run goes on without it
             raise ModelError(str(error)) from error
         with open_store(self.home) as store:
@@ -105,17 +105,25 @@ def web_search(
     account: Account,
     language: str,
     stop: Stop,
-) -> WebSearch | None:
+) -> Search | None:
     """The search that was chosen; None where none is.
 
-    Raises:
-        KeyMissing: its key is not at hand.
-        ConfigError: its address is none.
+    Where its key or address is not right each search fails saying so, and nothing is sent.
     """
     if not choice.provider:
         return None
-    fetch = GuardedFetch(gate_for(choice))
-    return WebSearch(provider_for(choice, keys), fetch, home, account, language, stop)
+    try:
+        fetch, provider = GuardedFetch(gate_for(choice)), provider_for(choice, keys)
+    except ConfigError as error:
+        return _failing(str(error))
+    return WebSearch(provider, fetch, home, account, language, stop)
+
+
+def _failing(why: str) -> Search:
+    def search(query: str, most: int) -> Sequence[Found]:
+        raise ModelError(why)
+
+    return search
 
 
 def tried(

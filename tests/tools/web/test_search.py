@@ -37,10 +37,12 @@ class Ours:
     service: str = "ours"
     problem: Exception | None = None
     asked: list[str] = field(default_factory=list)
+    languages: list[str] = field(default_factory=list)
     name = "Ours"
 
     def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
         self.asked.append(query)
+        self.languages.append(language)
         if self.problem:
             raise self.problem
         return (FOUND, replace(FOUND, title="Second"))
@@ -91,6 +93,14 @@ def test_another_question_or_an_old_answer_is_asked_anew(
     ours.service = str(changed.pop("service", "ours"))
     make(ours, **changed)("How long?", 5)
     assert len(ours.asked) == 2
+
+
+def test_a_case_of_no_known_language_is_searched_for_in_the_querys_own(make: Make) -> None:
+    ours = Ours()
+    search = make(ours, language="und")
+    search("Die Brücke wurde im Jahr 1931 von der Stadt eröffnet.", 5)
+    search("云溪桥建于1931年。", 5)
+    assert ours.languages == ["de", "zh"]
 
 
 def test_the_cap_is_said_and_nothing_is_sent(make: Make) -> None:
@@ -214,6 +224,15 @@ def test_google_without_its_key_names_it() -> None:
     with pytest.raises(KeyMissing) as raised:
         provider_for(WebChoice("google", cx="c"), Keys({}))
     assert raised.value.names == (SEARCH_KEY,)
+
+
+def test_a_search_without_its_key_fails_saying_so_and_sends_nothing(home: Path) -> None:
+    choice = WebChoice("google", cx="c")
+    search = web_search(choice, Keys({}), home, Account("r", 1, 1), "en", Stop())
+    assert search is not None
+    with pytest.raises(ModelError, match=SEARCH_KEY):
+        search("How long?", 5)
+    assert not (home / "counterpoint.db").exists()
 
 
 def test_only_the_named_server_may_be_inside() -> None:

@@ -1,0 +1,140 @@
+"""What tools reach where no run is under way: a project's library, the web, readers, a model.
+
+A run's own bench is put together by `auditing.py` and `staffing.py`. Everything here is loaded when
+a tool first reaches for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.concurrency import Stop
+from core.config import ENCODER_DIR, Settings
+from core.intake.language import UNKNOWN, language_of
+from core.jobs import new_id
+from core.models.keys import Keys
+from core.records import Case, Passage
+from core.seats import Seat
+from core.store import Store, open_store
+from core.tools.toolbox import Answer, Asker, Bench
+from core.tools.web.chosen import web_choice
+from core.tools.web.search import Account, web_search
+
+if TYPE_CHECKING:
+    from core.builtin.judge import BuiltInJudge
+
+log = logging.getLogger(__name__)
+Library = Callable[[str, int], Sequence[Passage]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and for whom tools are used.
+
+    `project_id` is the project whose library is searched; empty: the home's oldest. `seat` is a
+    language model's, or a built-in one where none may be asked. `run_id` names the account on which
+    calls and searches go.
+    """
+
+    home: Path
+    keys: Keys
+    stop: Stop
+    by: str = ""
+    project_id: str = ""
+    language: str = UNKNOWN
+    question: str = ""
+    seat: Seat = field(default_factory=Seat)
+    token_cap: int = 0
+    run_id: str = field(default_factory=new_id)
+
+
+def bench_of(place: Place) -> Bench:
+    """A bench in a home.
+
+    Raises:
+        ConfigError: the home cannot be opened, or its settings cannot be read.
+    """
+    with open_store(place.home) as store:
+        settings, choice = store.projects.settings(), web_choice(store)
+        project = (
+            store.projects.get(place.project_id) if place.project_id else store.projects.first()
+        )
+        project_id = project.id if project else ""
+        ids = tuple(entry.id for entry in store.library.all(project_id))
+        ask = None if place.seat.is_built_in else _asker(place, store, settings, project_id)
+    account = Account(place.run_id, settings.web_searches, settings.web_days)
+    case = Case(
+        place.run_id, project_id, "", place.question, documents=ids, language=place.language
+    )
+    return Bench(
+        place.stop,
+        _library(place, settings, case) if ids else None,
+        web_search(choice, place.keys, place.home, account, place.language, place.stop),
+        ask,
+        lambda statement, passages: _matched(place, statement, passages),
+    )
+
+
+def _library(place: Place, settings: Settings, case: Case) -> Library:
+    """Searches all that can be read of the project's library; what is new is read first."""
+
+    def search(query: str, most: int) -> Sequence[Passage]:
+        from core.builtin.images import OcrImageReader
+        from core.evidence.gather import Gathering, gather_sources, sources_of
+        from core.evidence.retrieve import Retriever
+        from core.models.encoder import load_encoder
+
+        encoder, reader = load_encoder(ENCODER_DIR), OcrImageReader()
+        job = Gathering(case, place.home, settings, encoder, reader, reader, place.stop, time.time)
+        read: list[str] = []
+        for event in gather_sources(job, ()):
+            if event.kind == "problem_met":
+                log.warning("%s", event.message)
+            if event.kind in ("document_read", "image_described"):
+                read.append(event.source_id)
+        language = language_of(query) if case.language == UNKNOWN else case.language
+        with open_store(place.home) as store, store.reading():
+            retriever = Retriever(store, encoder, sources_of(store, case, read))
+            return retriever.retrieve(query, language, most)
+
+    return search
+
+
+def _asker(place: Place, store: Store, settings: Settings, project_id: str) -> Asker:
+    """A language model on the home's ledger, within its caps."""
+    from core.agents.ask import Work
+    from core.agents.asker import SeatAsker
+    from core.models import desk
+    from core.models.fence import Fence
+    from core.models.llm import LiteLlm
+    from core.models.prompting import PromptBook
+
+    account = desk.Account(place.run_id, place.by, project_id)
+    caps = desk.Caps.of(settings, place.token_cap)
+    table = desk.LedgerDesk(LiteLlm(place.keys), place.home, account, caps, time.time)
+    book = PromptBook(store.prompt_edits.of_project(project_id))
+    work = Work(table, book, Fence.of_run(place.run_id), place.home)
+    return SeatAsker(place.seat, work, place.language, place.stop)
+
+
+def _matched(place: Place, statement: str, passages: Sequence[Passage]) -> Answer:
+    """What the built-in readers say."""
+    from core.builtin.matching import BuiltInMatcher
+
+    language = language_of(statement) if place.language == UNKNOWN else place.language
+    return BuiltInMatcher(_judge(), language, place.stop, place.question)(statement, passages)
+
+
+@lru_cache(maxsize=1)
+def _judge() -> BuiltInJudge:
+    from core.builtin.judge import BuiltInJudge
+    from core.models.encoder import load_encoder
+    from core.models.reader import load_reader
+
+    return BuiltInJudge(load_encoder(ENCODER_DIR), load_reader())

@@ -1,0 +1,125 @@
+"""Tools used in a home outside of any run: its library, its web, its readers, a language model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.audited import ToolUse
+from core.benches import Place, bench_of
+from core.checking import first_project
+from core.concurrency import Stop
+from core.config import Settings
+from core.intake.library import store_file
+from core.models.keys import Keys
+from core.seats import Seat
+from core.store import open_store
+from core.tools.toolbox import Bench, read_input, tool_named, use
+from core.tools.web.chosen import WebChoice, save_web_choice
+from tests.models.loopback import Asked, Reply, loopback
+from tests.tools.web.server import as_json, serving
+
+FACTS = b"The Orrin bridge is 412 m long. It was opened in 1931."
+
+
+def place(home: Path, **more: object) -> Place:
+    values: dict[str, object] = {"home": home, "keys": Keys({}), "stop": Stop(), "by": "Mira"}
+    return Place(**(values | more))  # type: ignore[arg-type]
+
+
+def used(tool: str, bench: Bench, **given: object) -> ToolUse:
+    return use(tool_named(tool), read_input(tool_named(tool), json.dumps(given)), bench)
+
+
+@pytest.fixture
+def library(home: Path) -> Path:
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        for name, data in (("facts.txt", FACTS), ("broken.pdf", b"%PDF-1.4 nothing")):
+            store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
+    return home
+
+
+def test_the_library_of_the_oldest_project_is_searched(library: Path) -> None:
+    """A file that cannot be read costs only itself."""
+    found = used("search", bench_of(place(library)), query="How long is the Orrin bridge?")
+    assert found.outcome == "found"
+    sources = json.loads(found.gave)["sources"]
+    assert {source["title"] for source in sources} == {"facts.txt"}
+    assert "412 m" in sources[0]["text"]
+
+
+def test_a_statement_is_compared_with_the_library_by_the_built_in_readers(library: Path) -> None:
+    found = used("match", bench_of(place(library)), statement="The Orrin bridge is 512 m long.")
+    assert (found.label, found.instead) == ("hallucinated", "412 m")
+    assert "512" in "The Orrin bridge is 512 m long."[found.start : found.end]
+
+
+def test_an_empty_home_has_neither_library_nor_web_nor_model(home: Path) -> None:
+    bench = bench_of(place(home))
+    assert (bench.library, bench.web, bench.ask) == (None, None, None)
+    assert used("search", bench, query="x").outcome == "off"
+    given = {"text": "a", "claimed": "b", "source_language": "en", "target_language": "de"}
+    assert used("translate", bench, **given).outcome == "off"
+
+
+def test_the_web_that_was_chosen_is_asked_and_counted(home: Path) -> None:
+    result = {"title": "Orrin", "url": "https://a.org/", "content": "It is 412 m long."}
+    with serving(as_json({"results": [result]})) as server:
+        with open_store(home) as store:
+            save_web_choice(store, WebChoice("searxng", server.origin))
+            store.projects.save_setting("web_searches", 1)
+        bench = bench_of(place(home, run_id="call"))
+        assert "SearXNG" in used("search", bench, query="How long is the bridge?").words
+        assert (
+            "SearXNG (as found on" in used("search", bench, query="How long is the bridge?").words
+        )
+        over = used("search", bench, query="Who built the bridge?")
+        assert over.outcome == "failed"
+        assert "used up" in over.words
+    assert len(server.got) == 1
+
+
+def test_a_translation_is_checked_by_a_model_within_the_ledger(home: Path) -> None:
+    """Two calls over the real stream, fenced, paid for and counted like any other."""
+
+    def answer(asked: Asked) -> Reply:
+        if "translate a text faithfully" in asked.prompt:
+            return Reply(json.dumps({"translation": "It leaves after seven."}))
+        wrong = {"reason": "“nach” is after.", "same_meaning": False, "words": "nach"}
+        return Reply("```json\n" + json.dumps({**wrong, "instead": "vor", "p": 0.95}) + "\n```")
+
+    given = {
+        "text": "It leaves before seven.",
+        "claimed": "Sie fährt nach sieben ab.",
+        "source_language": "English",
+        "target_language": "German",
+    }
+    with loopback(answer) as server:
+        seat = Seat("openai/loopback", server.base, window=8192)
+        around = place(home, seat=seat, run_id="call")
+        found = used("translate", bench_of(around), **given)
+        again = used("translate", bench_of(around), **given)
+    assert (found.label, found.p, found.instead) == ("hallucinated", 0.95, "vor")
+    assert given["claimed"][found.start : found.end] == "nach"
+    assert again.gave == found.gave
+    assert len(server.asked) == 2, "the same again is taken from the ledger"
+    assert given["text"] not in server.asked[0].prompt
+    with open_store(home) as store:
+        rows = store.ledger.of_run("call")
+    assert {(row.role, row.prompt, row.status) for row in rows} == {
+        ("tool", "en/back_translation", "done"),
+        ("tool", "en/translation", "done"),
+    }
+
+
+@pytest.mark.parametrize("reply", [Reply("", status=500), Reply("I will not."), Reply("{}")])
+def test_a_model_that_fails_is_no_label(home: Path, reply: Reply) -> None:
+    with loopback(lambda _: reply) as server:
+        seat = Seat("openai/loopback", server.base, window=8192, seconds=2)
+        bench = bench_of(place(home, seat=seat))
+        found = used("match", bench, statement="It is 512 m long.", context="It is 412 m long.")
+    assert (found.outcome, found.label, found.p) == ("failed", "unclear", None)
+    assert found.words
