@@ -29,7 +29,7 @@ PROVIDERS = {
 }
 WHO_IS_TOLD = {
     "google": "www.googleapis.com, with your key: Google knows whose search it is",
-    "searxng": "the address below, which passes them on to the search engines that it is set to",
+    "searxng": "the address above, which passes them on to the search engines that it is set to",
     "wikipedia": "wikipedia.org",
 }
 _CX = re.compile(r"[\w:.-]{1,100}")
