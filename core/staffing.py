@@ -38,14 +38,11 @@ from core.store.learned import NONE, Learned
 Notices = Callable[[CaseView], tuple[str, ...]]
 
 if TYPE_CHECKING:
-    from core.agents.ask import Work
     from core.engine import Resources
     from core.models.desk import LedgerDesk
     from core.models.encoder import Embedder, PassageEmbedder
+    from core.reach import MakeAsker
     from core.roles import Roster
-    from core.tools.toolbox import Bench
-
-    MakeBench = Callable[[Case, Stop], Bench]
 
 FROM_MEMORY = (
     "There is no source that speaks of it: the models argue from what they know, which is what is "
@@ -59,7 +56,7 @@ class _Seated:
 
     roster: Roster
     retriever: PassageEmbedder | None
-    bench: MakeBench
+    ask: MakeAsker | None
 
 
 @dataclass(frozen=True)
@@ -139,18 +136,18 @@ def staffed(
         ConfigError: the encoder, the classifier or what was learned cannot be loaded.
     """
     from core.agents.rosters import roster_named
-    from core.auditing import bare_bench
     from core.engine import Resources
     from core.models.encoder import load_encoder
+    from core.reach import bench_maker
     from core.verdict.classifier import load_classifier
 
     encoder = load_encoder(ENCODER_DIR)
     learned = learned_marks(store, run)
     retriever: PassageEmbedder | None = None
-    bench: MakeBench = bare_bench
+    ask: MakeAsker | None = None
     if roster is None and run.plan.sheet is not None:
         seated = _with_models(store, home, run, payer, encoder, learned, sources=sources)
-        roster, retriever, bench = seated.roster, seated.retriever, seated.bench
+        roster, retriever, ask = seated.roster, seated.retriever, seated.ask
     return Staff(
         roster or roster_named(run.plan.roster, encoder, learned.threshold),
         Resources(
@@ -160,7 +157,8 @@ def staffed(
             load_classifier(home, run.plan.classifier),
             time.time,
             retriever,
-            bench,
+            # Rows that are measured go nowhere.
+            bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
         ),
     )
 
@@ -183,6 +181,7 @@ def _with_models(
     from core.models.fence import Fence
     from core.models.llm import LiteLlm
     from core.models.prompting import PromptBook
+    from core.reach import asker_of
 
     plan = run.plan
     sheet = plan.sheet or RosterSheet(plan.roster)
@@ -201,19 +200,8 @@ def _with_models(
     roster = seated(sheet, work, encoder)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
-    return _Seated(roster, _retriever(sheet, payer.keys, table), _asking_bench(sheet, work))
-
-
-def _asking_bench(sheet: RosterSheet, work: Work) -> MakeBench:
-    """Tools that ask a language model ask the tool picker's; none where that is built in."""
-    from core.agents.asker import SeatAsker
-    from core.tools.toolbox import Bench
-
-    if sheet.tool_picker.is_built_in:
-        return lambda case, stop: Bench(stop)
-    return lambda case, stop: Bench(
-        stop, ask=SeatAsker(sheet.tool_picker, work, case.language, stop)
-    )
+    ask = asker_of(sheet.tool_picker, work)
+    return _Seated(roster, _retriever(sheet, payer.keys, table), ask)
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:

@@ -44,6 +44,7 @@ ROOMS = (
     "searched",
     "auditing",
     "engine",
+    "reach",
     "staffing",
     "tool_bench",
     "warm_up",

@@ -38,8 +38,9 @@ class BuiltInReflector:
         self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
     ) -> tuple[Reconsidered, ...]:
         """Local changes first; global ones over what then holds."""
-        held = {entry.statement: entry for entry in memory if entry.is_checkable}
-        by_statement = {s.index: s for s in view.statements if s.index in held}
+        by_statement = {s.index: s for s in view.statements}
+        held = {m.statement: m for m in memory if m.is_checkable and m.statement in by_statement}
+        by_statement = {index: by_statement[index] for index in held}
         found: dict[int, Reconsidered] = {}
         for index, entry in held.items():
             stop.check()

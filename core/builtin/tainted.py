@@ -5,6 +5,7 @@ Source: HaluAgent 2.3 (global reflection: a step based on a wrong result is wron
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from core.evidence.terms import fold
 from core.records import Case, Statement
 
 FOLLOWED = ("quantity", "date", "name")
+WRITTEN = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,17 @@ class Taint:
 
 def _values(units: Sequence[Unit]) -> dict[str, str]:
     """Comparable numbers, dates and names, with the words that show them."""
-    return {_key(unit): unit.text for unit in units if unit.kind in FOLLOWED}
+    followed = [unit for unit in units if unit.kind in FOLLOWED]
+    return {key: unit.text for unit in followed for key in _keys(unit)}
 
 
-def _key(unit: Unit) -> str:
-    if unit.quantity is not None:
-        return f"{unit.quantity.low:g} {unit.quantity.high:g}"
-    return fold(unit.text)
+def _keys(unit: Unit) -> tuple[str, ...]:
+    """A number by its value, and as it is written: 8 days are the 8 of the next sum."""
+    if unit.quantity is None:
+        return (fold(unit.text),)
+    written = WRITTEN.search(unit.text)
+    value = f"{unit.quantity.low:g} to {unit.quantity.high:g}"
+    return (value, written.group()) if written else (value,)
 
 
 def _words(units: Sequence[Unit]) -> frozenset[str]:

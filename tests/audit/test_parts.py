@@ -1,0 +1,282 @@
+"""The parts of an audit by themselves: what is remembered, placed, reflected on, concluded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.audit.concluding import Found, judgement_of
+from core.audit.contested import closed, cut_down, labels_told
+from core.audit.placing import placed
+from core.audit.reflecting import applied
+from core.audit.remembering import concluded
+from core.audit.waves import waves
+from core.audit.whole import settled
+from core.audited import Reconsidered, Remembered, ToolUse
+from core.builtin.reflector import BuiltInReflector
+from core.builtin.segmenter import BuiltInSegmenter
+from core.concurrency import Stop
+from core.records import Judgement, Label
+from core.roles import CaseView, Evidence, Step
+from tests.fakes import make_case, make_passage
+
+END = Step("Done.")
+SUM = '{"text": "%s"}'
+
+
+def view_of(text: str, language: str = "en", **fields: object) -> CaseView:
+    case = make_case(text, language=language, **fields)
+    return CaseView(case, BuiltInSegmenter().segment(case, Stop()), Evidence({}, {}), {})
+
+
+def use(statement: int | None, label: Label, tool: str = "calculator", **fields: object) -> ToolUse:
+    values: dict[str, object] = {"given": "{}", "gave": "{}", "words": f"{tool} says {label}."}
+    values |= {"p": {"supported": 0.1, "hallucinated": 0.95}.get(label)} | fields
+    return ToolUse(
+        tool=tool,
+        statement=statement,
+        outcome="found",
+        label=label,
+        seconds=0.0,
+        **values,  # type: ignore[arg-type]
+    )
+
+
+def entry(statement: int, label: Label, **fields: object) -> Remembered:
+    p = {"supported": 0.1, "hallucinated": 0.9}.get(label)
+    return replace(Remembered(statement, label, p, f"evidence {statement}"), **fields)  # type: ignore[arg-type]
+
+
+def test_what_is_worked_out_wrong_outweighs_what_was_read() -> None:
+    said = [use(0, "hallucinated"), use(0, "supported", "match")]
+    held = concluded(0, said, END)
+    assert (held.label, held.p, held.is_contested) == ("hallucinated", 0.95, False)
+    assert held.tools == ("calculator", "match")
+
+
+def test_a_right_sum_in_a_sentence_that_the_sources_deny_is_contested() -> None:
+    held = concluded(0, [use(0, "supported"), use(0, "hallucinated", "match")], END)
+    assert (held.label, held.is_contested) == ("hallucinated", True)
+
+
+def test_readers_that_differ_and_a_middling_p_are_contested() -> None:
+    differ = '{"readers": [{"reader": "a", "statement": 0, "stance": "supported"},'
+    differ += ' {"reader": "b", "statement": 0, "stance": "hallucinated"}]}'
+    assert concluded(0, [use(0, "supported", "match", gave=differ)], END).is_contested
+    assert concluded(0, [use(0, "supported", "match", p=0.45)], END).is_contested
+    assert not concluded(0, [use(0, "supported", "match", p=0.1)], END).is_contested
+
+
+def test_the_picker_overrules_a_reading_and_only_contests_what_was_worked_out() -> None:
+    end = Step("The match is mistaken.", label="hallucinated", evidence="It says 412.")
+    over = concluded(0, [use(0, "supported", "match")], end)
+    assert (over.label, over.evidence, over.is_contested) == ("hallucinated", "It says 412.", False)
+    assert over.p is None, "the reading's p is of the other label"
+    assert concluded(0, [use(0, "supported")], end).is_contested
+
+
+@pytest.mark.parametrize("outcome", ["off", "failed", "nothing"])
+def test_a_tool_that_failed_is_no_label(outcome: str) -> None:
+    broken = replace(use(0, "unclear"), outcome=outcome, p=None)  # type: ignore[arg-type]
+    held = concluded(0, [broken], END)
+    assert (held.label, held.p) == ("unclear", None)
+
+
+def test_wrong_words_are_placed_in_the_response() -> None:
+    view = view_of("It was warm. The sum 3 + 4 = 8 holds.")
+    statement = view.statements[1]
+    start = statement.text.index("8")
+    said = use(1, "hallucinated", given=SUM % statement.text, start=start, end=start + 1)
+    moved = placed(said, statement, view.case)
+    assert moved.start is not None
+    assert view.case.response[moved.start : moved.end] == "8"
+    lost = placed(replace(said, given=SUM % "8 and 8 again"), statement, view.case)
+    assert (lost.start, lost.end) == (None, None)
+
+
+def test_a_rewrite_moves_no_place() -> None:
+    view = view_of("Ann has a dog. She is 8 years old.")
+    statement = view.statements[1]
+    rewrite = "Ann is 8 years old."
+    start = rewrite.index("8 years")
+    said = use(1, "hallucinated", given=SUM % rewrite, start=start, end=start + 7)
+    moved = placed(said, statement, view.case)
+    assert moved.start is not None
+    assert view.case.response[moved.start : moved.end] == "8 years"
+
+
+def test_conclusions_wait_for_the_others() -> None:
+    view = view_of("3 + 4 = 7. Ann has two dogs. So 7 * 2 = 14.")
+    first, later = waves(view.statements, "en")
+    assert [s.index for s in first] == [0, 1]
+    assert [s.index for s in later] == [2]
+
+
+def reflected(view: CaseView, labels: list[Label], *uses: ToolUse) -> dict[int, Reconsidered]:
+    memory = [entry(index, label) for index, label in enumerate(labels)]
+    found = BuiltInReflector().reflect(view, memory, uses, Stop())
+    return {change.statement: change for change in found}
+
+
+SPOILED = [
+    ("en", "3 + 4 = 8. 8 * 2 = 16. In total that is 16.", "8", "7"),
+    ("zh", "他有3 + 4 = 8个苹果。又乘以2，8 * 2 = 16。所以一共是16。", "8", "7"),
+    ("de", "Das sind 3 + 4 = 8 Tage. Dann 8 * 2 = 16. Insgesamt sind das 16.", "8", "7"),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "wrong", "right"), SPOILED)
+def test_a_wrong_sum_spoils_what_is_calculated_from_it(
+    language: str, text: str, wrong: str, right: str
+) -> None:
+    view = view_of(text, language)
+    start = text.index(wrong)
+    told = use(0, "hallucinated", start=start, end=start + len(wrong), instead=right)
+    changes = reflected(view, ["hallucinated", "supported", "supported"], told)
+    assert sorted(changes) == [1, 2]
+    assert changes[1].because_of == (0,)
+    assert changes[2].because_of == (1,)
+    assert {change.reach for change in changes.values()} == {"global"}
+
+
+def test_a_later_statement_that_uses_the_corrected_value_stands() -> None:
+    text = "3 + 4 = 8. Rather, 3 + 4 = 7. So 7 * 2 = 14."
+    told = use(0, "hallucinated", start=8, end=9, instead="7")
+    assert reflected(view_of(text), ["hallucinated", "supported", "supported"], told) == {}
+
+
+def test_a_number_of_another_thing_is_not_spoiled() -> None:
+    text = "Ann has 3 + 4 = 12 apples. A year has 12 months."
+    start = text.index("12")
+    told = use(0, "hallucinated", start=start, end=start + 2, instead="7")
+    assert reflected(view_of(text), ["hallucinated", "supported"], told) == {}
+
+
+def test_what_the_evidence_carries_on_its_own_stands() -> None:
+    text = "The tower has 8 floors. So its 8 floors are lit."
+    told = use(0, "hallucinated", "match", start=14, end=22, instead="7 floors")
+    carried = use(1, "supported", "match")
+    assert reflected(view_of(text), ["hallucinated", "supported"], told, carried) == {}
+
+
+def test_of_two_that_contradict_each_other_the_uncarried_one_falls() -> None:
+    text = "The museum is open every day. The museum is not open every day."
+    carried = use(0, "supported", "match")
+    changes = reflected(view_of(text), ["supported", "unclear"], carried)
+    assert list(changes) == [1]
+    assert (changes[1].after, changes[1].because_of) == ("hallucinated", (0,))
+
+
+def test_two_different_things_do_not_contradict_each_other() -> None:
+    text = "Anna has 3 cats. Ben has 4 cats. The first bridge is 300 m long. The second is 400 m."
+    assert reflected(view_of(text), ["unclear"] * 4) == {}
+
+
+def test_what_stands_word_for_word_in_a_passage_is_not_hallucinated() -> None:
+    view = view_of("The tower is 412 m tall.")
+    passage = make_passage("Visitors know: The tower is 412 m tall. It is old.")
+    view = replace(view, evidence=Evidence({passage.id: passage}, {0: (passage.id,)}))
+    changes = reflected(view, ["hallucinated"], use(0, "hallucinated", "match"))
+    assert (changes[0].reach, changes[0].after) == ("local", "supported")
+
+
+def test_changes_to_nothing_and_to_nobody_are_left_out() -> None:
+    memory = {0: entry(0, "supported"), 1: entry(1, "unclear", is_checkable=False)}
+    changes = [
+        Reconsidered(0, "local", "unclear", "hallucinated", "why", (7, 0)),
+        Reconsidered(0, "local", "supported", "unclear", "again"),
+        Reconsidered(1, "local", "unclear", "supported", "not checkable"),
+        Reconsidered(9, "local", "unclear", "supported", "not there"),
+    ]
+    done = list(applied(changes, memory))
+    assert [(c.statement, c.before, c.because_of) for c, _ in done] == [(0, "supported", ())]
+    assert done[0][1].label == "hallucinated"
+
+
+def test_what_goes_to_debate_keeps_its_places() -> None:
+    view = view_of("The tower is old. It is 512 m tall. Trees grow there.")
+    cut = cut_down(view, [1])
+    assert [s.index for s in cut.statements] == [1]
+    kept = cut.statements[0]
+    assert cut.case.response[kept.start : kept.end] == "It is 512 m tall."
+    assert cut.case.response.split() == kept.text.split()
+    assert len(cut.case.response) == len(view.case.response)
+    assert kept.rewrite in cut.case.instruction
+
+
+def test_a_judge_who_calls_several_wrong_together_is_asked_of_each() -> None:
+    wrong = Judgement("Judge", "hallucinated", "Wrong.")
+    assert labels_told(wrong, [1, 2]) is None
+    assert labels_told(wrong, [2]) == {2: "hallucinated"}
+    assert labels_told(replace(wrong, label="supported"), [1, 2]) == dict.fromkeys(
+        [1, 2], "supported"
+    )
+    memory = {1: entry(1, "hallucinated", p=0.55, is_contested=True)}
+    after = list(closed(memory, {1: ("supported", Judgement("Judge", "supported", "Right."))}))
+    assert (after[0].label, after[0].is_contested) == ("supported", False)
+    assert after[0].p is None or after[0].p < 0.5
+
+
+def test_the_whole_refutes_the_statement_that_holds_the_words() -> None:
+    view = view_of("Hello there. That takes 40 days.")
+    memory = {0: entry(0, "unclear", is_checkable=False), 1: entry(1, "supported")}
+    start = view.case.response.index("40")
+    told = use(None, "hallucinated", "calendar", start=start, end=start + 7)
+    after = list(settled(view.statements, memory, [told]))
+    assert [(e.statement, e.label) for e in after] == [(1, "hallucinated")]
+
+
+def test_a_broken_condition_is_wrong_though_every_statement_holds() -> None:
+    view = view_of("The tower is old. It is tall.")
+    memory = {0: entry(0, "supported"), 1: entry(1, "supported")}
+    told = judgement_of(Found(view, memory, [use(None, "hallucinated", "conditions")]))
+    assert (told.label, told.by_tool) == ("hallucinated", "conditions")
+    assert told.statement_labels == ("supported", "supported")
+
+
+def test_greetings_have_no_part_in_the_verdict() -> None:
+    view = view_of("Hello! The tower is 412 m tall.")
+    memory = {0: entry(0, "unclear", is_checkable=False), 1: entry(1, "supported")}
+    told = judgement_of(Found(view, memory, []))
+    assert told.label == "supported"
+    assert "says nothing that could be checked" in told.prose
+    nothing = judgement_of(Found(view_of("Hello!"), {0: memory[0]}, []))
+    assert (nothing.label, nothing.cause) == ("unclear", "not_addressed")
+
+
+labels = st.sampled_from(get_args(Label))
+remembered = st.builds(
+    Remembered,
+    st.just(0),
+    labels,
+    st.one_of(st.none(), st.floats(0.0, 1.0)),
+    st.text(max_size=8),
+    is_checkable=st.booleans(),
+)
+whole_uses = st.builds(use, st.none(), labels, st.sampled_from(["conditions", "code", "calendar"]))
+
+
+@given(st.lists(remembered, max_size=6), st.lists(whole_uses, max_size=3))
+def test_the_verdict_follows_from_the_statements_whatever_they_are(
+    drawn: list[Remembered], on_whole: list[ToolUse]
+) -> None:
+    view = view_of(" ".join(f"Tower {'abcdef'[i]} is old." for i in range(len(drawn))) or " ")
+    memory = {i: replace(one, statement=i) for i, one in enumerate(drawn[: len(view.statements)])}
+    told = judgement_of(Found(view, memory, on_whole))
+    held = [one.label for one in memory.values() if one.is_checkable]
+    refuted = any(one.label == "hallucinated" for one in on_whole)
+    assert len(told.statement_labels) == len(view.statements)
+    assert (told.label == "hallucinated") == ("hallucinated" in held or refuted)
+    if told.label == "supported":
+        assert "hallucinated" not in held
+        assert all(label == "supported" for label in held) or told.by_tool
+    assert (told.label == "unclear") == (told.cause is not None)
+    if told.p is not None:
+        assert 0.0 <= told.p <= 1.0
+        assert told.label != "supported" or told.p < 0.5
+    for point in told.points:
+        assert view.case.response[point.start : point.end] == point.text
