@@ -82,7 +82,7 @@ def check_stream(
     """
     if stream is None:
         raise InputError("Expected the claim on standard input, found it closed.")
-    source = cast("io.BufferedReader", stream.buffer)  # type: ignore[attr-defined]
+    source = cast("io.BufferedReader", stream.buffer)
     pieces = decoded(lambda: source.read1(MEGABYTE), MOST_MEGABYTES * MEGABYTE)
 
     def tell(statement: Statement, entry: Remembered) -> None:

@@ -15,7 +15,8 @@ BESIDE_A_FIGURE = frozenset(
         " and to between from until exactly total altogether so therefore answer result date day"
         " days week weeks month months year years old aged age both two dates one three four five"
         " six 1 2 3 4 5 6 passed been has have"
-        " der die das er sie es dem den ein einen war ist am im und genau sind waren alt jahre jahr tage"
+        " der die das er sie es dem den ein einen war ist am im und genau sind waren alt jahre jahr"
+        " tage"
         " le la les il elle était est un une et c ce sont ans jours au du"
         " el los fue era es y son hay días años"
     ).split()
