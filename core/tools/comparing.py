@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from core.tools.rounding import Stated, agree, agrees, shown, stated_in
+from core.tools.sum_numbers import SCALE, SCALES
 from core.tools.sum_tree import Node
 from core.tools.working_out import PI_IN_SCHOOL, Amount, NoValue, amount_of, value_of
 
@@ -18,18 +19,23 @@ from core.tools.working_out import PI_IN_SCHOOL, Amount, NoValue, amount_of, val
 class Compared:
     """`holds` is None where it cannot be told, and `why` says so.
 
-    `true` is the value worked out, in the unit and way that the value is stated in.
+    `true` is the value worked out, in the unit and way that the value is stated in; `scale` is the
+    word that it is said with (“million”), and `factor` what of `true` that word stands for.
     """
 
     holds: bool | None
     true: Fraction | None = None
     is_percent: bool = False
     why: str = ""
+    scale: str = ""
+    factor: int = 1
 
     @property
     def words(self) -> str:
         """The value worked out, for people."""
-        return "" if self.true is None else shown(self.true, self.is_percent)
+        if self.true is None:
+            return ""
+        return f"{shown(self.true / self.factor, self.is_percent)}{self.scale}"
 
 
 def compare(formula: Node, stated: Node, is_about: bool = False) -> Compared:
@@ -38,6 +44,34 @@ def compare(formula: Node, stated: Node, is_about: bool = False) -> Compared:
         return _by_units(formula, stated, is_about) or _by_numbers(formula, stated, is_about)
     except NoValue as error:
         return Compared(None, why=str(error))
+
+
+def in_scale(
+    text: str, formula: Node, stated: Node, found: Compared, *, is_about: bool = False
+) -> Compared:
+    """What was found, where the value is stated with a scale: 30 + 18 = 48 million euros.
+
+    Where the sum itself has no such word its figures may be meant in the same scale. Offsets of
+    both sides lie in `text`.
+    """
+    number = next((node for node in stated.walk() if node.op == "number"), None)
+    said = SCALE.search(text, number.start, number.end) if number else None
+    if number is None or said is None or found.true is None:
+        return found
+    factor = SCALES[said[1] or said[2]]
+    is_bare = SCALE.search(text, formula.start, formula.end) is None
+    if is_bare and found.holds is False and abs(found.true) < factor:
+        small = replace(number, value=number.value / factor, step=number.step / factor)
+        again = compare(formula, _exchanged(stated, number, small), is_about)
+        return replace(again, scale=said.group())
+    return replace(found, scale=said.group(), factor=factor)
+
+
+def _exchanged(node: Node, old: Node, new: Node) -> Node:
+    """The side with another number in the place of one of its own."""
+    if node is old:
+        return new
+    return replace(node, parts=tuple(_exchanged(part, old, new) for part in node.parts))
 
 
 def _by_units(formula: Node, stated: Node, is_about: bool) -> Compared | None:

@@ -52,9 +52,15 @@ LIES = re.compile(
     re.IGNORECASE,
 )
 IS_A = re.compile(
-    r",?\s*(?:was|is|will\s+be|fell\s+on|falls\s+on|war|ist|fiel\s+auf|fällt\s+auf"
+    r"[,，]?\s*(?:(?:which|ce\s+qui|lo\s+que|que)\s+)?(?:was|is|will\s+be|fell\s+on|falls\s+on|war|ist|fiel\s+auf|fällt\s+auf"
     r"|était|est|fut|tombait|tombe|fue|es|era|será|cayó\s+en|cae\s+en|(?:那天|当天)?正?好?(?:是|为))"
     r"\s*(?:an?\s+|ein(?:en|em)?\s+|une?\s+)?",
+    re.IGNORECASE,
+)
+# "… opened on 12 March 1998; that day was a …", where the text states no other date
+THAT_DAY = re.compile(
+    r"[^.。!！?？]{0,80}?[,，;；]?\s*(?:(?:that|this)\s+(?:day\s+)?(?:was|is)\s+an?\s+"
+    r"|(?:那一?天|当天|这一?天)正?好?(?:是|为))",
     re.IGNORECASE,
 )
 LATER = re.compile(
@@ -126,6 +132,14 @@ def _span(found: Quantity, dates: Sequence[DateValue]) -> _Span | None:
     return _Span(round(found.low / SECONDS[unit], 6), unit, found.start, found.end)
 
 
+def _is_said_of(between: str, dates: Sequence[DateValue]) -> bool:
+    """Whether the words between a date and a weekday say that it is one."""
+    if IS_A.fullmatch(between):
+        return True
+    is_only_one = sum(full_date(day) is not None for day in dates) == 1
+    return is_only_one and THAT_DAY.fullmatch(between) is not None
+
+
 def _weekdays(text: str, dates: Sequence[DateValue], language: str) -> Iterator[DateClaim]:
     """A weekday that stands with its date, or is said of it."""
     for named in dates:
@@ -137,7 +151,7 @@ def _weekdays(text: str, dates: Sequence[DateValue], language: str) -> Iterator[
     for other in find_weekdays(text, language):
         found = next((day for day in reversed(dates) if day.end <= other.start), None)
         day = full_date(found) if found and found.weekday is None else None
-        if found and day and IS_A.fullmatch(text[found.end : other.start]):
+        if found and day and _is_said_of(text[found.end : other.start], dates):
             place = (other.start, other.end)
             yield _weekday(text, day, other.weekday, place, (found.start, other.end))
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from core.tools.comparing import Compared, compare, remainder_holds
+from core.tools.comparing import Compared, compare, in_scale, remainder_holds
 from core.tools.formula import MOST_TOKENS, Unreadable, read_sum
 from core.tools.rounding import stated_in
 from core.tools.sum_numbers import Token
@@ -185,6 +185,7 @@ class _Finder:
             self.anchor = right
         rest = self.remainder(end)
         found = compare(formula, right, is_about)
+        found = in_scale(self.text, formula, right, found, is_about=is_about)
         if rest is not None:
             found = remainder_holds(formula, right, rest)
         self.add(formula, right, found)

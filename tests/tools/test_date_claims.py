@@ -17,6 +17,8 @@ STATED = [
     ("en", "There were {} days between March 3, 2020 and May 5, 2021.", "428", "438", "428 days"),
     ("en", "The siege lasted {} days, from 3 March 2020 to 5 May 2021.", "428", "382", "428 days"),
     ("en", "12 March 2024 was a {}.", "Tuesday", "Monday", "Tuesday"),
+    ("en", "It was opened on 12 March 2024, which was a {}.", "Tuesday", "Monday", "Tuesday"),
+    ("en", "It closed on 12 March 2024, and that day was a {}.", "Tuesday", "Monday", "Tuesday"),
     ("en", "It snowed on {}, 12 March 2024.", "Tuesday", "Monday", "Tuesday"),
     ("en", "Founded in 2021, it closed ten years later, in {}.", "2031", "2041", "2031"),
     ("en", "On 3 May 2020 it rained; two weeks later, on {} May 2020, it snowed.", "17", "27", "2"),
@@ -36,6 +38,7 @@ STATED = [
     ("es", "Nacida el 4 de julio de 1976, tenía {} años en mayo de 2000.", "23", "25", "23 years"),
     ("zh", "从2020年3月3日到2021年5月5日共有{}天。", "428", "438", "428 days"),
     ("zh", "2024年3月12日是{}。", "星期二", "星期一", "Tuesday"),
+    ("zh", "大桥于2024年3月12日通车，那天是{}。", "星期二", "星期一", "Tuesday"),
     ("zh", "公司成立于1990年，十年后的{}年被出售。", "2000", "2010", "2000"),
     ("zh", "她出生于1976年7月4日，2000年5月时{}岁。", "23", "25", "23 years"),
 ]

@@ -19,6 +19,24 @@ def verdicts(text: str) -> list[bool | None]:
     return [one.holds for one in equations_in(text)]
 
 
+@pytest.mark.parametrize(
+    ("text", "holds", "instead"),
+    [
+        ("30 + 18 = 48 million euros", True, "48 million"),
+        ("30 + 18 = 46 million euros", False, "48 million"),
+        ("3,000,000 + 2,000,000 = 6 million", False, "5 million"),
+        ("1.5 million + 2.25 million = 4 million", False, "3.75 million"),
+        ("3000万+1800万=4600万欧元", False, "4800万"),
+        ("300 * 200 = 6万", True, "6万"),
+    ],
+)
+def test_a_scale_that_only_the_result_has_is_meant_of_the_whole_sum(
+    text: str, holds: bool, instead: str
+) -> None:
+    (found,) = equations_in(text)
+    assert (found.holds, found.instead) == (holds, instead)
+
+
 def wrong(text: str) -> list[tuple[str, str]]:
     """The values that do not hold, as they are written, with what they should be."""
     found = [*equations_in(text), *told_sums(text)]
