@@ -128,7 +128,7 @@ def _tools(given: argparse.Namespace, home: Path) -> int:
     from core.tool_bench import bench_here
     from core.tools.command_line import run_tools
 
-    return run_tools(given, bench_here(), _say, _print)
+    return run_tools(given, bench_here(home), _say, _print)
 
 
 def _say(words: str) -> None:
