@@ -1,16 +1,22 @@
-"""Cuts a response into statements; a leading pronoun is completed from the sentence before."""
+"""Cuts a response into statements; what opens a sentence and refers back is completed."""
 
 from __future__ import annotations
 
-from core.builtin.reading import read
+from collections.abc import Iterator
+
+import regex
+
+from core.builtin.references import completed, subject_of
 from core.concurrency import Stop
 from core.evidence.segment import sentences
 from core.records import Case, Statement
 
-PRONOUNS = frozenset("it he she they this these that his her its their".split())
-POSSESSIVES = frozenset("his her its their".split())
-RULE = """Sentences by sentencex, with offsets in the response as it was given. For searching, a
-statement that opens with a pronoun is completed with the name that opened the one before."""
+# Sentencex takes a full-width stop before a digit for none; in Chinese it ends a sentence.
+BEFORE_A_DIGIT = regex.compile(r"(?<=[。！？])(?=\d)")
+RULE = """Sentences by sentencex, with offsets in the response as it was given; a Chinese one also
+ends before a digit. For searching and reading alone, a statement that opens with a pronoun, with
+"the company" and the like, or without its subject, is completed with what the one before is
+about."""
 
 
 class BuiltInSegmenter:
@@ -24,24 +30,22 @@ class BuiltInSegmenter:
         """All statements in order."""
         found: list[Statement] = []
         subject = ""
-        for index, item in enumerate(sentences(case.response, case.language)):
-            text = case.response[item.start : item.end]
-            rewrite = _completed(text, subject, case.language)
-            found.append(Statement(index, item.start, item.end, text, rewrite))
-            subject = _subject(text, case.language) or subject
+        for index, (start, end) in enumerate(_places(case)):
+            text = case.response[start:end]
+            rewrite = completed(text, subject, case.language)
+            found.append(Statement(index, start, end, text, rewrite))
+            # A sentence that only refers back is about what the one before was about.
+            subject = (subject_of(text, case.language) if rewrite == text else "") or subject
         return tuple(found)
 
 
-def _subject(text: str, language: str) -> str:
-    """The first name of a sentence; its first words where it has none that shows."""
-    units = read(text, language).units
-    named = next((unit.text for unit in units if unit.kind == "name"), "")
-    return named or (units[0].text if units and units[0].kind == "word" else "")
-
-
-def _completed(text: str, subject: str, language: str) -> str:
-    tokens = read(text, language).tokens
-    if not subject or not tokens or tokens[0].norm not in PRONOUNS:
-        return text
-    owner = subject + "'s" if tokens[0].norm in POSSESSIVES else subject
-    return text[: tokens[0].start] + owner + text[tokens[0].end :]
+def _places(case: Case) -> Iterator[tuple[int, int]]:
+    for item in sentences(case.response, case.language):
+        if case.language != "zh":
+            yield item.start, item.end
+            continue
+        start = item.start
+        for cut in BEFORE_A_DIGIT.finditer(case.response, item.start, item.end):
+            yield start, cut.start()
+            start = cut.start()
+        yield start, item.end

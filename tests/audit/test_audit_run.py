@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.agents.rosters import roster_named
+from core.audited import Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.engine import Resources, review
-from core.events import Event
+from core.errors import ModelError, ReplyError
+from core.events import TRANSIENT, Event, RunResumed
 from core.models.encoder import load_encoder
-from core.progress import Progress, folded
-from core.records import Case, Plan
-from core.roles import Roster
+from core.progress import Progress, can_resume, folded
+from core.records import Case, Plan, Run
+from core.roles import AuditView, CaseView, Roster, Step
 from core.verdict.classifier import load_classifier
 from tests.fakes import ticking
 from tests.test_engine import case_of
 
 PLAN = Plan("audit")
 TOWER = b"The Orrin tower is 412 m tall. It was opened in 1932. Its architect was Lena Moor."
+MIXED = (
+    "Great question! The Orrin tower was opened in 1932. It is 512 m tall. 3 + 4 = 8. "
+    "So 8 * 2 = 16. I think it is beautiful."
+)
 
 
 @pytest.fixture
@@ -41,14 +49,54 @@ def roster(resources: Resources) -> Roster:
     return roster_named("builtin", resources.encoder)
 
 
+class ScriptedPicker:
+    """Takes the steps that the test wrote for each statement (None: the whole), in their order."""
+
+    name = "Scripted picker"
+    built_in = False
+    rule = "as the test wrote"
+
+    def __init__(self, steps: dict[int | None, list[Step | Exception]]) -> None:
+        self.steps = steps
+        self.views: list[AuditView] = []
+
+    def next_step(self, view: AuditView, stop: Stop) -> Step:
+        self.views.append(view)
+        index = view.statement.index if view.statement else None
+        steps = self.steps.get(index, [])
+        step = steps[len(view.used)] if len(view.used) < len(steps) else Step("Done.")
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+
+class ScriptedReflector:
+    """Changes what the test wrote, or fails as it says."""
+
+    name = "Scripted reflector"
+    built_in = False
+    rule = "as the test wrote"
+
+    def __init__(self, *changes: Reconsidered, error: Exception | None = None) -> None:
+        self.changes = changes
+        self.error = error
+
+    def reflect(
+        self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
+    ) -> tuple[Reconsidered, ...]:
+        if self.error:
+            raise self.error
+        return self.changes
+
+
 def audit(
-    case: Case, roster: Roster, resources: Resources, past: list[Event] | None = None
+    case: Case, roster: Roster, resources: Resources, past: Sequence[Event] = ()
 ) -> list[Event]:
-    return list(review(case, PLAN, roster, resources, Stop(), past=past or []))
+    return list(review(case, PLAN, roster, resources, Stop(), past=past))
 
 
-def told(state: Progress) -> None:
-    """What holds of every audit, whatever it found."""
+def told(state: Progress) -> Progress:
+    """The state, of which all holds that holds of every finished audit."""
     assert state.case
     assert state.judgement
     assert sorted(state.memory) == sorted(state.statements)
@@ -64,6 +112,11 @@ def told(state: Progress) -> None:
             assert 0 <= use.start < use.end <= len(state.case.response)
     for span in state.spans:
         assert state.case.response[span.start : span.end] == span.text
+    return state
+
+
+def labels_of(state: Progress) -> list[str]:
+    return [entry.label for _, entry in sorted(state.memory.items())]
 
 
 def test_each_statement_has_a_label_of_its_own_and_a_wrong_one_decides(
@@ -71,10 +124,237 @@ def test_each_statement_has_a_label_of_its_own_and_a_wrong_one_decides(
 ) -> None:
     claim = "The Orrin tower was opened in 1932. It is 512 m tall."
     case = case_of(resources.home, claim, ("tower.txt", TOWER))
-    state = folded(audit(case, roster, resources))
-    told(state)
-    assert [state.memory[i].label for i in (0, 1)] == ["supported", "hallucinated"]
+    state = told(folded(audit(case, roster, resources)))
+    assert labels_of(state) == ["supported", "hallucinated"]
     assert state.verdict
     assert state.verdict.label == "hallucinated"
     assert [span.text for span in state.spans] == ["512 m"]
     assert "512 m tall" in state.verdict.rationale
+    assert not state.turns, "nothing is contested, so nothing is debated"
+
+
+def test_a_mixed_response_is_checked_with_the_tool_that_each_statement_wants(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, MIXED, ("tower.txt", TOWER))
+    state = told(folded(audit(case, roster, resources)))
+    used = {i: [u.tool for u in state.tool_uses if u.statement == i] for i in state.statements}
+    assert used == {
+        0: [],
+        1: ["search", "match"],
+        2: ["search", "match"],
+        3: ["calculator"],
+        4: ["calculator"],
+        5: [],
+    }
+    assert labels_of(state) == [
+        *("unclear", "supported", "hallucinated"),
+        *("hallucinated", "hallucinated", "unclear"),
+    ]
+    change = state.reconsidered[0]
+    assert (change.statement, change.reach, change.because_of) == (4, "global", (3,))
+    greeting, opinion = state.statements[0], state.statements[5]
+    for aside in (greeting, opinion):
+        assert not any(aside.start <= s.start < aside.end for s in state.spans)
+
+
+def test_a_chinese_response_is_audited_alike(roster: Roster, resources: Resources) -> None:
+    facts = "云溪桥长412米。云溪桥于1932年建成。".encode()
+    claim = "你好！云溪桥于1932年建成。它长512米。3 + 4 = 8。所以8 * 2 = 16。"
+    case = case_of(resources.home, claim, ("桥.txt", facts))
+    state = told(folded(audit(case, roster, resources)))
+    texts = {statement.text: index for index, statement in state.statements.items()}
+    assert state.memory[texts["它长512米。"]].label == "hallucinated"
+    assert state.memory[texts["云溪桥于1932年建成。"]].label == "supported"
+    assert state.verdict
+    assert state.verdict.label == "hallucinated"
+    assert not state.memory[0].is_checkable
+
+
+def test_the_question_s_length_is_checked_over_the_whole(
+    roster: Roster, resources: Resources
+) -> None:
+    question = "Describe the Orrin tower in exactly 60 words."
+    claim = "The Orrin tower was opened in 1932."
+    case = case_of(resources.home, claim, ("tower.txt", TOWER), question=question)
+    state = told(folded(audit(case, roster, resources)))
+    assert [(u.tool, u.label) for u in state.tool_uses if u.statement is None] == [
+        ("conditions", "hallucinated")
+    ]
+    assert labels_of(state) == ["supported"]
+    assert state.verdict
+    assert state.verdict.label == "hallucinated"
+
+
+def test_without_any_source_facts_stay_open(roster: Roster, resources: Resources) -> None:
+    case = case_of(resources.home, "The Orrin tower was opened in 1932.")
+    state = told(folded(audit(case, roster, resources)))
+    assert state.verdict
+    assert (state.verdict.label, state.verdict.cause) == ("unclear", "no_evidence")
+    assert {use.outcome for use in state.tool_uses} == {"off"}
+
+
+CONTEST = Step("The sum is right, and still it is wrong.", label="hallucinated")
+RIGHT_SUM = Step("A sum.", "calculator", '{"text": "3 + 4 = 7."}')
+
+
+def contested_case(resources: Resources) -> Case:
+    claim = "The Orrin tower was opened in 1932. 3 + 4 = 7."
+    return case_of(resources.home, claim, ("tower.txt", TOWER))
+
+
+def test_only_what_is_contested_goes_to_debate(roster: Roster, resources: Resources) -> None:
+    fine = Step("Known.", label="supported", evidence="It was 1932.")
+    picker = ScriptedPicker({0: [fine], 1: [RIGHT_SUM, CONTEST]})
+    case = contested_case(resources)
+    played = replace(roster, tool_picker=picker)
+    events = audit(case, played, resources)
+    before = folded(events[: [e.kind for e in events].index("context_built")])
+    assert [i for i, entry in before.memory.items() if entry.is_contested] == [1]
+    state = told(folded(events))
+    assert state.turns
+    points = [point.statement for turn in state.turns for point in turn.points]
+    assert set(points) <= {1}
+    assert state.memory[0] == before.memory[0]
+
+
+def test_the_whole_is_one_stream_of_its_own(roster: Roster, resources: Resources) -> None:
+    picker = ScriptedPicker({None: [Step("Nothing for the whole.")]})
+    case = contested_case(resources)
+    state = told(folded(audit(case, replace(roster, tool_picker=picker), resources)))
+    assert sum(view.statement is None for view in picker.views) == 1
+    assert not state.tool_uses
+    assert labels_of(state) == ["unclear", "unclear"]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step("No such tool.", "oracle", "{}"),
+        Step("No such field.", "calculator", '{"sum": "3 + 4"}'),
+        Step("No JSON.", "calculator", "3 + 4"),
+    ],
+)
+def test_a_wrong_call_is_a_failed_use_and_no_label(
+    step: Step, roster: Roster, resources: Resources
+) -> None:
+    picker = ScriptedPicker({1: [step]})
+    case = contested_case(resources)
+    state = told(folded(audit(case, replace(roster, tool_picker=picker), resources)))
+    assert [(use.outcome, use.label) for use in state.tool_uses] == [("failed", "unclear")]
+    assert state.tool_uses[0].words
+    assert state.memory[1].label == "unclear"
+
+
+def test_a_picker_that_never_ends_is_cut_off(roster: Roster, resources: Resources) -> None:
+    picker = ScriptedPicker({1: [RIGHT_SUM] * 50})
+    case = contested_case(resources)
+    state = told(folded(audit(case, replace(roster, tool_picker=picker), resources)))
+    assert len(state.tool_uses) == 6
+    assert state.memory[1].label == "supported", "what the tools said decides"
+
+
+def test_an_unusable_picker_s_spare_stands_in_and_it_is_said(
+    roster: Roster, resources: Resources
+) -> None:
+    picker = ScriptedPicker({1: [ReplyError("It rambles.", reply="blah")]})
+    case = contested_case(resources)
+    played = replace(roster, tool_picker=picker, spare=roster)
+    state = told(folded(audit(case, played, resources)))
+    problem = next(p for p in state.problems if "rambles" in p.message)
+    assert "stands in" in problem.message
+    assert problem.reply == "blah"
+    assert [(u.tool, u.agent) for u in state.tool_uses] == [("calculator", "Tool picker")]
+    assert state.memory[1].label == "supported"
+
+
+def test_an_unusable_reflector_s_spare_stands_in(roster: Roster, resources: Resources) -> None:
+    reflector = ScriptedReflector(error=ReplyError("No object.", reply="?"))
+    case = case_of(resources.home, MIXED, ("tower.txt", TOWER))
+    played = replace(roster, reflector=reflector, spare=roster)
+    state = told(folded(audit(case, played, resources)))
+    assert any("No object." in problem.message for problem in state.problems)
+    assert [change.agent for change in state.reconsidered] == ["Reflector"]
+
+
+@pytest.mark.parametrize("role", ["tool_picker", "reflector"])
+def test_a_service_that_fails_leaves_no_label_and_a_run_to_resume(
+    role: str, roster: Roster, resources: Resources
+) -> None:
+    away = ModelError("The service is away.")
+    player = ScriptedPicker({1: [away]}) if role == "tool_picker" else ScriptedReflector(error=away)
+    case = contested_case(resources)
+    events = audit(case, replace(roster, **{role: player}), resources)  # type: ignore[arg-type]
+    state = folded(events)
+    assert state.verdict
+    assert (state.verdict.label, state.verdict.cause) == ("unclear", "agent_failed")
+    run = Run("r", case.id, case.project_id, PLAN, "finished", 0.0, cause="agent_failed")
+    assert can_resume(run)
+    rest = audit(case, roster, resources, past=[*events, RunResumed(9e9)])
+    again = told(folded([*events, RunResumed(9e9), *rest]))
+    assert again.verdict
+    assert again.verdict.label != "unclear" or again.verdict.cause != "agent_failed"
+
+
+def durable(events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if event.kind not in TRANSIENT]
+
+
+def steps_of(events: Sequence[Event]) -> list[tuple[int | None, str, str]]:
+    uses = [event.use for event in events if event.kind == "tool_called"]
+    return sorted((u.statement if u.statement is not None else -1, u.tool, u.given) for u in uses)
+
+
+def test_a_run_cut_off_anywhere_goes_on_to_the_same_end(
+    roster: Roster, resources: Resources
+) -> None:
+    case = case_of(resources.home, MIXED, ("tower.txt", TOWER))
+    whole = durable(audit(case, roster, resources))
+    expected = told(folded(whole))
+    cuts = [n for n, e in enumerate(whole) if e.kind in ("tool_called", "memory_updated")]
+    for cut in (cuts[0], cuts[3], cuts[7], cuts[-1]):
+        past = whole[: cut + 1]
+        rest = durable(audit(case, roster, resources, past=[*past, RunResumed(9e9)]))
+        both = [*past, *rest]
+        assert steps_of(both) == steps_of(whole), "no use is made twice and none is left out"
+        state = told(folded(both))
+        assert labels_of(state) == labels_of(expected)
+        assert state.verdict
+        assert expected.verdict
+        assert state.verdict.label == expected.verdict.label
+        assert state.verdict.p_hallucinated == expected.verdict.p_hallucinated
+        kinds = [event.kind for event in both]
+        assert kinds.count("judgement_reached") == 1
+
+
+def test_statements_are_checked_at_the_same_time(roster: Roster, resources: Resources) -> None:
+    import threading
+
+    together = threading.Barrier(3, timeout=30)
+
+    class Waiting(ScriptedPicker):
+        def next_step(self, view: AuditView, stop: Stop) -> Step:
+            if view.statement is not None:
+                together.wait()  # breaks where the three are not there at once
+            return Step("Known.", label="supported", evidence="It is.")
+
+    claim = "The tower is old. The bridge is long. The river is deep."
+    case = case_of(resources.home, claim, ("tower.txt", TOWER))
+    played = replace(roster, tool_picker=Waiting({}))
+    state = told(folded(audit(case, played, resources)))
+    assert labels_of(state) == ["supported"] * 3
+
+
+def test_stop_ends_an_audit_between_two_steps(roster: Roster, resources: Resources) -> None:
+    stop = Stop()
+
+    class Stopping(ScriptedPicker):
+        def next_step(self, view: AuditView, stop: Stop) -> Step:
+            stop.set()
+            return RIGHT_SUM
+
+    case = contested_case(resources)
+    played = replace(roster, tool_picker=Stopping({}))
+    events = list(review(case, PLAN, played, resources, stop))
+    assert events[-1].kind == "run_stopped"
+    assert folded(events).verdict is None
