@@ -29,7 +29,6 @@ from core.events import (
     ReflectionChanged,
 )
 from core.played import (
-    AT_ONCE,
     Play,
     calls_of,
     debated,
@@ -42,6 +41,7 @@ from core.records import Case, Context, Judgement, Label, Passage, Statement
 from core.roles import CaseView, Evidence, EvidenceReader, JudgeView
 from core.tools.toolbox import Answer, Bench, toolbox
 
+AT_ONCE = 16  # statements; a model that is waited for costs no work here
 Library = Callable[[str, int], Sequence[Passage]]
 
 
