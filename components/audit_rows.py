@@ -36,9 +36,12 @@ class Row:
 
     @property
     def tools(self) -> list[str]:
-        """Names of the tools that were used for it, in their order."""
-        told = self.memory.tools if self.memory else ()
-        return list(dict.fromkeys([*told, *(use.tool for use in self.uses)]))
+        """Names of the tools that were called for it, in their order, with why one said nothing."""
+        silent = {use.tool: use.outcome for use in self.uses if use.outcome in ("off", "failed")}
+        spoke = {use.tool for use in self.uses if use.outcome not in ("off", "failed")}
+        called = [*(self.memory.tools if self.memory else ()), *(use.tool for use in self.uses)]
+        is_silent = {name: name in silent and name not in spoke for name in called}
+        return [f"{n} ({silent[n]})" if quiet else n for n, quiet in is_silent.items()]
 
     @property
     def gravity(self) -> tuple[int, int]:

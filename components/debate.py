@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from components.audit_rows import has_audit
 from components.evidence import Place, draw_place_button
 from components.markup import element
 from components.show import show
@@ -12,11 +13,14 @@ from components.words import QUOTE_SIGNS, QUOTE_WORDS
 from core.progress import Progress
 from core.records import Quote, Turn
 
+SETTLED = "Nothing stayed contested, so nobody had to argue."
+
 
 def draw_debate(progress: Progress, key: str) -> None:
     """All turns by rounds; a quote that was found opens where it stands."""
     if not progress.turns:
-        st.caption("Nobody has spoken yet.")
+        is_settled = has_audit(progress) and progress.judgement is not None
+        st.caption(SETTLED if is_settled else "Nobody has spoken yet.")
     debaters = list(dict.fromkeys(turn.debater for turn in progress.turns))
     shown_round = 0
     for turn in progress.turns:

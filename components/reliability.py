@@ -9,6 +9,7 @@ from components.reliability_consensus import draw_consensus
 from components.reliability_debate import draw_debate_worth
 from components.reliability_kept import Figures, figures
 from components.reliability_pairs import draw_pairs
+from components.reliability_tools import draw_tools
 from components.words import escaped
 from core.learning.heard import MOST_RUNS, Agent
 from core.learning.posterior import FEWEST, Share
@@ -54,9 +55,11 @@ def draw_reliability() -> None:
             "agree or disagree on runs: each answer counts here.",
             icon=":material/info:",
         )
+        draw_tools()
         return
     st.caption(_counted_words(found))
     _draw_agents(found)
+    draw_tools()
     _draw_kinds(found)
     draw_pairs(found)
     draw_debate_worth(found)

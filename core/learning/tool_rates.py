@@ -44,7 +44,8 @@ class ToolRate:
     all. `where_meant`: of the statements (and responses as a whole) that the tool's own rules read
     something for, those for which it was called; nothing is known of tools without such rules.
     `label_right`: of its labels other than unclear, those that people's answers agree with, where
-    these say something of the statement. `statement_right`: of the statements that it was called
+    these say something of the statement; `always` how many saying hallucinated would have got right
+    there. `statement_right`: of the statements that it was called
     for, those whose label in the end people agree with, unclear ones among the wrong.
     """
 
@@ -55,6 +56,7 @@ class ToolRate:
     used: Share
     where_meant: Share
     label_right: Share
+    always: Share
     statement_right: Share
 
 
@@ -76,6 +78,7 @@ class _Counts:
     audits: int = 0
     meant: list[bool] = field(default_factory=list)
     labels: list[bool] = field(default_factory=list)
+    wrong: list[bool] = field(default_factory=list)
     statements: list[bool] = field(default_factory=list)
 
 
@@ -145,6 +148,7 @@ def _count(audit: Audited, answer: Answer | None, counts: dict[str, _Counts]) ->
         own.seconds += use.seconds
         if use.label != "unclear" and use.statement in told:
             own.labels.append(use.label == told[use.statement])
+            own.wrong.append(told[use.statement] == "hallucinated")
     for name, used in places.items():
         counts[name].audits += 1
         counts[name].statements += [
@@ -165,6 +169,7 @@ def _rate(name: str, own: _Counts, audits: int) -> ToolRate:
         used=Share(own.audits, audits),
         where_meant=_share(own.meant),
         label_right=_share(own.labels),
+        always=_share(own.wrong),
         statement_right=_share(own.statements),
     )
 

@@ -60,6 +60,7 @@ def test_its_labels_are_held_against_what_people_marked() -> None:
     wrong_first = Audit(("hallucinated", "supported"), marks=(1,))
     rates = rates_of(Audit(marks=(1,)), wrong_first, Audit(RIGHT, "supported"))
     assert adder(rates).label_right == Share(4, 6)
+    assert adder(rates).always == Share(2, 6), "what always saying hallucinated comes to"
     assert adder(rates).statement_right == Share(4, 6)
     assert rates.decided == rates.audits == 3
 

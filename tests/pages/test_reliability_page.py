@@ -19,10 +19,13 @@ from core.learning.learned_consensus import KIND, choose, learn
 from core.learning.posterior import posterior
 from core.records import Member
 from core.store import open_store
+from tests.exchange.audits_told import Audit, own_tools
+from tests.exchange.audits_told import tell as tell_audits
 from tests.learning.runs_told import tell
 from tests.learning.test_learned_consensus import told
 from tests.pages.conftest import OpenApp
 
+__all__ = ["own_tools"]
 PAGE = "pages/learn/reliability.py"
 
 
@@ -136,3 +139,19 @@ def test_weights_that_were_changed_in_the_file_are_named_and_others_taken(
     at.button(key="reliability.use").click().run()
     assert "checksum" not in texts(at)
     assert "In use: the weights of" in texts(at)
+
+
+@pytest.mark.usefixtures("own_tools")
+def test_tools_stand_with_their_usage_and_success(app: OpenApp, home: Path) -> None:
+    assert not any("Each tool" in own.value for own in app(PAGE).subheader)
+    with open_store(home) as store:
+        tell_audits(store, [Audit(marks=(1,)), Audit(outcome="off"), Audit(right=None)])
+    at = app(PAGE)
+    table = table_with(at, "Used in")
+    (row,) = [own for _, own in table.iterrows() if own["Tool"] == "adder"]
+    assert row["Calls"] == 6
+    assert row["Used in"] == "100 % (3 of 3)"
+    assert row["Found / nothing / off / failed"] == "4 / 0 / 2 / 0"
+    assert row["Its label is right"] == "1.00 (0.34 to 1.00), n=2, too few"
+    assert row["Always hallucinated"] == "0.50"
+    assert "3 audits, 2 of them over responses that people answered" in texts(at)
