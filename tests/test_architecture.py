@@ -60,6 +60,7 @@ ROOMS = (
     "as_it_arrives",
     "people",
     "login",
+    "expected_calls",
     "estimate",
     "formats",
     "claim_table",

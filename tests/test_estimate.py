@@ -8,22 +8,26 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from core.estimate import (
     PER_IMAGE_SECONDS,
     PER_MEGABYTE_SECONDS,
-    Size,
     Use,
     expected_seconds,
     expected_use,
     sizes_of,
 )
 from core.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
+from core.expected_calls import TOOLBOX_TOKENS, Size
+from core.models.window import estimated_tokens
 from core.records import LibraryEntry, Plan, Project, Run, Source, Verdict
 from core.seats import RosterSheet, Seat
 from core.store import Store
 from core.store.readings import Vectors
+from core.tools.described import described
+from core.tools.toolbox import toolbox
 from tests.fakes import make_case
 
 VERDICT = Verdict("supported", 0.1, 0.9, "It is right.")
@@ -161,6 +165,43 @@ def test_calls_are_those_that_the_roles_make() -> None:
     assert expected.most.calls == 2 + 8 + 2 + 5 + 2 + 2 + 2 * 2
 
 
+def test_an_audits_calls_are_those_of_its_picker_tools_and_reflector() -> None:
+    size = Size(240, max_turns=3, protocol="audit")  # two statements
+    expected = expected_use(sheet_of(SEAT), size)
+    # segment, 3 steps a statement, each compared once, reflection, spans, 1 vote; no debate
+    assert expected.likely.calls == 1 + 2 * 3 + 2 + 1 + 1 + 1
+    # 6 steps of 3 places and 2 questions of each step's tool, all twice; two reflections; context,
+    # 3 turns, the judge on both statements together and on each alone; spans, 4 votes
+    most = 2 + 3 * 6 * 2 + 3 * 6 * 2 * 2 + 2 * 2 + 2 + 3 + 3 * 2 + 2 + 2 * 4
+    assert expected.most.calls == most
+    debate = expected_use(sheet_of(SEAT), replace(size, protocol="ceda"))
+    assert debate.most.cost < expected.most.cost
+
+
+def test_what_a_seat_costs_that_a_check_never_asks_is_not_missing() -> None:
+    sheet = RosterSheet("ours", tool_picker=UNPRICED)
+    assert expected_use(sheet, Size(100)).words == "no cost"
+    assert expected_use(sheet, Size(100, protocol="audit")).unpriced == ("ollama/y",)
+
+
+def test_a_panel_extracts_once_each_and_votes_on_all_others() -> None:
+    panel = RosterSheet("ours", span_panel=(SEAT, SEAT, SEAT, Seat(reader="rules")))
+    expected = expected_use(panel, Size(100))
+    assert expected.likely.calls == 3 + 3 * 3
+    assert expected.most.calls == 2 * (3 + 3 * 3)
+
+
+def test_the_toolbox_is_as_long_as_is_supposed() -> None:
+    tools = [tool for tool in toolbox().values() if not tool.is_system]
+    examples = "".join(
+        f"{one.question}{one.response}{one.thought}{msgspec.json.encode(one.given).decode()}"
+        for tool in tools
+        for one in tool.examples
+    )
+    found = estimated_tokens(described(tools) + examples)
+    assert 0.6 * TOOLBOX_TOKENS < found < TOOLBOX_TOKENS
+
+
 def test_a_model_of_ones_own_that_costs_nothing_says_so() -> None:
     expected = expected_use(sheet_of(replace(SEAT, price_in=0.0, price_out=0.0)), Size(100))
     assert expected.cost == 0.0
@@ -267,7 +308,7 @@ def test_images_are_asked_about_side_by_side() -> None:
 
 def test_it_loads_no_model_library() -> None:
     code = (
-        "import sys; from core.estimate import Size, expected_use; "
+        "import sys; from core.estimate import expected_use; from core.expected_calls import Size; "
         "from core.seats import RosterSheet, Seat; "
         "expected_use(RosterSheet('x', judge=Seat(model='openai/gpt-4o')), Size(100)); "
         "assert not {'litellm', 'openai', 'onnxruntime'} & set(sys.modules)"

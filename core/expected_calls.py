@@ -1,0 +1,206 @@
+"""The calls to language models that a check makes, role by role, before it is made.
+
+“Likely” supposes a debate of three turns and one wrong place, in an audit three steps a statement
+and nothing that stays contested; “at most” that every turn and step is taken, every statement is
+contested, every reply is as long as its seat allows and every one of a certain form is asked for
+twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from core.audit.steps import MOST_STEPS
+from core.models.prices import window_of
+from core.models.prompting import prompt_language, shipped
+from core.models.window import estimated_tokens
+from core.seats import RosterSheet, Seat
+
+AT_ONCE = 8
+STATEMENT_CHARACTERS = 120
+PASSAGE_TOKENS, LONG_PASSAGE_TOKENS = 70, 200
+PICTURE_TOKENS, LARGE_PICTURE_TOKENS = 1_100, 1_600
+FRAME_TOKENS = 150
+QUERY_TOKENS, BATCH_TOKENS = 40, 8_000  # of one statement; of passages that are embedded together
+LIKELY_TURNS = 3
+MARK_TOKENS = 30
+DENSE = ("zh", "ja", "ko", "th")
+TOOLBOX_TOKENS = 4_600  # every tool with its two examples, as a picker reads them
+LIKELY_STEPS = 3  # of a statement: search, compare, conclude
+STEP_TOKENS = 120  # what a step brought, or what is held of a statement, in a prompt
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is to be checked; lengths in characters. `sources` is what is to be embedded anew.
+
+    `examples` are the tokens of corrected cases that the span extractor is shown at most.
+    """
+
+    response: int
+    question: int = 0
+    images: int = 0
+    max_turns: int = 5
+    passages: int = 5
+    sources: int = 0
+    language: str = "en"
+    examples: int = 0
+    protocol: str = "ceda"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Equal calls of one seat; `prompt` and `reply` are tokens of each."""
+
+    seat: Seat
+    calls: int
+    prompt: int
+    reply: int
+    at_once: int = 1
+
+
+def steps_of(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[Step]:
+    """Every role's calls in the order of a run."""
+    about = _About(size, is_most)
+    yield from _reading(sheet, about)
+    if size.protocol == "audit":
+        yield from _auditing(sheet, about)
+    if size.protocol != "audit" or is_most:
+        yield from _debating(sheet, about)
+    yield from _marking(sheet, about)
+
+
+def _reading(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+    size, is_most = about.size, about.is_most
+    queries = about.statements * (QUERY_TOKENS + about.question)
+    yield Step(sheet.retriever, 1, queries, 0)  # all go together
+    if about.sources:
+        batches = math.ceil(about.sources / BATCH_TOKENS)
+        yield Step(sheet.retriever, batches, math.ceil(about.sources / batches), 0)
+    yield about.step(sheet.segmenter, "segment", 2 * about.response, calls=about.again)
+    picture = LARGE_PICTURE_TOKENS if is_most else PICTURE_TOKENS
+    for name, extra in (("image_question", 0), ("image_reading", picture + 150)):
+        yield about.step(
+            sheet.image_reader, name, 150, beside=extra, calls=size.images, at_once=AT_ONCE
+        )
+
+
+def _auditing(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+    """The picker's steps for every statement and the whole; what its tools ask; reflection.
+
+    A tool asks the picker's seat, at most twice: a translation is put back and then compared.
+    """
+    places = about.statements + 1
+    read = TOOLBOX_TOKENS + about.evidence // about.statements + STEP_TOKENS
+    picks = MOST_STEPS * places * about.again if about.is_most else LIKELY_STEPS * about.statements
+    yield about.step(sheet.tool_picker, "pick_tool", 150, beside=read, calls=picks, at_once=AT_ONCE)
+    asked = 2 * MOST_STEPS * places * about.again if about.is_most else about.statements
+    yield about.step(sheet.tool_picker, "match", 120, beside=read, calls=asked, at_once=AT_ONCE)
+    held = STEP_TOKENS * about.statements
+    times = 2 * about.again if about.is_most else 1
+    yield about.step(sheet.reflector, "reflect", 100, beside=held, calls=times)
+
+
+def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+    """The debate; an audit's judge is asked of each contested statement too, if need be."""
+    size, is_most, again = about.size, about.is_most, about.again
+    names = tuple(debater.seat for debater in sheet.debaters)
+    whole = 60 * about.statements + 200
+    yield about.step(sheet.context_writer, "context", whole, beside=about.evidence, calls=again)
+    turns = size.max_turns if is_most else min(size.max_turns, LIKELY_TURNS)
+    for number in range(turns if names else 0):
+        seat = names[number % len(names)]
+        share = about.evidence if is_most else about.evidence // 2
+        yield about.step(seat, "debate", 100, beside=share + 100)
+    talk = sum(names[n % len(names)].max_tokens if is_most else 100 for n in range(turns))
+    asked = 1 + about.statements if size.protocol == "audit" else 1
+    heard = about.evidence + talk + whole
+    yield about.step(sheet.judge, "judge", 200, beside=heard, calls=again * asked)
+
+
+def _marking(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+    """Words are marked by extractor and adjudicator, or by a panel: all vote on each one's."""
+    again = about.again
+    extra = about.evidence + 200 + about.size.examples
+    panel = sheet.span_panel if len(sheet.span_panel) > 1 else ()
+    for seat in panel:
+        yield about.step(seat, "spans", 120, beside=extra, calls=again, at_once=AT_ONCE)
+        votes = again * (len(panel) - 1)
+        yield about.step(seat, "span_vote", 100, beside=extra, calls=votes, at_once=AT_ONCE)
+    if panel:
+        return
+    yield about.step(sheet.span_extractor, "spans", 120, beside=extra, calls=again)
+    votes = again * about.places(sheet.span_extractor) if about.is_most else 1
+    beside = about.evidence + 250
+    yield about.step(
+        sheet.span_adjudicator, "span_vote", 100, beside=beside, calls=votes, at_once=AT_ONCE
+    )
+
+
+@dataclass(frozen=True)
+class _About:
+    """A size in tokens, likely or at most."""
+
+    size: Size
+    is_most: bool
+
+    @property
+    def again(self) -> int:
+        """How often a reply of a certain form is asked for."""
+        return 2 if self.is_most else 1
+
+    @property
+    def response(self) -> int:
+        return self._tokens(self.size.response)
+
+    @property
+    def question(self) -> int:
+        return self._tokens(self.size.question)
+
+    @property
+    def sources(self) -> int:
+        return self._tokens(self.size.sources)
+
+    @property
+    def statements(self) -> int:
+        return max(1, math.ceil(self.size.response / STATEMENT_CHARACTERS))
+
+    @property
+    def evidence(self) -> int:
+        each = LONG_PASSAGE_TOKENS if self.is_most else PASSAGE_TOKENS
+        read = self.size.images * (400 if self.is_most else 150)
+        return self.statements * self.size.passages * each + read
+
+    def places(self, extractor: Seat) -> int:
+        """How many wrong places can be marked at most."""
+        by_length = 2 * self.statements
+        if extractor.is_built_in:
+            return by_length
+        return max(1, min(by_length, extractor.max_tokens // MARK_TOKENS))
+
+    def step(
+        self,
+        seat: Seat,
+        prompt: str,
+        reply: int,
+        *,
+        beside: int = 0,
+        calls: int = 1,
+        at_once: int = 1,
+    ) -> Step:
+        """Calls with that prompt around the claim and what is `beside` it."""
+        if seat.is_built_in:
+            return Step(seat, 0, 0, 0)
+        text = shipped(prompt, prompt_language(self.size.language)).text
+        claim = self.response + self.question + FRAME_TOKENS
+        room = max(1, window_of(seat) - seat.max_tokens)
+        whole = min(estimated_tokens(text) + claim + beside, room)
+        length = seat.max_tokens if self.is_most else min(reply, seat.max_tokens)
+        return Step(seat, calls, whole, length, at_once)
+
+    def _tokens(self, characters: int) -> int:
+        dense = self.size.language.split("-")[0] in DENSE
+        per = (1.5 if dense else 0.5) if self.is_most else (0.8 if dense else 0.25)
+        return math.ceil(characters * per)
