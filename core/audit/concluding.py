@@ -110,11 +110,11 @@ def _p_of(found: Found, label: Label) -> float | None:
     """
     entries = [entry for _, entry in found.checkable]
     known = [
-        _shifted(entry.p, len(entries)) if _is_read(found, entry) else entry.p
-        for entry in entries
+        _shifted(entry.p, len(entries)) if _is_read(found, statement, entry) else entry.p
+        for statement, entry in found.checkable
         if entry.p is not None
     ]
-    on_whole = [u.p for u in (*refuting(found.uses), *confirming(found.uses)[:1])]
+    on_whole = [u.p for u in (*_beside(found), *confirming(found.uses)[:1])]
     known += [p for p in on_whole if p is not None]
     if not known:
         return None
@@ -130,9 +130,20 @@ def _p_of(found: Found, label: Label) -> float | None:
     return None if math.isnan(p) else round(min(SURELY, p), 4)
 
 
-def _is_read(found: Found, entry: Remembered) -> bool:
+def _beside(found: Found) -> list[ToolUse]:
+    """What refutes the whole and stands in no statement: one error is not counted twice."""
+    wrong = [s for s, _ in found.with_label("hallucinated")]
+    return [u for u in refuting(found.uses) if not any(_lies_in(u, s) for s in wrong)]
+
+
+def _lies_in(use: ToolUse, statement: Statement) -> bool:
+    return use.start is not None and statement.start <= use.start < statement.end
+
+
+def _is_read(found: Found, statement: Statement, entry: Remembered) -> bool:
     """True where its label was read from evidence; what a tool worked out is none of a reading."""
     worked = [u for u in found.of(entry.statement) if u.tool not in READING]
+    worked += [u for u in refuting(found.uses) if _lies_in(u, statement)]
     return not any(use.label == entry.label for use in worked)
 
 
@@ -173,7 +184,7 @@ def _prose(found: Found, label: Label) -> str:
     """The answer for people: the wrong statements and why (HaluAgent 2.3)."""
     checkable, wrong = found.checkable, found.with_label("hallucinated")
     total = counted(len(checkable), "statement")
-    parts = [use.words for use in refuting(found.uses)]
+    parts = [use.words for use in _beside(found)]
     if wrong:
         parts.append(f"{len(wrong)} of {total} {'is' if len(wrong) == 1 else 'are'} wrong.")
         parts += [f"“{shortened(s.text, SHOWN)}”: {entry.evidence}" for s, entry in wrong]
@@ -195,19 +206,19 @@ def _prose(found: Found, label: Label) -> str:
 
 def _points(found: Found) -> Iterator[Point]:
     """The wrong words: what tools name, or all of a wrong statement in which none names any."""
-    for use in refuting(found.uses):
-        for statement, _ in found.checkable:
-            if use.start is not None and statement.start <= use.start < statement.end:
-                yield from _point(found, statement, use)
-    for statement, entry in found.with_label("hallucinated"):
+    for statement, entry in found.checkable:
+        is_wrong = entry.label == "hallucinated"
+        uses = [use for use in refuting(found.uses) if _lies_in(use, statement)]
+        uses += [u for u in found.of(statement.index) if is_wrong and u.label == "hallucinated"]
         named = [
             point
-            for use in found.of(statement.index)
-            if use.label == "hallucinated"
+            for use in uses
             for point in (points_of(use) or _point(found, statement, use))
             if statement.start <= point.start < point.end <= statement.end
         ]
-        yield from named or [_all_of(statement, entry)]
+        if is_wrong and not named:
+            named = [_all_of(statement, entry)]
+        yield from named
 
 
 def _point(found: Found, statement: Statement, use: ToolUse) -> tuple[Point, ...]:
