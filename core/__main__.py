@@ -125,10 +125,13 @@ def _learn(given: argparse.Namespace, home: Path) -> int:
 
 def _tools(given: argparse.Namespace, home: Path) -> int:
     """List the tools of an audit, or use one."""
-    from core.tool_bench import bench_here
+    from core.agents.keys_here import keys_here
+    from core.benches import Place, bench_where
+    from core.concurrency import Stop
     from core.tools.command_line import run_tools
 
-    return run_tools(given, bench_here(home), _say, _print)
+    place = Place(home, keys_here(os.environ, PROJECT_ROOT), Stop())
+    return run_tools(given, bench_where(place), _say, _print)
 
 
 def _say(words: str) -> None:

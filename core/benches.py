@@ -22,6 +22,7 @@ from core.models.keys import Keys
 from core.records import Case, Passage
 from core.seats import Seat
 from core.store import Store, open_store
+from core.store.database import DATABASE
 from core.tools.toolbox import Answer, Asker, Bench
 from core.tools.web.chosen import web_choice
 from core.tools.web.search import Account, web_search
@@ -79,6 +80,17 @@ def bench_of(place: Place) -> Bench:
         ask,
         lambda statement, passages: _matched(place, statement, passages),
     )
+
+
+def bench_where(place: Place) -> Bench:
+    """As `bench_of`; a home that is not there is not made: nothing is searched then.
+
+    Raises:
+        ConfigError: the home cannot be opened, or its settings cannot be read.
+    """
+    if (place.home / DATABASE).is_file():
+        return bench_of(place)
+    return Bench(place.stop, match=lambda statement, passages: _matched(place, statement, passages))
 
 
 def _library(place: Place, settings: Settings, case: Case) -> Library:

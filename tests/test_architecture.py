@@ -46,7 +46,6 @@ ROOMS = (
     "engine",
     "reach",
     "staffing",
-    "tool_bench",
     "warm_up",
     "curation",
     "seen_before",

@@ -37,7 +37,7 @@ def test_every_make_target_is_there(target: str) -> None:
 
 def test_every_option_is_taken() -> None:
     told = ""
-    for command in ("check", "evaluate", "import", "export", "retrain", "rescore"):
+    for command in ("check", "evaluate", "tools", "import", "export", "retrain", "rescore"):
         told += subprocess.run(
             [sys.executable, "-m", "core", command, "--help"],
             capture_output=True,

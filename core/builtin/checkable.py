@@ -28,8 +28,8 @@ OPENERS: Mapping[str, str] = {
     "(?:i['’]m |i am )?sorry|as an ai(?: language)?(?: model| assistant)?,|here is|here are|"
     "here['’]s|let['’]s|best regards|good luck|"
     "i can(?:not|['’]t)?|i['’]d|i['’]ll|i will|i would|happy to|glad to|no problem",
-    "zh": "你好|您好|大家好|亲爱的|谢谢|感谢|不客气|我希望|希望(?:这|以上|对)|如果(?:你|您)(?:还)?有|"
-    "请|抱歉|对不起|作为(?:一个)?(?:ai|人工智能)|以下是|祝(?:你|您|大家|好运|愉快|一切)|"
+    "zh": "你好|您好|大家好|亲爱的|谢谢|感谢|不客气|我希望|希望(?:这|以上|对)|"
+    "如果(?:你|您)(?:还)?有|请|抱歉|对不起|作为(?:一个)?(?:ai|人工智能)|以下是|祝(?:你|您|大家|好运|愉快|一切)|"
     "我(?:可以|来|会|将)|没问题",
     "de": "ich hoffe|hallo|guten tag|danke|vielen dank|bitte|lass mich wissen|hier (?:ist|sind)|"
     "viel erfolg|ich (?:kann|helfe)",
@@ -76,7 +76,7 @@ def _names(text: str, language: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _pattern(kind: str, language: str) -> re.Pattern[str]:
-    """How a lead, an opener or an opinion begins in the language, in English where it is unknown."""
+    """How a lead, an opener or an opinion begins; in English where the language is unknown."""
     by_language = {"lead": LEADS, "opener": OPENERS, "opinion": OPINIONS}[kind]
     known = language if language in by_language else "en"
     end = "" if known == "zh" else r"(?![\w-])"
