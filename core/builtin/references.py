@@ -69,8 +69,7 @@ def subject_of(text: str, language: str) -> str:
         return thing.group()
     if named is not None:
         return named.text
-    first = units[0].text if units and units[0].kind == "word" else ""
-    return first.lower() if language == "en" else first
+    return units[0].text if units and units[0].kind == "word" else ""
 
 
 def completed(text: str, subject: str, language: str) -> str:
@@ -87,7 +86,7 @@ def completed(text: str, subject: str, language: str) -> str:
         is_possessive = language == "en" and first.norm in POSSESSIVES
         owner = f"{subject}'s" if is_possessive else subject
         return text[: first.start] + owner + text[first.end :]
-    if language != "en" or not any(char.isupper() for char in subject):
+    if language != "en" or not any(u.kind == "name" for u in read(subject, language).units):
         return text
     if PARTICIPLE.match(text):
         return f"{subject}, {text[0].lower()}{text[1:]}"

@@ -20,7 +20,7 @@ from core.progress import Progress, folded
 from core.records import Plan, Run
 from core.seats import RosterSheet, Seat
 from core.store import open_store
-from tests.models.cast import Cast, Part, as_json, role_of
+from tests.models.cast import Cast, Part, as_json, judged, role_of
 from tests.models.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import case_of
 
@@ -193,3 +193,47 @@ def test_no_word_of_the_material_stands_outside_a_fence(home: Path) -> None:
         outside = re.sub(r"⟦(\w[\w ]*) (\S+)⟧.*?⟦/\1 \2⟧", "", asked.prompt, flags=re.DOTALL)
         assert order not in outside
         assert "512 m" not in outside
+
+
+def test_contested_statements_are_debated_and_the_judge_says_which_is_wrong(home: Path) -> None:
+    def contesting(asked: Asked) -> Reply:
+        statement = statement_in(asked)
+        if not statement:
+            return step("Nothing to see in the whole.", label="unclear")
+        if "observation (" not in asked.prompt:
+            return step("A sum.", "calculator", text=statement)
+        label = "hallucinated" if "3 + 4" in statement else "supported"
+        return step("I see it otherwise.", label=label, evidence="So I think.")
+
+    def judging(asked: Asked) -> Reply:
+        fenced = re.search(r"⟦claim \S+⟧(.*?)⟦/claim", asked.prompt, re.DOTALL)
+        claim = fenced.group(1) if fenced else ""
+        return judged(0 if "5 + 5 = 11" in claim else 1, "The sum decides it.")
+
+    cast = Cast({"pick_tool": contesting, "judge": judging})
+    claim = "The tower is old. 3 + 4 = 7. 5 + 5 = 11."
+    with loopback(cast) as server:
+        run, progress = audited(home, seated(server), claim)
+        debated = [asked for asked in server.asked if role_of(asked) == "debate"]
+        words = [asked for asked in server.asked if role_of(asked) == "judge"]
+    assert debated
+    assert all("The tower is old" not in asked.prompt for asked in debated)
+    assert len(words) == 3, "of both together, and then of each"
+    assert [progress.memory[i].label for i in (1, 2)] == ["supported", "hallucinated"]
+    assert not any(entry.is_contested for entry in progress.memory.values())
+    assert (run.status, run.label) == ("finished", "hallucinated")
+
+
+def test_a_judge_that_cannot_be_read_leaves_the_contested_open(home: Path) -> None:
+    def contesting(asked: Asked) -> Reply:
+        if "3 + 4" not in statement_in(asked):
+            return step("Known.", label="supported", evidence="412 m.")
+        if "observation (" not in asked.prompt:
+            return step("A sum.", "calculator", text=statement_in(asked))
+        return step("I see it otherwise.", label="hallucinated")
+
+    cast = Cast({"pick_tool": contesting, "judge": Reply("It is hard to say.")})
+    with loopback(cast) as server:
+        run, progress = audited(home, seated(server))
+    assert (run.label, progress.memory[1].label) == ("unclear", "unclear")
+    assert any("stays open" in problem.message for problem in progress.problems)

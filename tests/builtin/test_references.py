@@ -13,7 +13,7 @@ from tests.fakes import make_case
 COMPLETED = [
     ("en", "The Orrin tower is old. It is 512 m tall.", "The Orrin tower is 512 m tall."),
     ("en", "Lena Moor was an architect. Her house stands.", "Lena Moor's house stands."),
-    ("en", "Acme is an old firm. The company is rich.", "Acme, the company, is rich."),
+    ("en", "Orrin Works was a firm. The company is rich.", "Orrin Works, the company, is rich."),
     ("en", "Lena Moor was an architect. Born in Bergen.", "Lena Moor, born in Bergen."),
     ("en", "Acme is old. It is big. It is rich.", "Acme is rich."),
     ("de", "Anna Berg ist Ärztin. Sie wohnt in Bonn.", "Anna Berg wohnt in Bonn."),
