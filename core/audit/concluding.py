@@ -175,6 +175,10 @@ def _cause(found: Found) -> tuple[Cause, str]:
         return "sources_disagree", "the sources contradict each other"
     share = f"{len(left_open)} of {counted(len(found.checkable), 'statement')}"
     first = f"first “{shortened(left_open[0][0].text, 80)}”" if left_open else ""
+    open_ones = {statement.index for statement, _ in left_open}
+    failed = [u.tool for u in found.uses if u.outcome == "failed" and u.statement in open_ones]
+    if failed:
+        first += f"; {counted(len(failed), 'call')} of {listed(sorted(set(failed)))} failed"
     if not found.view.evidence.passages:
         return "no_evidence", f"there is no evidence on {share}, {first}"
     return "not_addressed", f"nothing decides {share}, {first}"

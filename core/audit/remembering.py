@@ -15,7 +15,8 @@ from core.records import Label
 from core.roles import Step
 
 # Tools that read what others wrote; all others work something out, and are not outvoted by them.
-READING = frozenset({"search", "match", "translate"})
+SEARCH = "search"  # brings what can be read, and says nothing of the statement itself
+READING = frozenset({SEARCH, "match", "translate"})
 OPEN_MIDDLE = (0.35, 0.65)
 NOTHING_SAID = "No tool says anything about it."
 NOT_CHECKABLE = "It says nothing that could be true or false."
@@ -27,13 +28,14 @@ def concluded(
     """What is held of the statement once its picker has ended with the step `end`.
 
     The picker's own label counts where it gives one: it may overrule what a reading tool said
-    (HaluAgent, figure 4), while against a tool that works something out it only contests.
+    (HaluAgent, figure 4), while against a tool that works something out it only contests. A tool
+    that failed is said to have, where nothing else tells of the statement.
     """
     entry = Remembered(
         statement,
         "unclear",
         None,
-        end.evidence or NOTHING_SAID,
+        end.evidence or _failures(uses) or NOTHING_SAID,
         tuple(dict.fromkeys(use.tool for use in uses)),
         tuple(passages),
     )
@@ -49,10 +51,11 @@ def concluded(
 def _by_picker(entry: Remembered, said: Sequence[ToolUse], end: Step, label: Label) -> Remembered:
     alike = [use for use in said if use.label == label]
     against = [use for use in said if use.label != label and use.tool not in READING]
-    words = end.evidence or (alike[-1].words if alike else end.thought) or NOTHING_SAID
-    is_contested = label != "unclear" and bool(against)
+    if label == "unclear":  # a right sum does not make right what stands beside it
+        against = [use for use in against if use.label == "hallucinated"]
+    words = end.evidence or (alike[-1].words if alike else end.thought) or entry.evidence
     return replace(
-        entry, label=label, p=_p_of(alike, label), evidence=words, is_contested=is_contested
+        entry, label=label, p=_p_of(alike, label), evidence=words, is_contested=bool(against)
     )
 
 
@@ -60,7 +63,8 @@ def _by_tools(entry: Remembered, said: Sequence[ToolUse], uses: Sequence[ToolUse
     """What was worked out weighs more than what was read; the last reading counts."""
     worked = [use for use in said if use.tool not in READING]
     wrong = [use for use in worked if use.label == "hallucinated"]
-    read = [use for use in uses if use.tool in READING and use.outcome == "found"][-1:]
+    shown = [use for use in uses if use.tool in READING and use.outcome == "found"]
+    read = [use for use in shown if use.tool != SEARCH][-1:] or shown[-1:]
     if wrong:
         return _told(entry, wrong, "hallucinated")
     decided = [use for use in read if use.label != "unclear"]
@@ -71,8 +75,15 @@ def _by_tools(entry: Remembered, said: Sequence[ToolUse], uses: Sequence[ToolUse
         return replace(_told(entry, decided, "hallucinated"), is_contested=True)
     if decided:
         return replace(_told(entry, decided, decided[0].label), is_contested=is_open)
-    words = read[0].words if read else entry.evidence
+    words = " ".join(filter(None, [*(use.words for use in read), _failures(uses)]))
+    words = words or entry.evidence
     return replace(entry, p=_p_of(read, "unclear"), evidence=words, is_contested=is_open)
+
+
+def _failures(uses: Sequence[ToolUse]) -> str:
+    """Which tools failed and how, in sentences."""
+    told = (f"The tool {use.tool} failed: {use.words}" for use in uses if use.outcome == "failed")
+    return " ".join(dict.fromkeys(told))
 
 
 def _told(entry: Remembered, deciding: Sequence[ToolUse], label: Label) -> Remembered:
