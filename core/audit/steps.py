@@ -139,7 +139,7 @@ def _used(
             known = ", ".join(audit.tools)
             raise InputError(f"Expected one of the tools {known}, found “{step.tool}”.")
         made = use(tool, read_input(tool, step.given), bench)
+        made = placed(made, statement, audit.view.case, tool.about)
     except InputError as error:
         made = replace(blank, words=str(error))
-    made = placed(made, statement, audit.view.case)
     return replace(made, statement=index, agent=agent, thought=step.thought)

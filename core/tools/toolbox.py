@@ -33,7 +33,7 @@ class Answer:
     `label` is about the text that it was given, `unclear` where nothing follows for it; `p` is the
     probability that the text is hallucinated. `words` is a sentence for people. `gave` is what was
     worked out, as plain values, for the tool's own view. `[start, end)` are the words that do not
-    hold, in the `text` that the tool was given, and `instead` is what they should say.
+    hold, in the text that it is about (`Tool.about`), and `instead` is what they should say.
     `has_something` is False where the tool had nothing to look at.
     """
 
@@ -111,7 +111,8 @@ class Tool(Generic[Given]):
     `takes` is its input; its docstring and fields become the schema that agents read. `reads` is
     the deterministic chooser's part: the input where this tool is meant for a statement of a case
     (the whole response where there is no statement), else None. `why_off` says why it cannot work
-    here, empty where it can. `is_system` marks the tools that run the audit itself.
+    here, empty where it can. `is_system` marks the tools that run the audit itself. `about` names
+    the field of the input that holds the text which an answer's label and offsets are about.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Tool(Generic[Given]):
     reads: Callable[[Statement | None, Case], Given | None] | None = None
     why_off: Callable[[Bench], str] = lambda bench: ""
     is_system: bool = False
+    about: str = "text"
 
 
 @lru_cache(maxsize=1)

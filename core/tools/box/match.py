@@ -227,4 +227,5 @@ TOOL = Tool(
     ),
     reads=_reads,
     why_off=_why_off,
+    about="statement",
 )

@@ -135,4 +135,5 @@ TOOL = Tool(
         ),
     ),
     why_off=_why_off,
+    about="claimed",
 )
