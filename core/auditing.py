@@ -130,8 +130,10 @@ def statements_checked(run: AuditRun, *, with_whole: bool = True) -> Iterator[Ev
         play.now,
         play.roster.calls_made,
     )
+    told: set[int] = set()  # statements of the waves before
     for number, wave in enumerate(waves(view.statements, view.case.language)):
-        memory = tuple(entry for _, entry in sorted(run.memory.items())) if number else ()
+        memory = tuple(entry for i, entry in sorted(run.memory.items()) if i in told)
+        told |= {statement.index for statement in wave}
         waiting: list[Statement | None] = [s for s in wave if s.index not in run.memory]
         if number == 0 and with_whole:
             waiting.insert(0, None)

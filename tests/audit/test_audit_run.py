@@ -358,3 +358,25 @@ def test_stop_ends_an_audit_between_two_steps(roster: Roster, resources: Resourc
     events = list(review(case, PLAN, played, resources, stop))
     assert events[-1].kind == "run_stopped"
     assert folded(events).verdict is None
+
+
+def test_a_resumed_conclusion_is_checked_over_the_same_memory(
+    roster: Roster, resources: Resources
+) -> None:
+    """Else a model's prompt differs from the one that is in the ledger, and is paid for again."""
+    claim = "The tower has seven floors. Therefore it is tall. Thus it needs a lift."
+    case = case_of(resources.home, claim)
+    end = Step("Said.", label="supported", evidence="So it is.")
+    first = ScriptedPicker({0: [end], 1: [end], 2: [end]})
+    whole = durable(audit(case, replace(roster, tool_picker=first), resources))
+    past = [e for e in whole if e.kind in ("run_started", "statement_found", "passages_found")]
+    past += [e for e in whole if e.kind == "memory_updated" and e.entry.statement < 2]
+    again = ScriptedPicker({2: [end]})
+    list(audit(case, replace(roster, tool_picker=again), resources, past=past))
+    seen = {view.statement.index: view.memory for view in again.views if view.statement}
+    assert seen == {
+        view.statement.index: view.memory
+        for view in first.views
+        if view.statement and view.statement.index == 2
+    }
+    assert [entry.statement for entry in seen[2]] == [0]
