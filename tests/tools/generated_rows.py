@@ -141,7 +141,7 @@ def length_rows(seed: int = SEED, times: int = TIMES) -> Iterator[Row]:
         for turn in range(times):
             kind = chance.choice(sorted(LENGTHS[language]))
             question = chance.choice(LENGTHS[language][kind])
-            asked, is_right = chance.randint(21, 260), turn % 2 == 0
+            asked, is_right = chance.randint(60, 260), turn % 2 == 0
             off = _deviation(chance, kind, is_right=is_right)
             count = _count(asked, off, kind)
             label: Label = "supported" if is_right else "hallucinated"
@@ -204,7 +204,8 @@ def date_rows(seed: int = SEED, times: int = TIMES) -> Iterator[Row]:
 
 
 def _date_row(chance: random.Random, kind: str, language: str, *, is_right: bool) -> Row:
-    first = date(1800, 1, 1) + timedelta(days=chance.randint(0, 90_000))
+    # Chinese years are read up to 2100.
+    first = date(1800, 1, 1) + timedelta(days=chance.randint(0, 75_000))
     far = chance.randint(2_500, 30_000) if kind == "age" else chance.randint(20, 4_000)
     last = first + timedelta(days=far)
     # Days that miss by one are left open on purpose, for both ends may count.

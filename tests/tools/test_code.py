@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -157,7 +158,7 @@ def test_waiting_says_nothing_but_computing_on_and_on_does(
 ) -> None:
     monkeypatch.setattr(sandbox, "WALL_SECONDS", 0.5)
     assert run("", f"import time\ntime.sleep(60)\n{TRUE}") is None
-    monkeypatch.undo()
+    monkeypatch.setattr(sandbox, "WALL_SECONDS", 60.0)  # a busy machine takes longer for a second
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     check = run("", f"while True: pass\n{TRUE}")
     assert check is not None
@@ -327,3 +328,46 @@ def test_code_may_ask_for_its_own_source() -> None:
 def test_no_text_breaks_the_look_for_code(question: str, response: str) -> None:
     snippet = snippet_of(question, response)
     assert snippet is None or snippet.checks > 0
+
+
+PIECES = (
+    "def f(x):",
+    "    return x",
+    "assert f(1) == 1",
+    "```python",
+    "```",
+    ">>> f(1)",
+    "1",
+    "\t",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=20), max_size=12))
+def test_no_lines_of_near_code_break_the_look_for_code(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    for question, response in ((text, text), ("", text), (text, "def f(x):\n    return x\n")):
+        snippet = snippet_of(question, response)
+        assert snippet is None or (snippet.checks > 0 and snippet.code)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```" * 20_000,
+        "assert " * 20_000,
+        "(" * 50_000 + ")" * 50_000,
+        "f(" * 3_000 + ")" * 3_000 + "\nassert f(1)",
+        "def f():\n" + "".join(f"{' ' * n}if 1:\n" for n in range(1, 200)),
+        ">>> f(1)\n" * 10_000,
+        "def f():pass\n" * 10_000 + "assert f() is None",
+        "-" * 10_000 + "1\nassert f(1)",
+        "\x00\ud800\u2028assert f(1)",
+        "x = " + "[" * 400 + "]" * 400 + "\nassert x",
+        "assert f" + ".a" * 5_000 + " == 1",
+    ],
+)
+def test_hostile_texts_are_looked_at_in_little_time(text: str) -> None:
+    began = time.monotonic()
+    snippet_of(text, text)
+    snippet_of("", f"```python\n{text}\n```")
+    assert time.monotonic() - began < 10

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
+import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -56,6 +60,123 @@ def test_files_network_and_memory_are_out_of_reach(code: str) -> None:
     assert run_python(f"{code}\nprint('reached')", Stop()).ending == "failed"
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import os; os.listdir('/root')", "FileNotFoundError"),
+        ("import os; os.listdir('/home')", "FileNotFoundError"),
+        ("import os; os.symlink('/etc/passwd', 'l'); open('l')", "FileNotFoundError"),
+        ("import os; os.symlink('/proc/1/root/etc', 'l'); os.listdir('l')", "FileNotFoundError"),
+        ("import os; os.symlink('/usr/x', 'l'); open('l', 'w')", "Read-only file system"),
+        ("import os; os.link('/in.py', 'l')", "Invalid cross-device link"),
+        ("for n in range(10 << 10): open(str(n), 'wb').write(bytes(1 << 20))", "No space left"),
+        ("open('a', 'wb').truncate(10 << 30)", "File too large"),
+        ("import time; time.clock_settime(time.CLOCK_REALTIME, 0)", "Operation not permitted"),
+        ("import os; os.setuid(0)", "OSError"),
+        ("import resource as r; r.setrlimit(r.RLIMIT_CPU, (99, 99))", "not allowed to raise"),
+        ("import resource as r; r.setrlimit(r.RLIMIT_NPROC, (9, 9))", "not allowed to raise"),
+        ("import subprocess; subprocess.run(['/usr/bin/id'])", "BlockingIOError"),
+        ("import socket; socket.getaddrinfo('example.com', 80)", "name resolution"),
+        ("import socket; socket.socket(17, 3, 0)", "Operation not permitted"),
+        ("open('/dev/tty', 'w')", "No such device"),
+        ("open('/proc/sys/kernel/hostname', 'w').write('x')", "Error"),
+    ],
+)
+def test_ways_out_are_closed_and_say_so(code: str, said: str) -> None:
+    ran = run_python(f"{code}\nprint('reached')", Stop())
+    assert (ran.ending, ran.printed) == ("failed", "")
+    assert said in ran.complained
+
+
+def test_nothing_of_the_app_can_be_read(tmp_path: Path) -> None:
+    database = tmp_path / "counterpoint.db"
+    database.write_bytes(b"SQLite format 3\0 labels of people")
+    database.chmod(0o644)
+    for code in (f"open({str(database)!r}, 'rb')", f"import os; os.listdir({str(tmp_path)!r})"):
+        ran = run_python(f"{code}\nprint('reached')", Stop())
+        assert ran.ending == "failed"
+        assert "FileNotFoundError" in ran.complained
+
+
+def test_a_server_of_this_machine_is_not_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        at = server.getsockname()
+        ran = run_python(f"import socket; socket.create_connection({at!r}, timeout=2)", Stop())
+        assert ran.ending == "failed"
+        assert "refused" in ran.complained
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+def test_other_processes_are_neither_seen_nor_ended() -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        try:
+            code = (
+                "import os, signal\n"
+                "print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit())[2:])\n"
+                f"for pid in ({other.pid}, {os.getpid()}, {os.getppid()}, -1):\n"
+                "    try:\n        os.kill(pid, signal.SIGKILL)\n        print('sent', pid)\n"
+                "    except OSError as error:\n        print(type(error).__name__)\n"
+            )
+            ran = run_python(code, Stop())
+            assert other.poll() is None
+        finally:
+            other.kill()
+    assert ran.printed == "[]\n" + 4 * "ProcessLookupError\n"
+
+
+def test_the_first_process_inside_has_no_rights_to_take_over() -> None:
+    """Attaching to it is not refused, but it has the same walls around it and may do nothing."""
+    code = (
+        "import os\n"
+        "print(all(os.readlink(f'/proc/1/ns/{n}') == os.readlink(f'/proc/self/ns/{n}')"
+        " for n in ('pid', 'mnt', 'net', 'user', 'ipc')))\n"
+        "print({line.split()[1] for line in open('/proc/1/status') if line.startswith('Cap')})\n"
+        "print(sorted(os.listdir('/proc/1/root')) == sorted(os.listdir('/')))\n"
+    )
+    assert run_python(code, Stop()).printed == "True\n{'0000000000000000'}\nTrue\n"
+
+
+def test_system_calls_that_would_lead_out_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (
+        "import ctypes\nlibc = ctypes.CDLL(None)\n"
+        "print(libc.unshare(0x10000000), libc.mount(b'x', b'/box', b'tmpfs', 0, None),"
+        " libc.chroot(b'/box'), libc.sethostname(b'x', 1), libc.setns(0, 0))\n"
+    )
+    assert run_python(code, Stop()).printed == "-1 -1 -1 -1 -1\n"
+    # Watching the first process from inside only holds itself up, and ends by the clock.
+    monkeypatch.setattr(sandbox, "WALL_SECONDS", 2.0)
+    watched = run_python("import ctypes; ctypes.CDLL(None).ptrace(16, 1, 0, 0)", Stop())
+    assert watched.ending in ("overdue", "finished", "failed")
+
+
+def test_no_child_is_ever_made() -> None:
+    """What a fork bomb begins with; never more than these few tries, for the machine's sake."""
+    code = (
+        "import os\nmade = 0\nfor _ in range(8):\n    try:\n        child = os.fork()\n"
+        "    except BlockingIOError:\n        continue\n    if child == 0:\n        os._exit(0)\n"
+        "    made += 1\nprint(made)\n"
+    )
+    assert run_python(code, Stop()).printed == "0\n"
+
+
+def test_a_loop_that_takes_memory_comes_to_an_end() -> None:
+    ran = run_python("held = []\nwhile True: held.append(bytes(8 << 20))", Stop())
+    assert ran.ending == "failed"
+    assert "MemoryError" in ran.complained
+
+
+def test_nothing_is_left_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tmp_path.chmod(0o755)
+    for parent in list(tmp_path.parents)[:3]:
+        if parent.stat().st_uid == os.getuid():
+            parent.chmod(parent.stat().st_mode | 0o005)
+    assert run_python("open('a', 'w').write('a' * 1000)", Stop()).ending == "finished"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_small_files_of_its_own_can_be_written() -> None:
     code = "for at in ('/box/a', '/tmp/a', '/dev/shm/a'): open(at, 'w').write('a')"
     assert run_python(code, Stop()).ending == "finished"
@@ -81,6 +202,7 @@ def test_nothing_of_the_surroundings_is_to_be_seen(monkeypatch: pytest.MonkeyPat
 
 def test_an_endless_loop_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
+    monkeypatch.setattr(sandbox, "WALL_SECONDS", 60.0)  # a busy machine takes longer for a second
     assert run_python("while True: pass", Stop()).ending == "out_of_time"
 
 
