@@ -170,7 +170,8 @@ def _deviation(chance: random.Random, kind: str, *, is_right: bool) -> float:
     if kind == "about":
         return sign * (chance.uniform(0, 0.15) if is_right else chance.uniform(0.27, 0.6))
     kept = 1 if kind == "least" else -1
-    return kept * chance.uniform(0, 0.6) if is_right else -kept * chance.uniform(0.02, 0.6)
+    # Full stops, one sign in twenty in Chinese, count or do not: a bound is missed by more.
+    return kept * chance.uniform(0, 0.6) if is_right else -kept * chance.uniform(0.08, 0.6)
 
 
 def _count(asked: int, off: float, kind: str) -> int:

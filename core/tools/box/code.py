@@ -12,14 +12,22 @@ import msgspec
 from core.records import Case, Label, Statement
 from core.tools import sandbox
 from core.tools.code import CodeCheck, Snippet, check_code, snippet_of
+from core.tools.code_faults import fault_in
 from core.tools.toolbox import Answer, Bench, Example, Tool
 
 RULE = """The answer holds Python with checks (assertions that try what it defines, or examples in
 the question): it is run, walled off from everything else here, and must pass them all. Passing is
 enough only where nothing is said beside the code but words that lead to it, without names or
-figures and within 200 characters. Code made to deceive its checks can."""
+figures and within 200 characters. Code made to deceive its checks can. Python that cannot be read
+as such, or uses what nothing in it defines or imports, is wrong without being run."""
 # None wrong on 34 shared answers; code that is merely slow is not wrong as surely.
 DOUBT, SLOW_DOUBT = 0.09, 0.2
+# A program may be meant to go with another that is not shown.
+FAULT_DOUBT = 0.15
+NOTHING_RUN: dict[str, Any] = {
+    "checks": 0, "held": 0, "code": "", "examples": "", "output": "", "error": "",
+    "error_line": None,
+}  # fmt: skip
 
 
 class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +41,7 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _work(given: Code, bench: Bench) -> Answer:
-    """Run the code with its checks.
+    """Run the code with its checks; where it has none, look whether it can work at all.
 
     `gave` has `checks` (how many there are), `held` (how many were passed), `code` (what was
     run), `examples` (the question's, as a docstring), `output` (the end of what it printed),
@@ -43,9 +51,13 @@ def _work(given: Code, bench: Bench) -> Answer:
         Stopped: the person stopped the check meanwhile.
     """
     snippet = snippet_of(given.question, given.text)
+    found = check_code(snippet, bench.stop) if snippet else None
+    fault = None if found else fault_in(given.question, given.text)
+    if fault is not None:
+        gave = {**NOTHING_RUN, "error": fault.words, "error_line": fault.line}
+        return Answer("hallucinated", fault.words, gave, 1.0 - FAULT_DOUBT, category="reasoning")
     if snippet is None:
         return Answer("unclear", "There is no Python here with a check.", has_something=False)
-    found = check_code(snippet, bench.stop)
     gave = _shown(snippet, found)
     if found is None:
         said = "Running the code tells nothing: it left early, waited, or wants what is withheld."
@@ -72,10 +84,12 @@ def _shown(snippet: Snippet, found: CodeCheck | None) -> dict[str, Any]:
 
 
 def _reads(statement: Statement | None, case: Case) -> Code | None:
-    """The whole response, where it holds Python that comes with checks."""
-    if statement is not None or snippet_of(case.question, case.response) is None:
+    """The whole response, where it holds Python with checks, or Python that cannot work."""
+    if statement is not None:
         return None
-    return Code(case.response, case.question)
+    has_checks = snippet_of(case.question, case.response) is not None
+    is_read = has_checks or fault_in(case.question, case.response) is not None
+    return Code(case.response, case.question) if is_read else None
 
 
 ASKED = "Write a function that halves a number.\n\n>>> half(8)\n4.0\n"
@@ -87,7 +101,8 @@ TOOL = Tool(
     description=(
         "Runs the Python of an answer in a sandbox, with the assertions in it and the examples in"
         " the question, and says whether it passes them. Use it for the answer as a whole where it"
-        " holds Python that comes with such checks. Code without a check is not run."
+        " holds Python. Code without a check is not run, but looked at for syntax that is none and"
+        " for names that nothing defines or imports."
     ),
     takes=Code,
     work=_work,
