@@ -124,7 +124,7 @@ def _learn(given: argparse.Namespace, home: Path) -> int:
 
 
 def _tools(given: argparse.Namespace, home: Path) -> int:
-    """List the tools of an audit, or use one."""
+    """List the tools of an audit, or use one over the home's library and the web it chose."""
     from core.agents.keys_here import keys_here
     from core.benches import Place, bench_where
     from core.concurrency import Stop

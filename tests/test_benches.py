@@ -13,12 +13,16 @@ from core.checking import first_project
 from core.concurrency import Stop
 from core.config import Settings
 from core.intake.library import store_file
+from core.jobs import Jobs
 from core.models.keys import Keys
+from core.progress import folded
+from core.records import Plan
 from core.seats import Seat
 from core.store import open_store
 from core.tools.toolbox import Bench, read_input, tool_named, use
 from core.tools.web.chosen import WebChoice, save_web_choice
 from tests.models.loopback import Asked, Reply, loopback
+from tests.test_with_models import case_of
 from tests.tools.web.server import as_json, serving
 
 FACTS = b"The Orrin bridge is 412 m long. It was opened in 1931."
@@ -123,3 +127,28 @@ def test_a_model_that_fails_is_no_label(home: Path, reply: Reply) -> None:
         found = used("match", bench, statement="It is 512 m long.", context="It is 412 m long.")
     assert (found.outcome, found.label, found.p) == ("failed", "unclear", None)
     assert found.words
+
+
+@pytest.mark.parametrize(("choice", "searches"), [("searxng", 1), ("", 0)])
+def test_an_audit_without_documents_rests_on_the_web_where_it_was_chosen(
+    home: Path, choice: str, searches: int
+) -> None:
+    """From search to verdict by the built-in engine; nothing is sent where nothing was chosen."""
+    result = {"url": "https://a.org/orrin", "content": "The Orrin bridge is 412 m long."}
+    case = case_of(home, "The Orrin bridge is 512 m long.")
+    with serving(as_json({"results": [{**result, "title": "Orrin"}]})) as server:
+        with open_store(home) as store:
+            save_web_choice(store, WebChoice(choice, server.origin))
+        jobs = Jobs(home, keys=Keys({}))
+        run_id = jobs.start(case, Plan("audit"))
+        assert jobs.wait(run_id, 100)
+    with open_store(home) as store:
+        state = folded(event for _, event in store.runs.events(run_id))
+        assert store.web_searches.sent(run_id) == searches == len(server.got)
+    label = "hallucinated" if choice else "unclear"
+    assert state.verdict
+    assert state.verdict.label == label
+    assert [state.memory[0].label] == [label]
+    found = {use.tool: use for use in state.tool_uses}
+    assert found["search"].outcome == ("found" if choice else "off")
+    assert "SearXNG" in found["search"].words if choice else "no provider" in found["search"].words

@@ -17,6 +17,9 @@ from PIL import Image, ImageDraw, ImageFont
 from core.__main__ import main
 from core.agents.roster_file import roster_file
 from core.agents.rosters import SHIPPED, one_model
+from core.checking import first_project
+from core.config import Settings
+from core.intake.library import store_file
 from core.seats import Seat
 from core.store import open_store
 from tests.models.cast import Cast, role_of
@@ -653,3 +656,27 @@ def test_a_tool_alone_is_measured_on_a_set(
     assert main([*asked, "--tool", "translate"]) == 2
     assert main([*asked, "--tool", "calculator", "--system", "majority"]) == 2
     assert "found both" in capsys.readouterr().err
+
+
+def test_a_tool_searches_the_homes_library(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "facts.txt"
+    page.write_text("The Orrin bridge is 412 m long.", encoding="utf-8")
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store_file(store, home, project.id, page.name, page.read_bytes(), "Mira", 1.0, Settings())
+    given = '{"query": "How long is the Orrin bridge?"}'
+    code, out, _ = tools(capsys, "search", "--input", given, "--home", str(home), "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert (told["outcome"], told["label"]) == ("found", "unclear")
+    assert [source["title"] for source in told["gave"]["sources"]] == ["facts.txt"]
+
+
+def test_a_tool_without_sources_and_provider_is_off_and_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = tools(capsys, "search", "--input", '{"query": "How long is it?"}')
+    assert (code, out) == (1, "")
+    assert "no provider of web searches is chosen" in err
