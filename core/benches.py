@@ -56,11 +56,17 @@ class Place:
 
 
 def bench_of(place: Place) -> Bench:
-    """A bench in a home.
+    """A bench in a home; one that is not there yet is made only for a model's calls.
 
     Raises:
         ConfigError: the home cannot be opened, or its settings cannot be read.
     """
+
+    def match(statement: str, passages: Sequence[Passage]) -> Answer:
+        return _matched(place, statement, passages)
+
+    if place.seat.is_built_in and not (place.home / DATABASE).is_file():
+        return Bench(place.stop, match=match)
     with open_store(place.home) as store:
         settings, choice = store.projects.settings(), web_choice(store)
         project = (
@@ -78,7 +84,7 @@ def bench_of(place: Place) -> Bench:
         _library(place, settings, case) if ids else None,
         web_search(choice, place.keys, place.home, account, place.language, place.stop),
         ask,
-        lambda statement, passages: _matched(place, statement, passages),
+        match,
     )
 
 

@@ -63,6 +63,7 @@ def test_a_statement_is_compared_with_the_library_by_the_built_in_readers(librar
 
 def test_an_empty_home_has_neither_library_nor_web_nor_model(home: Path) -> None:
     bench = bench_of(place(home))
+    assert not home.exists()
     assert (bench.library, bench.web, bench.ask) == (None, None, None)
     assert used("search", bench, query="x").outcome == "off"
     given = {"text": "a", "claimed": "b", "source_language": "en", "target_language": "de"}

@@ -109,7 +109,7 @@ def _lines(articles: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[st
     judge = BuiltInJudge(encoder, load_reader())
     alarms = false_alarms(articles, BuiltInMatcher(judge, "en", Stop()))
     lines = [
-        f"false alarms from p = {least}: {_shown(alarms.share(least))}, n = {len(alarms.p)} "
+        f"false alarms from p = {least}: {_shown(alarms, least)}, n = {len(alarms.p)} "
         f"sentences of {len(articles)} articles (never accusing: 0)"
         for least in (HALF, SELF_FROM)
     ]
@@ -121,7 +121,11 @@ def _lines(articles: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[st
     return lines
 
 
-def _shown(figure: Figure) -> str:
+def _shown(alarms: Alarms, least: float) -> str:
+    """The share with its interval; drawing again from no alarm at all would only give none."""
+    figure = alarms.share(least)
+    if not (alarms.p >= least).any():
+        return f"0 (95 %: at most {3 / max(1, len(alarms.p)):.3f} if sentences were independent)"
     return f"{figure['value']:.3f} ({figure['low']:.3f} to {figure['high']:.3f})"
 
 

@@ -22,18 +22,142 @@ from tests.tools.box.benches import bench
 SOURCE = "The Orrin bridge was opened in 1931. It is 412 m long and carries a tramway."
 # (statement, what the rest of its response says, whether the two contradict each other)
 OWN_EXAMPLES = [
-    ("He died in 1890.", "Karl Brandt was born in 1899. He died in 1931.", True),
-    ("The mayor opposed the plan.", "The mayor supported the plan from the start.", True),
-    ("The film has no dialogue.", "The film is known for its long dialogues.", True),
+    ("On Mondays it is closed.", "The museum is open every day.", True),
+    (
+        "The bridge is 512 m long.",
+        "The Orrin bridge was opened in 1931. Its length is 412 m. It carries a road.",
+        True,
+    ),
+    (
+        "Anna Vell never left Norway.",
+        "Anna Vell was a Norwegian painter. She lived in Paris from 1901 to 1908.",
+        True,
+    ),
+    (
+        "The recipe contains no eggs.",
+        "Beat two eggs with the sugar. Fold in the flour. Bake for 30 minutes.",
+        True,
+    ),
+    ("He died in 1890.", "Karl Brandt was born in 1899. He studied law in Jena.", True),
+    (
+        "The company lost money in 2020.",
+        "The company made a profit of 3 million in 2020. It employs 40 people.",
+        True,
+    ),
+    (
+        "All passengers survived.",
+        "Two passengers died in the accident. The ship sank within an hour.",
+        True,
+    ),
+    (
+        "The species lives only in Asia.",
+        "The beetle is found in Africa and South America. It feeds on bark.",
+        True,
+    ),
+    ("Entry is free for everyone.", "Adults pay 8 euros. Children pay 4 euros.", True),
+    ("The tower was never finished.", "The tower was completed in 1742. It has 12 floors.", True),
+    (
+        "The festival takes place in winter.",
+        "The festival is held every July. It draws 20,000 visitors.",
+        True,
+    ),
+    (
+        "The film has no dialogue.",
+        "The film is known for its long dialogues. It was shot in Rome.",
+        True,
+    ),
+    (
+        "The second step gives 15.",
+        "First add 4 and 6, which gives 10. The second step gives 12.",
+        True,
+    ),
+    (
+        "The drug is approved in Canada.",
+        "The drug has not been approved in any country. Trials go on.",
+        True,
+    ),
+    ("The river flows north.", "The river flows south to the sea. It is 90 km long.", True),
+    (
+        "The mayor opposed the plan.",
+        "The mayor supported the plan from the start. It passed in May.",
+        True,
+    ),
+    (
+        "The station was built before the war.",
+        "The station was built after the war, in 1949. It has four tracks.",
+        True,
+    ),
+    ("The battery lasts four hours.", "The phone weighs 180 g. Its battery lasts ten hours.", True),
+    ("The book has 12 chapters.", "The book was published in 2004. It has nine chapters.", True),
     ("The lake freezes every year.", "The lake never freezes. It is 40 m deep.", True),
-    ("The second step gives 15.", "First add 4 and 6. The second step gives 12.", True),
-    ("The station was built before the war.", "The station was built after the war.", True),
-    ("It was restored in 1980.", "The tower was completed in 1742. It has 12 floors.", False),
-    ("Let it cool before serving.", "Beat two eggs. Bake for 30 minutes.", False),
+    (
+        "It carries a road and a tramway.",
+        "The Orrin bridge was opened in 1931. Its length is 412 m.",
+        False,
+    ),
+    (
+        "She exhibited in Berlin in 1910.",
+        "Anna Vell was a Norwegian painter. She lived in Paris from 1901 to 1908.",
+        False,
+    ),
+    (
+        "Let it cool before serving.",
+        "Beat two eggs with the sugar. Fold in the flour. Bake for 30 minutes.",
+        False,
+    ),
+    ("He became a judge in 1931.", "Karl Brandt was born in 1899. He studied law in Jena.", False),
+    (
+        "Its head office is in Lyon.",
+        "The company made a profit of 3 million in 2020. It employs 40 people.",
+        False,
+    ),
+    (
+        "The captain was later tried.",
+        "Two passengers died in the accident. The ship sank within an hour.",
+        False,
+    ),
+    (
+        "Males are smaller than females.",
+        "The beetle is found in Africa and South America. It feeds on bark.",
+        False,
+    ),
     ("Families get a discount.", "Adults pay 8 euros. Children pay 4 euros.", False),
-    ("Tickets cost 30 euros.", "The festival draws 20,000 visitors each July.", False),
-    ("It charges in 90 minutes.", "Its battery lasts ten hours.", False),
-    ("He became a judge in 1931.", "Karl Brandt was born in 1899 and studied law.", False),
+    ("It was restored in 1980.", "The tower was completed in 1742. It has 12 floors.", False),
+    ("Tickets cost 30 euros.", "The festival is held every July. It draws 20,000 visitors.", False),
+    (
+        "It won two prizes in Cannes.",
+        "The film is known for its long dialogues. It was shot in Rome.",
+        False,
+    ),
+    (
+        "Then multiply by 2, which gives 24.",
+        "First add 4 and 6, which gives 10. The second step gives 12.",
+        False,
+    ),
+    (
+        "Results are expected in 2027.",
+        "The drug has not been approved in any country. Trials go on.",
+        False,
+    ),
+    ("Its source lies at 1,200 m.", "The river flows south to the sea. It is 90 km long.", False),
+    (
+        "The council voted 9 to 4.",
+        "The mayor supported the plan from the start. It passed in May.",
+        False,
+    ),
+    (
+        "A fifth track was added in 1972.",
+        "The station was built after the war, in 1949. It has four tracks.",
+        False,
+    ),
+    ("It charges in 90 minutes.", "The phone weighs 180 g. Its battery lasts ten hours.", False),
+    (
+        "The second edition came out in 2010.",
+        "The book was published in 2004. It has nine chapters.",
+        False,
+    ),
+    ("Pike and perch live in it.", "The lake never freezes. It is 40 m deep.", False),
+    ("Guided tours start at 10.", "The museum is open every day.", False),
 ]
 
 
@@ -91,13 +215,12 @@ def test_it_stops_when_asked() -> None:
         matcher(stop=stop)("It is 412 m long.", passages_of(SOURCE, "r"))
 
 
-def test_a_response_that_contradicts_itself_is_caught_more_often_than_not() -> None:
-    """And none of its plain neighbours is: these would be false alarms."""
-    said = {True: 0, False: 0}
+def test_nine_of_twenty_contradictory_pairs_are_caught_and_no_plain_one() -> None:
+    """Of twenty pairs each; docs/search-and-match.md tells these figures."""
+    caught = {True: 0, False: 0}
     for statement, rest, contradicts in OWN_EXAMPLES:
         used = use(TOOL, Match(statement, before=rest), bench(match=matcher()))
         if used.label == "hallucinated":
             assert json.loads(used.gave)["finding"] == "self_contradictory"
-            said[contradicts] += 1
-    assert said[False] == 0
-    assert said[True] >= 4
+            caught[contradicts] += 1
+    assert caught == {True: 9, False: 0}

@@ -37,10 +37,11 @@ CATEGORIES: dict[Finding, str] = {
 MOST_PASSAGES = 5
 MOST_BESIDE = 4_000  # characters of the rest of a response that go along with a statement
 # What the readers hold against a sentence that belongs to the same text is often nothing but a
-# change of subject: one half as the limit accuses every tenth sentence of newspaper articles
+# change of subject: one half as the limit accuses every tenth sentence of some news articles
 # (docs/search-and-match.md).
 SELF_FROM = 0.9
 OWN = "the response itself"
+OWN_WORDS = "It is read against the other statements of its own response."
 GIVEN = "what it was given"
 OFF = "The tool match needs a language model or the built-in readers; here is neither."
 Matcher = Callable[[str, Sequence[Passage]], Answer]
@@ -171,7 +172,8 @@ def _told(answer: Answer, finding: Finding, read: Sequence[Passage]) -> Answer:
     gave = {**answer.gave, "finding": finding, "by": "built-in readers", "sources": _sources(read)}
     is_own = finding == "self_contradictory"
     category = "" if is_own else answer.category
-    return replace(answer, gave=gave, category=category or CATEGORIES.get(finding, ""))
+    words = f"{OWN_WORDS} {answer.words}" if is_own else answer.words
+    return replace(answer, words=words, gave=gave, category=category or CATEGORIES.get(finding, ""))
 
 
 def _sources(passages: Sequence[Passage]) -> list[dict[str, str]]:
