@@ -20,6 +20,7 @@ from core.store.verdicts import events_of
 from core.tools.toolbox import toolbox
 
 MOST_RUNS = 1_000
+MOST_READ = 100  # audits whose statements all tools' rules are asked about: 30 ms each
 KINDS = ("run_started", "statement_found", "tool_called", "memory_updated")
 OUTCOMES: tuple[ToolOutcome, ...] = ("found", "nothing", "off", "failed")
 Place = int | None  # a statement, or the response as a whole
@@ -27,7 +28,10 @@ Place = int | None  # a statement, or the response as a whole
 
 @dataclass(frozen=True)
 class Audited:
-    """What one audit did, as it is kept between calls; `meant` are the places of each tool."""
+    """What one audit did, as it is kept between calls.
+
+    `meant` are the places that each tool's rules read something for; empty where not asked.
+    """
 
     case_id: str
     statements: Mapping[int, Statement]
@@ -42,7 +46,8 @@ class ToolRate:
 
     `outcomes` are how many of its calls ended how. `used` are the audits in which it was called, of
     all. `where_meant`: of the statements (and responses as a whole) that the tool's own rules read
-    something for, those for which it was called; nothing is known of tools without such rules.
+    something for, those for which it was called, in the newest audits only; nothing is known of
+    tools without such rules.
     `label_right`: of its labels other than unclear, those that people's answers agree with, where
     these say something of the statement; `always` how many saying hallucinated would have got right
     there. `statement_right`: of the statements that it was called
@@ -102,7 +107,8 @@ def tool_rates(
             if case is None:
                 continue
             if run_id not in known:
-                known[run_id] = _audited(folded(events_of(store, run_id, KINDS)), case)
+                progress = folded(events_of(store, run_id, KINDS))
+                known[run_id] = _audited(progress, case, is_read=audits < MOST_READ)
             answer = stored_row(store, case).settled
             audits, decided = audits + 1, decided + (answer is not None)
             _count(known[run_id], answer, counts)
@@ -119,19 +125,25 @@ def _newest(store: Store, project_id: str, most: int) -> Iterator[tuple[str, str
     yield from ((row["id"], row["case_id"]) for row in rows)
 
 
-def _audited(progress: Progress, case: Case) -> Audited:
+def _audited(progress: Progress, case: Case, *, is_read: bool) -> Audited:
     labels = {number: entry.label for number, entry in progress.memory.items()}
     statements = dict(progress.statements)
+    meant = _meant(statements, case) if is_read else {}
+    return Audited(case.id, statements, tuple(progress.tool_uses), labels, meant)
+
+
+def _meant(statements: Mapping[int, Statement], case: Case) -> dict[str, frozenset[Place]]:
+    """By tool the places that its rules read something for."""
     places = (None, *statements.values())
-    meant = {
+    return {
         tool.name: frozenset(
             None if place is None else place.index
             for place in places
-            if tool.reads is not None and tool.reads(place, case) is not None
+            if tool.reads(place, case) is not None
         )
         for tool in toolbox().values()
+        if tool.reads is not None
     }
-    return Audited(case.id, statements, tuple(progress.tool_uses), labels, meant)
 
 
 def _count(audit: Audited, answer: Answer | None, counts: dict[str, _Counts]) -> None:

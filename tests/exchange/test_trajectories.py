@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,13 @@ from core.__main__ import main
 from core.checking import first_project
 from core.exchange.trajectories_out import FAILED_NAME, KEPT_NAME, Sorted, sorted_out, zipped
 from core.exchange.trajectory import Message, Trajectory, read_action, trajectory_of
-from core.exchange.trajectory_filter import balanced
+from core.exchange.trajectory_filter import REASON_WORDS, balanced
 from core.models.prompting import PromptBook
 from core.records import Label
 from core.store import open_store
 from core.tools.toolbox import read_input, tool_named
 from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, tell
+from tests.test_architecture import ROOT
 
 __all__ = ["own_tools"]
 pytestmark = pytest.mark.usefixtures("own_tools")
@@ -267,6 +269,11 @@ def test_the_command_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFix
     ]
     assert main([*arguments, "--out", "-"]) == 0
     assert capsys.readouterr().out.encode() == out.read_bytes()
+
+
+def test_every_reason_is_documented() -> None:
+    docs = (ROOT / "docs" / "trajectories.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", docs, re.MULTILINE) == list(REASON_WORDS)
 
 
 def test_balanced_goes_with_trajectories_only(

@@ -110,3 +110,10 @@ def test_runs_are_read_once_and_answers_every_time() -> None:
             )
             store.db.execute("DELETE FROM events WHERE run_id = ?", [run_id])
         assert adder(rates_in(store, known)).label_right == Share(1, 2)
+
+
+def test_rules_are_asked_about_the_newest_audits_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.learning.tool_rates.MOST_READ", 2)
+    rates = rates_of(Audit(), Audit(), Audit())
+    assert adder(rates).where_meant == Share(4, 4)
+    assert adder(rates).calls == 6

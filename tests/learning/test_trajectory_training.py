@@ -22,7 +22,10 @@ from core.learning.trajectory_training import (
     trained_folder,
 )
 from tests.learning.tiny_chat_model import END, TEMPLATE, saved, tiny_model, tiny_tokenizer
+from tests.test_architecture import ROOT
 
+# Loading torch and transformers takes minutes where all cores are at work.
+pytestmark = pytest.mark.timeout(600)
 ACTION = 'THOUGHT: add it up\nACTION: adder({"text": "2 + 2"})'
 LAST = "THOUGHT: label = supported\nACTION: get_answer({})"
 
@@ -222,6 +225,16 @@ def test_options_out_of_their_bounds_are_refused(
     arguments = ["--model", str(tmp_path), "--trajectories", "t.jsonl", "--out", "o"]
     assert main([*arguments, *wrong]) == 2
     assert wrong[0] in capsys.readouterr().err
+
+
+def test_the_options_and_what_they_are_by_themselves_are_documented() -> None:
+    docs = " ".join((ROOT / "docs" / "trajectories.md").read_text(encoding="utf-8").split())
+    usual = Options()
+    assert (
+        f"`--epochs` {usual.epochs}, `--rate` {usual.rate:.0e}".replace("e-0", "e-")
+        + f", `--batch` {usual.batch}, `--max-length` {usual.longest} tokens, "
+        f"`--seed` {usual.seed}."
+    ) in docs
 
 
 def test_missing_files_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
