@@ -170,11 +170,13 @@ class _Finder:
         if token.sign == "is" and not self.is_sum(left, right, place, end):
             return
         if left is not None and (left.names or right.names):
-            self.unknown(left, right)
+            if not (left.names and self.is_range(left) and self.is_chained(left)):
+                self.unknown(left, right)
             return
         formula = left if left is not None and left.is_worked else None
         if formula is None and right.is_worked:
-            if left is not None and stated_in(left) is not None:
+            is_stated = left is not None and stated_in(left) is not None
+            if left and is_stated and self.is_next_to(place, left) and not self.is_range(right):
                 self.add(right, left, compare(right, left))
             self.anchor = right
             return
@@ -189,6 +191,19 @@ class _Finder:
         if rest is not None:
             found = remainder_holds(formula, right, rest)
         self.add(formula, right, found)
+
+    def is_next_to(self, place: int, left: Node) -> bool:
+        """Whether nothing is said between a value and the relation: “95 % CI = …” is no value."""
+        return self.tokens[place - 1].end <= left.end
+
+    def is_range(self, node: Node) -> bool:
+        """“1.5-2.8” beside an equals sign: from one to the other as like as not."""
+        written = self.text[node.start : node.end]
+        return node.op == "-" and " " not in written and not any(n.parts for n in node.parts)
+
+    def is_chained(self, node: Node) -> bool:
+        """Whether a relation stands right before: “r = 0.21-r = 0.77”."""
+        return any(t.kind == "relation" and 0 <= node.start - t.end <= 1 for t in self.tokens)
 
     def remainder(self, end: int) -> Fraction | None:
         """What is left over, where the value is followed by it: “3 remainder 2”, 3……2, 3余2."""

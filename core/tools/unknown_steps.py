@@ -43,6 +43,8 @@ class Unknowns:
         """
         if left.op == "name" and not right.names:
             return self.solution(left.name, right)
+        if left.op == "name" and left.name in right.names:
+            return None  # “r = 0.64-r = 0.80” is a range
         solved = solve(left, right)
         if solved.kind in ("same", "never"):
             holds = solved.kind == "same"

@@ -6,6 +6,7 @@ Degree, terms and sizes are bounded before. Source: HaluAgent 2.2 (calculator, S
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -74,9 +75,25 @@ def _roots(polynomial: Any, left: Node, right: Node, name: str) -> tuple[Fractio
     if len(coefficients) == 2:
         found = [-coefficients[1] / coefficients[0]]
     else:
-        parts = [root.as_real_imag() for root in one.nroots(n=ROOT_DIGITS, maxsteps=200)]
+        parts = [root.as_real_imag() for root in _complex_roots(one)]
         found = [_fraction(real) for real, imaginary in parts if abs(imaginary) < 10**-20]
     return tuple(sorted(root for root in set(found) if _is_defined((left, right), name, root)))
+
+
+def _complex_roots(polynomial: Any) -> Sequence[Any]:
+    """All roots, to 40 digits; those at zero, which are hard to come near, are found first.
+
+    Raises:
+        NoValue: they cannot be told apart.
+    """
+    from mpmath.libmp import NoConvergence
+
+    (zeros,), rest = polynomial.terms_gcd()
+    try:
+        found = list(rest.nroots(n=ROOT_DIGITS, maxsteps=200))
+    except NoConvergence as error:
+        raise NoValue("an equation with such roots is not solved here") from error
+    return found + [polynomial.domain.to_sympy(polynomial.domain.zero)] * bool(zeros)
 
 
 def _fraction(root: Any) -> Fraction:
@@ -133,20 +150,25 @@ def _expression(node: Node, unknowns: dict[str, Any]) -> Any:
         return sympy.Rational(value.numerator, value.denominator)
     if node.op == "name":
         return unknowns[node.name]
-    parts = [_expression(part, unknowns) for part in node.parts]
-    if node.op == "+":
-        return parts[0] + parts[1]
-    if node.op == "-":
-        return parts[0] - parts[1]
-    if node.op == "*":
-        return parts[0] * parts[1]
-    if node.op == "/":
-        if parts[1] == 0:
-            raise NoValue("it divides by zero")
-        return parts[0] / parts[1]
     if node.op == "^":
-        return parts[0] ** int(value_of(node.parts[1]))
-    return {"neg": -parts[0], "percent": parts[0] / 100, "measured": parts[0]}[node.op]
+        return _expression(node.parts[0], unknowns) ** int(value_of(node.parts[1]))
+    parts = [_expression(part, unknowns) for part in node.parts]
+    if node.op == "/" and parts[1] == 0:
+        raise NoValue("it divides by zero")
+    if node.op not in STEPS:
+        raise NoValue(f"an equation with “{node.op}” of an unknown is not solved here")
+    return STEPS[node.op](*parts)
+
+
+STEPS: dict[str, Callable[..., Any]] = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": lambda left, right: left / right,
+    "neg": lambda part: -part,
+    "percent": lambda part: part / 100,
+    "measured": lambda part: part,
+}
 
 
 def simplified(node: Node) -> str:

@@ -167,6 +167,43 @@ def test_whatever_is_given_is_answered_in_time(text: str, formula: str) -> None:
     assert time.perf_counter() - began < 3 * SECONDS
 
 
+AMOUNTS = [
+    "0",
+    "1",
+    "2.5",
+    "1/3",
+    "1e5",
+    "9999999999",
+    "三",
+    "half",
+    "½",
+    "50%",
+    "x",
+    "y",
+    "π",
+    "7 km",
+]
+SIGNS = [" + ", " - ", "*", "/", "^", " × ", "加", " of ", "的", "**", " = ", " ≈ ", " is ", "\n"]
+FUNCTIONS = ["sqrt", "ln", "exp", "√", "sin", "abs", "-", "", "log"]
+mixed = st.recursive(
+    st.sampled_from(AMOUNTS),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(SIGNS), inner).map("".join),
+        st.tuples(st.sampled_from(FUNCTIONS), inner).map(lambda pair: f"{pair[0]}({pair[1]})"),
+        st.tuples(inner, st.sampled_from(["!", "²", "^2", "^x", " squared"])).map("".join),
+    ),
+    max_leaves=12,
+)
+
+
+@given(mixed, mixed, mixed)
+def test_equations_of_all_kinds_are_answered_in_time(left: str, right: str, last: str) -> None:
+    began = time.perf_counter()
+    told = used(f"{left} = {right}, so {last} = 0")
+    assert told.outcome in ("found", "nothing")
+    assert time.perf_counter() - began < 2 * SECONDS
+
+
 def test_plain_sums_need_no_heavy_package() -> None:
     script = (
         "import sys; from core.tools.calculator_work import found_in; "
