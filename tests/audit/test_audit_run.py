@@ -369,7 +369,8 @@ def test_a_resumed_conclusion_is_checked_over_the_same_memory(
     end = Step("Said.", label="supported", evidence="So it is.")
     first = ScriptedPicker({0: [end], 1: [end], 2: [end]})
     whole = durable(audit(case, replace(roster, tool_picker=first), resources))
-    past = [e for e in whole if e.kind in ("run_started", "statement_found", "passages_found")]
+    kept = ("run_started", "statement_found", "passages_found")
+    past: list[Event] = [e for e in whole if e.kind in kept]
     past += [e for e in whole if e.kind == "memory_updated" and e.entry.statement < 2]
     again = ScriptedPicker({2: [end]})
     list(audit(case, replace(roster, tool_picker=again), resources, past=past))
