@@ -42,10 +42,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, help="the folder with ReaLMistake's")
     parser.add_argument("--only", choices=("retraining", "queue"), help="nothing but this")
+    parser.add_argument(
+        "--whole", action="store_true", help="let SetFit's usual recipe run to its end (an hour)"
+    )
     given = parser.parse_args()
     if given.only:
         if given.only == "retraining":
-            retraining(given.path)
+            retraining(given.path, is_whole=given.whole)
         else:
             with tempfile.TemporaryDirectory() as folder:
                 _queue_figures(Path(folder) / "queue")
@@ -60,7 +63,7 @@ def main() -> int:
         _model_figures(Path(folder))
         _reader_figures(Path(folder) / "readers")
         _queue_figures(Path(folder) / "queue")
-    retraining(given.path)
+    retraining(given.path, is_whole=given.whole)
     _say_yardstick()
     return 0
 
