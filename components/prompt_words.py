@@ -17,6 +17,8 @@ PROMPT_WORDS = {
     "translation": "Tool: a claimed translation",
     "pick_tool": "Audit: the next tool for a statement",
     "reflect": "Audit: looking over all statements",
+    "panel_spans": "Wrong words: by a member of the panel",
+    "panel_votes": "Wrong words: votes of the panel",
     "mend": "Asking again for a usable reply",
     "trajectory": "Trajectories: what the agent is told first",
 }
@@ -41,6 +43,7 @@ FIELD_WORDS = {
     "last_turns": "the last two turns of the debate",
     "words": "the words that were marked",
     "why": "why they were marked",
+    "language": "the code of the response’s language",
     "examples": "cases with the words that people marked",
     "statement": "the statement that is compared",
     "before": "other statements of the same response",

@@ -8,9 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.agents.sheet_rules import DEBATERS, wrong
-from core.agents.shipped import COOL, TURN_TOKENS, WARM
-from core.seats import READERS, DebaterSeat, RosterSheet, Seat
+from core.agents.sheet_rules import DEBATERS, PANELISTS, wrong
+from core.agents.shipped import COOL, TURN_TOKENS, WARM, WRITING_TOKENS
+from core.seats import PANEL, PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
 
 KEY = "rosters.edit."
 BEFORE = (
@@ -34,6 +34,8 @@ def fill(sheet: RosterSheet) -> None:
     st.session_state[f"{KEY}debaters"] = list(range(len(sheet.debaters)))
     for number, debater in enumerate(sheet.debaters):
         st.session_state[key_of(f"debater.{number}", "name")] = debater.name
+    st.session_state[f"{KEY}panel"] = len(sheet.span_panel)
+    st.session_state[f"{KEY}sees"] = sheet.panel_sees_evidence
     for place, (_, seat) in zip(places(), sheet.seats(), strict=True):
         _fill_seat(place, seat)
 
@@ -46,6 +48,8 @@ def _fill_seat(place: str, seat: Seat) -> None:
         order = _numbers().index(_number(place))
         who = seat.reader or READERS[order % len(READERS)]
         shown = replace(seat, temperature=(COOL, WARM)[order % 2], max_tokens=TURN_TOKENS)
+    if place.startswith(PANEL) and not seat.model:
+        who, shown = seat.reader, replace(seat, max_tokens=WRITING_TOKENS)
     st.session_state[key_of(place, "who")] = who
     for name in SEAT_FIELDS:
         value = getattr(shown, name)
@@ -61,7 +65,8 @@ def forget() -> None:
 
 def places() -> list[str]:
     """The seats in the order of `RosterSheet.seats`; debaters by number, names may change."""
-    return [*BEFORE, *(f"debater.{number}" for number in _numbers()), *AFTER]
+    panel = (f"{PANEL}{number}" for number in range(1, _panelists() + 1))
+    return [*BEFORE, *(f"debater.{number}" for number in _numbers()), *AFTER, *panel]
 
 
 def typed_sheet() -> RosterSheet:
@@ -78,6 +83,8 @@ def typed_sheet() -> RosterSheet:
         text("words"),
         debaters=tuple(DebaterSeat(text(f"{place}.name"), seats[place]) for place in debaters),
         prompts=text("prompts"),
+        span_panel=tuple(seats[place] for place in seats if place.startswith(PANEL)),
+        panel_sees_evidence=bool(st.session_state.get(f"{KEY}sees", True)),
         **named,
     )
 
@@ -85,7 +92,7 @@ def typed_sheet() -> RosterSheet:
 def _typed_seat(place: str) -> Seat:
     who = st.session_state.get(key_of(place, "who"))
     if who != MODEL:
-        return Seat(reader=str(who) if who in READERS else "")
+        return Seat(reader=str(who) if who in PANEL_READERS else "")
     typed: dict[str, Any] = {name: text(f"{place}.{name}") for name in TEXTS}
     if not typed["model"]:
         example = "a name such as openai/gpt-4o-mini"
@@ -148,6 +155,21 @@ def may_change_debaters() -> tuple[bool, bool]:
     return len(_numbers()) < high, len(_numbers()) > low
 
 
+def change_panel(count: int) -> None:
+    """Have so many seats in the panel that marks words, 0 for none; call it from a callback."""
+    for number in range(_panelists(), count):
+        reader = PANEL_READERS[number % len(PANEL_READERS)]
+        _fill_seat(f"{PANEL}{number + 1}", Seat(reader=reader))
+    st.session_state[f"{KEY}panel"] = count
+
+
+def panel_sizes() -> tuple[int, int]:
+    """How many seats one more and one fewer make; the same number where there is no such step."""
+    low, high = PANELISTS
+    now = _panelists()
+    return (low if now < low else min(high, now + 1)), (0 if now <= low else now - 1)
+
+
 def text(name: str) -> str:
     """What stands in a text field, by its key after `KEY`."""
     return str(st.session_state.get(f"{KEY}{name}") or "").strip()
@@ -161,6 +183,10 @@ def key_of(place: str, name: str) -> str:
 def _numbers() -> Sequence[int]:
     numbers: Sequence[int] = st.session_state.get(f"{KEY}debaters", ())
     return numbers
+
+
+def _panelists() -> int:
+    return int(st.session_state.get(f"{KEY}panel") or 0)
 
 
 def _number(place: str) -> int:

@@ -7,18 +7,21 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from components.roster_draft import (
+    KEY,
     MODEL,
     NUMBERS,
     Place,
     change_debaters,
+    change_panel,
     key_of,
     may_change_debaters,
+    panel_sizes,
     places,
 )
 from components.roster_table import READER_WORDS
 from components.words import escaped
 from core.agents.sheet_rules import HIGHEST_PRICE, TEMPERATURE, WHOLE
-from core.seats import READERS
+from core.seats import PANEL, PANEL_READERS, READERS
 
 SEAT = "rosters.seat"
 IN_A_ROW = 3
@@ -46,6 +49,7 @@ ROLE_HELP = {
     "span extractor": "Marks the words that do not hold.",
     "span adjudicator": "Keeps or drops each mark.",
 }
+PANEL_HELP = "Marks words by itself, and votes on what the other members mark."
 
 
 def draw_seats(refused: Mapping[Place, str]) -> None:
@@ -68,6 +72,24 @@ def draw_seats(refused: Mapping[Place, str]) -> None:
             st.button("Add a debater", key="rosters.more", on_click=_add_debater)
         if fewer and place and place.startswith("debater."):
             st.button("Take this one out", key="rosters.fewer", on_click=_drop, args=(place,))
+        _draw_panel_size(seats)
+
+
+def _draw_panel_size(seats: Sequence[str]) -> None:
+    """How many members the panel that marks words has, and what its models see."""
+    now = sum(place.startswith(PANEL) for place in seats)
+    larger, smaller = panel_sizes()
+    if larger != now:
+        words = "Add a panel seat" if now else "Mark words by a panel"
+        st.button(
+            words, key="rosters.panel.more", on_click=change_panel, args=(larger,), help=PANEL_HELP
+        )
+    if now:
+        words = "Take a panel seat out" if smaller else "Mark words without a panel"
+        st.button(words, key="rosters.panel.fewer", on_click=change_panel, args=(smaller,))
+        st.checkbox(
+            "The panel's models see the evidence", key=f"{KEY}sees", persist_state="session"
+        )
 
 
 def _seat_words(seats: Sequence[str]) -> dict[str, str]:
@@ -94,10 +116,12 @@ def _draw_seat(place: str, refused: Mapping[Place, str]) -> None:
         draw_refusal(place, "name", refused)
     st.selectbox(
         "Played by",
-        (*(READERS if is_debater else ("built-in",)), MODEL),
+        (*_readers(place), MODEL),
         format_func={MODEL: "a language model", "built-in": "built-in", **READER_WORDS}.__getitem__,
         key=key_of(place, "who"),
-        help=ROLE_HELP.get(place, "Argues from its share of the evidence."),
+        help=PANEL_HELP
+        if place.startswith(PANEL)
+        else ROLE_HELP.get(place, "Argues from its share of the evidence."),
         persist_state="session",
     )
     if st.session_state.get(key_of(place, "who")) != MODEL:
@@ -112,6 +136,13 @@ def _draw_seat(place: str, refused: Mapping[Place, str]) -> None:
             with column:
                 _draw_number(place, name)
                 draw_refusal(place, name, refused)
+
+
+def _readers(place: str) -> tuple[str, ...]:
+    """The built-in agents that may sit there."""
+    if place.startswith(PANEL):
+        return PANEL_READERS
+    return READERS if place.startswith("debater.") else ("built-in",)
 
 
 def _draw_number(place: str, name: str) -> None:

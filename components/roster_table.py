@@ -15,6 +15,7 @@ READER_WORDS = {
     "rules": "built-in rule checker",
     "overlap": "built-in overlap reader",
     "entailment": "built-in entailment reader",
+    "words": "built-in span reader",
 }
 PROMPTS: dict[str, tuple[str, ...]] = {
     "retriever": (),
@@ -27,6 +28,7 @@ PROMPTS: dict[str, tuple[str, ...]] = {
     "judge": ("judge",),
     "span extractor": ("spans",),
     "span adjudicator": ("span_vote",),
+    "span panel": ("panel_spans", "panel_votes"),
 }
 HEADS = ("Role", "Played by", "Address", "Temp.", "Tokens", "Price", "Prompt")
 NONE = "–"
@@ -66,7 +68,7 @@ def agent_words(role: str, seat: Seat, place: int = 0) -> str:
         return seat.model
     if role.startswith("debater"):
         return READER_WORDS[seat.reader or READERS[place % len(READERS)]]
-    return "built-in"
+    return READER_WORDS.get(seat.reader, "built-in")
 
 
 def price_words(seat: Seat) -> str:
@@ -99,7 +101,7 @@ def _cells(role: str, seat: Seat, sheet: RosterSheet, book: PromptBook) -> list[
 
 def _prompt_cell(role: str, book: PromptBook) -> Html:
     """Each prompt of the role by name, with the hashes by which traces name its versions."""
-    kind = "debater" if role.startswith("debater ") else role
+    kind = next((one for one in ("debater", "span panel") if role.startswith(f"{one} ")), role)
     lines: list[Html] = []
     for name in PROMPTS[kind]:
         versions = " · ".join(_version(book.prompt(name, language)) for language in LANGUAGES)

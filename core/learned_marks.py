@@ -85,11 +85,15 @@ class SpanExample:
 
 @dataclass(frozen=True)
 class LearnedMarks:
-    """What a run's span agents were taught; `examples` are chosen for its case already."""
+    """What a run's span agents were taught; `examples` are chosen for its case already.
+
+    `alone` names by language the member of a panel whose run alone decides.
+    """
 
     threshold: SpanThreshold = SpanThreshold()
     examples: tuple[SpanExample, ...] = ()
     examples_number: int = 0
+    alone: tuple[tuple[str, str], ...] = ()
 
     @property
     def examples_words(self) -> str:

@@ -29,6 +29,8 @@ from core.events import (
 from core.progress import Progress, total_cost
 from core.records import Case, Judgement, Span, Statement, Verdict
 from core.roles import Agent, CaseView, JudgeView, Roster, WordScorer
+from core.spans.marking import mark
+from core.spans.rotation import lies_in_any
 
 Part = TypeVar("Part")
 AT_ONCE = 8
@@ -150,33 +152,65 @@ def marked(
 
     Nothing is marked in statements that are put `aside`: they say nothing that could be wrong.
     """
-    extractor = play.roster.span_extractor
     try:
-        if isinstance(extractor, WordScorer) and not are_words_scored:
-            yield from _scored(play, extractor, seen.view)
-        found, told = part_played(
-            play,
-            extractor,
-            "marking",
-            lambda: extractor.propose(seen, judgement, play.stop),
-            lambda spare: spare.span_extractor.propose(seen, judgement, play.stop),
-            role="Span extractor",
-        )
-        yield from told
-        waiting = [
-            span
-            for span in found or ()
-            if (span.start, span.end) not in ruled
-            and not any(s.start <= span.start and span.end <= s.end for s in aside)
-        ]
-        for span in waiting:
-            yield SpanProposed(play.now(), span)
-        yield from merged([_ruling(play, seen, span, verdict) for span in waiting], workers=AT_ONCE)
+        if len(play.roster.span_panel) > 1:
+            yield from _by_panel(play, seen, judgement, verdict, aside)
+        else:
+            yield from _by_two(play, seen, judgement, verdict, ruled, aside, are_words_scored)
     except ModelError as error:
         message = f"The wrong words could not all be marked: {error}"
         yield ProblemMet(play.now(), "marking", message)
     yield from calls_of(play)
     yield from notes_of(play, "marking")
+
+
+def _by_two(
+    play: Play,
+    seen: JudgeView,
+    judgement: Judgement,
+    verdict: Verdict,
+    ruled: frozenset[tuple[int, int]],
+    aside: Sequence[Statement],
+    are_words_scored: bool,
+) -> Iterator[Event]:
+    """The extractor proposes, the adjudicator rules on each span."""
+    extractor = play.roster.span_extractor
+    if isinstance(extractor, WordScorer) and not are_words_scored:
+        yield from _scored(play, extractor, seen.view)
+    found, told = part_played(
+        play,
+        extractor,
+        "marking",
+        lambda: extractor.propose(seen, judgement, play.stop),
+        lambda spare: spare.span_extractor.propose(seen, judgement, play.stop),
+        role="Span extractor",
+    )
+    yield from told
+    waiting = [
+        span
+        for span in found or ()
+        if (span.start, span.end) not in ruled and not lies_in_any(span, aside)
+    ]
+    for span in waiting:
+        yield SpanProposed(play.now(), span)
+    yield from merged([_ruling(play, seen, span, verdict) for span in waiting], workers=AT_ONCE)
+
+
+def _by_panel(
+    play: Play,
+    seen: JudgeView,
+    judgement: Judgement,
+    verdict: Verdict,
+    aside: Sequence[Statement],
+) -> Iterator[Event]:
+    """Words marked and voted on by all members; nobody marks what the judge calls supported."""
+    if judgement.label == "supported":
+        return
+    roster = play.roster
+    rule, panel = roster.panel_rule, roster.span_panel
+    for event in mark(panel, rule, seen.view, verdict.label, play.stop, play.now, aside=aside):
+        yield from calls_of(play)
+        yield event
 
 
 def _scored(play: Play, scorer: WordScorer, view: CaseView) -> Iterator[Event]:

@@ -133,11 +133,12 @@ class Progress:
             case "words_scored":
                 self.words = event
             case "span_proposed":
-                self.proposed.append(event.span)
+                if event.span not in self.proposed:  # told again where a run is resumed
+                    self.proposed.append(event.span)
             case "span_voted":
-                self.votes.append(event)
+                self._take_vote(event)
             case "soft_labelled":
-                self.soft = event
+                self.soft, self.rulings = event, []  # which follow from it
             case "span_adjudicated":
                 self.rulings.append(event)
             case "problem_met":
@@ -153,6 +154,12 @@ class Progress:
                 self.ending = event
             case "run_resumed":
                 self._take_up()
+
+    def _take_vote(self, event: SpanVoted) -> None:
+        """A vote that was given again, in a run that is resumed, replaces the first."""
+        same = (event.extractor, event.adjudicator, event.span)
+        kept = [v for v in self.votes if (v.extractor, v.adjudicator, v.span) != same]
+        self.votes = [*kept, event]
 
     def _take_up(self) -> None:
         """A run that ended without a verdict goes on as if it had not ended."""

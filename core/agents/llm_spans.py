@@ -56,10 +56,8 @@ class _Vote(msgspec.Struct, frozen=True):
 MARKS, VOTE = Shape(_Marks), Shape(_Vote)
 
 
-class LlmSpanExtractor(LlmAgent):
-    """Span extractor with a language model."""
-
-    prompts = ("spans",)
+class MarkingAgent(LlmAgent):
+    """An agent that marks words, with people's corrections as examples where there are any."""
 
     @property
     def rule(self) -> str:
@@ -68,6 +66,41 @@ class LlmSpanExtractor(LlmAgent):
         if not named:
             return super().rule
         return f"{super().rule}\n\n{self._prompts_words(EXAMPLES_PROMPT)}\n{named}"
+
+    def _fitted(
+        self, asking: Asking, lines: Sequence[str], fields: Mapping[str, str], case: Case
+    ) -> tuple[Asking, tuple[Message, ...]]:
+        """The messages, with the examples unless they would take a passage's place."""
+        plain, messages, most = asking.fitted(lines, fields, "evidence")
+        preface = self._examples(case)
+        if not preface:
+            return plain, messages
+        try:
+            taught, with_examples, kept = replace(asking, preface=preface).fitted(
+                lines, fields, "evidence"
+            )
+        except ModelError:
+            kept = -1
+        if kept < most:
+            words = "The examples from corrections did not fit the model's window beside the "
+            self._work.notes.add(f"{words}evidence: {self.name} marked without them.")
+            return plain, messages
+        return taught, with_examples
+
+    def _examples(self, case: Case) -> str:
+        """What stands before the case: corrected cases, fenced; empty where there are none."""
+        examples = self._work.learned.examples
+        if not examples:
+            return ""
+        shown = "\n\n".join(example_shown(one, self._work.fence) for one in examples)
+        prompt = self._work.book.prompt(EXAMPLES_PROMPT, case.language)
+        return filled(prompt, {"examples": shown})[-1].text
+
+
+class LlmSpanExtractor(MarkingAgent):
+    """Span extractor with a language model."""
+
+    prompts = ("spans",)
 
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
         """Spans in order of their place, none overlapping; none unless it is hallucinated.
@@ -101,35 +134,6 @@ class LlmSpanExtractor(LlmAgent):
             said = f"{lost} of {len(marks.spans)} places that {self.name} marked"
             self._work.notes.add(f"{said} stand nowhere in the text under review: left out.")
         return spans
-
-    def _fitted(
-        self, asking: Asking, lines: Sequence[str], fields: Mapping[str, str], case: Case
-    ) -> tuple[Asking, tuple[Message, ...]]:
-        """The messages, with the examples unless they would take a passage's place."""
-        plain, messages, most = asking.fitted(lines, fields, "evidence")
-        preface = self._examples(case)
-        if not preface:
-            return plain, messages
-        try:
-            taught, with_examples, kept = replace(asking, preface=preface).fitted(
-                lines, fields, "evidence"
-            )
-        except ModelError:
-            kept = -1
-        if kept < most:
-            words = "The examples from corrections did not fit the model's window beside the "
-            self._work.notes.add(f"{words}evidence: {self.name} marked without them.")
-            return plain, messages
-        return taught, with_examples
-
-    def _examples(self, case: Case) -> str:
-        """What stands before the case: corrected cases, fenced; empty where there are none."""
-        examples = self._work.learned.examples
-        if not examples:
-            return ""
-        shown = "\n\n".join(example_shown(one, self._work.fence) for one in examples)
-        prompt = self._work.book.prompt(EXAMPLES_PROMPT, case.language)
-        return filled(prompt, {"examples": shown})[-1].text
 
     def _spans(self, response: str, marks: _Marks) -> tuple[tuple[Span, ...], int]:
         """(the spans, how many quotes stand nowhere); of overlapping ones the surest stays."""

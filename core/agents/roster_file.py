@@ -10,7 +10,7 @@ from typing import Any
 
 from core.agents.sheet_rules import check_sheet, looks_like_a_key, wrong
 from core.errors import InputError
-from core.seats import DebaterSeat, RosterSheet, Seat
+from core.seats import PANEL, DebaterSeat, RosterSheet, Seat
 
 VERSION = 1
 MARK = "counterpoint_roster"
@@ -32,6 +32,7 @@ ROLES = (
 LATER = ("tool_picker", "reflector")  # roles that files from before do not name
 TOP = (MARK, "name", "words", "prompts", "debaters", *ROLES)
 NEEDED = tuple(name for name in TOP if name not in LATER)
+PANEL_FIELDS = ("span_panel", "panel_sees_evidence")  # in files of rosters that have a panel
 TEXTS = ("model", "api_base", "key_name", "reader")
 NUMBERS = ("temperature", "price_in", "price_out")
 WHOLE = ("max_tokens", "window", "seconds")
@@ -63,6 +64,9 @@ def roster_file(sheet: RosterSheet, prompts: str = "") -> bytes:
     body["prompts"] = sheet.prompts or prompts
     body["debaters"] = [{"name": d.name, "seat": _written(d.seat)} for d in sheet.debaters]
     body |= {role: _written(getattr(sheet, role)) for role in ROLES}
+    if sheet.span_panel:
+        body["span_panel"] = [_written(seat) for seat in sheet.span_panel]
+        body["panel_sees_evidence"] = sheet.panel_sees_evidence
     return (json.dumps(body, ensure_ascii=False, indent=2) + "\n").encode()
 
 
@@ -72,13 +76,14 @@ def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
     Raises:
         InputError: it is no roster file, or one that breaks a rule; the message names the field.
     """
-    body = _object("file", _parsed(data), TOP, needed=NEEDED)
+    body = _object("file", _parsed(data), (*TOP, *PANEL_FIELDS), needed=NEEDED)
     if body[MARK] != VERSION or isinstance(body[MARK], bool):
         found = str(body[MARK]) if body[MARK] in range(1, 1000) else _kind(body[MARK])
         raise wrong(MARK, f"version {VERSION}", f"{found}; export it again from a like version")
     texts = {name: _text(name, body[name]) for name in ("name", "words", "prompts")}
     seats = {role: _seat(role, body.get(role, BUILT_IN_SEAT)) for role in ROLES}
-    sheet = RosterSheet(debaters=_debaters(body["debaters"]), **seats, **texts)  # type: ignore[arg-type]
+    given: dict[str, Any] = {**seats, **texts, **_panel(body)}
+    sheet = RosterSheet(debaters=_debaters(body["debaters"]), **given)
     check_sheet(sheet)
     differs = bool(prompts and sheet.prompts and sheet.prompts != prompts)
     notice = ANOTHER_VERSION.format(theirs=sheet.prompts, ours=prompts) if differs else ""
@@ -154,6 +159,17 @@ def _debaters(value: object) -> tuple[DebaterSeat, ...]:
         name = _text(f"{where}, name", body["name"])
         found.append(DebaterSeat(name, _seat(where, body["seat"])))
     return tuple(found)
+
+
+def _panel(body: Mapping[str, object]) -> dict[str, Any]:
+    """The panel's seats and what they see; nothing where the file has no panel."""
+    seats, sees = body.get("span_panel", []), body.get("panel_sees_evidence", True)
+    if not isinstance(seats, list):
+        raise wrong("span_panel", "a list", _kind(seats))
+    if not isinstance(sees, bool):
+        raise wrong("panel_sees_evidence", "true or false", _kind(sees))
+    panel = tuple(_seat(f"{PANEL}{number}", item) for number, item in enumerate(seats, 1))
+    return {"span_panel": panel, "panel_sees_evidence": sees}
 
 
 def _seat(where: str, value: object) -> Seat:

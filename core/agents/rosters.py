@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from core.agents.shipped import SHIPPED, TO_FILL_IN, one_model
 from core.errors import InputError
-from core.learned_marks import SpanThreshold
+from core.learned_marks import PanelRule, SpanThreshold
 from core.roles import Debater, Roster, SpanPanelist
-from core.seats import BUILT_IN, READERS, RosterSheet, Seat
+from core.seats import BUILT_IN, PANEL_READERS, READERS, RosterSheet, Seat
 from core.store import Store
 
 if TYPE_CHECKING:
@@ -114,8 +114,9 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
     """
     require_filled_in(sheet)
     spare = roster_named(BUILT_IN, encoder, work.learned.threshold)
+    panel, rule = _panel(sheet, work, encoder), _panel_rule(sheet, work)
     if sheet.is_built_in and sheet.debaters == SHIPPED[BUILT_IN].debaters:
-        return replace(spare, name=sheet.name)
+        return replace(spare, name=sheet.name, span_panel=panel, panel_rule=rule)
     from core.agents.llm_context_writer import LlmContextWriter
     from core.agents.llm_image_reader import LlmImageReader
     from core.agents.llm_judge import LlmJudge
@@ -140,7 +141,37 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
         span_adjudicator=player(sheet.span_adjudicator, spare.span_adjudicator, LlmSpanAdjudicator),
         spare=spare,
         calls_made=work.desk.drain,
+        span_panel=panel,
+        panel_rule=rule,
     )
+
+
+def _panel(sheet: RosterSheet, work: Work, encoder: Embedder) -> tuple[SpanPanelist, ...]:
+    """Readers and models that mark words by rotation; none where the sheet has no panel."""
+    from core.agents.llm_panel import LlmPanelist
+
+    return tuple(
+        panel_reader(seat.reader, encoder, work.learned.threshold)
+        if seat.is_built_in
+        else LlmPanelist(seat, work, number, sees_evidence=sheet.panel_sees_evidence)
+        for number, seat in enumerate(sheet.span_panel, 1)
+    )
+
+
+def _panel_rule(sheet: RosterSheet, work: Work) -> PanelRule:
+    """The paper's rule; for the panel of all built-in readers, in any order, weights that ship.
+
+    What people's marks taught comes first.
+    """
+    from core.builtin.panel import shipped_rule
+
+    readers = sorted(seat.reader for seat in sheet.span_panel)
+    is_weighted = sheet.span_panel and readers == sorted(PANEL_READERS)
+    rule = shipped_rule() if is_weighted else PanelRule()
+    learned = work.learned
+    levels = learned.threshold.panel
+    levels = levels if levels.words else rule.levels
+    return replace(rule, levels=levels, alone=learned.alone)
 
 
 def panel_reader(

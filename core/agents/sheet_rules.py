@@ -8,11 +8,11 @@ from itertools import pairwise
 from urllib.parse import urlsplit
 
 from core.errors import InputError
-from core.seats import LONGEST_NAME, READERS, RosterSheet, Seat
+from core.seats import LONGEST_NAME, PANEL, PANEL_READERS, READERS, RosterSheet, Seat
 
 LONGEST = {"name": LONGEST_NAME, "words": 600, "model": 200, "api_base": 300, "key_name": 100}
 LONGEST_DEBATER = 40
-DEBATERS = (2, 8)
+DEBATERS = PANELISTS = (2, 8)
 TEMPERATURE = (0.0, 2.0)
 WHOLE = {"max_tokens": (1, 200_000), "window": (0, 20_000_000), "seconds": (1, 3600)}
 LEAST_WINDOW = 512
@@ -53,6 +53,9 @@ def check_sheet(sheet: RosterSheet) -> None:
     if not DIGEST.fullmatch(sheet.prompts):
         raise wrong("prompts", "a digest (0 to 9, a to f) or an empty text", "something else")
     _debater_names(sheet)
+    if len(sheet.span_panel) not in (0, *range(PANELISTS[0], PANELISTS[1] + 1)):
+        low, high = PANELISTS
+        raise wrong("span_panel", f"no seat, or {low} to {high}", f"{len(sheet.span_panel)}")
     for role, seat in sheet.seats():
         _seat(role, seat)
 
@@ -91,9 +94,11 @@ def _debater_names(sheet: RosterSheet) -> None:
 
 
 def _seat(role: str, seat: Seat) -> None:
-    if seat.reader and not (role.startswith("debater ") and seat.reader in READERS):
-        known = f"one of {', '.join(READERS)}" if role.startswith("debater ") else "none"
-        raise wrong(f"{role}, reader", known, f"“{seat.reader[:40]}”")
+    is_open = role.startswith(PANEL) and not (seat.reader or seat.model)  # nobody would sit there
+    known = _readers(role)
+    if is_open or seat.reader not in ("", *known):
+        readers = f"one of {', '.join(known)}" if known else "none"
+        raise wrong(f"{role}, reader", readers, f"“{seat.reader[:40]}”")
     if seat.reader and seat.model:
         raise wrong(role, "either a model or a built-in reader", "both; leave one of them empty")
     for name in ("model", "api_base", "key_name"):
@@ -110,6 +115,13 @@ def _seat(role: str, seat: Seat) -> None:
         found = "something else; never write the key itself"
         raise wrong(f"{role}, key_name", "a variable's name such as OPENAI_API_KEY", found)
     _numbers(role, seat)
+
+
+def _readers(role: str) -> tuple[str, ...]:
+    """The built-in readers that may sit there."""
+    if role.startswith(PANEL):
+        return PANEL_READERS
+    return READERS if role.startswith("debater ") else ()
 
 
 def _numbers(role: str, seat: Seat) -> None:

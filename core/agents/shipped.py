@@ -1,6 +1,6 @@
 """The rosters that are shipped: the paper's, its table 6 pairs, Ollama, any address, mixed ones.
 
-Source: CEDA 4.1 (who plays), 5.2 (temperatures), table 6 (pairs of debaters).
+Source: CEDA 4.1 (who plays), 5.2 (temperatures), table 6 (pairs of debaters); MSA 3.2.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.seats import BUILT_IN, LONGEST_NAME, DebaterSeat, RosterSheet, Seat
+from core.seats import BUILT_IN, LONGEST_NAME, PANEL_READERS, DebaterSeat, RosterSheet, Seat
 
 TURN_TOKENS = 100
 WRITING_TOKENS = 2000  # of JSON over many passages: cut off, it is of no use
@@ -17,6 +17,14 @@ SONNET = "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0"
 HAIKU = "bedrock/anthropic.claude-3-5-haiku-20241022-v1:0"
 MISTRAL = "bedrock/mistral.mistral-7b-instruct-v0:2"
 TITAN = "bedrock/amazon.titan-embed-text-v1"
+# The four of MSA 3.2; each marks words and votes on the others' marks.
+GEMINI = "gemini/gemini-2.0-flash"  # not on litellm's list, so its window is told
+MSA_SEATS = (
+    Seat(GEMINI, window=1_000_000),
+    Seat("dashscope/qwen-max"),
+    Seat("openai/gpt-4o"),
+    Seat("deepseek/deepseek-chat"),
+)
 OLLAMA_BASE = "http://127.0.0.1:11434"
 OLLAMA_TEXT = "ollama_chat/llama3.1"
 OLLAMA_SECOND = "ollama_chat/mistral"
@@ -94,6 +102,26 @@ def _all_ollama() -> RosterSheet:
     return sheet.with_seat("debater Ben", ben)
 
 
+def _msa() -> RosterSheet:
+    """The paper's panel on the built-in engine: it has no debate and no judge."""
+    words = (
+        "Gemini 2.0 Flash, Qwen 2.5 Max, GPT-4o and DeepSeek V3 mark wrong words in turn, and the "
+        "other three vote on each mark, as the MSA paper has it: without evidence. The rest is "
+        "built in. DeepSeek's address answers with its current model."
+    )
+    seats = tuple(replace(seat, max_tokens=WRITING_TOKENS) for seat in MSA_SEATS)
+    return RosterSheet("msa", words, span_panel=seats, panel_sees_evidence=False)
+
+
+def _built_in_panel() -> RosterSheet:
+    words = (
+        "Built-in engine whose four readers mark wrong words in turn and vote on each other's "
+        "marks. No key, network or language model."
+    )
+    seats = tuple(Seat(reader=name) for name in PANEL_READERS)
+    return RosterSheet("builtin-panel", words, span_panel=seats)
+
+
 def _mixed(sheet: RosterSheet, ben: Seat) -> RosterSheet:
     """The rule checker debates with a model, and the sheet's model judges.
 
@@ -148,6 +176,8 @@ def _shipped() -> tuple[RosterSheet, ...]:
             replace(ollama, name="mixed-ollama", words=mixed.format("Ollama's llama3.1", local)),
             _ollama(OLLAMA_TEXT),
         ),
+        _built_in_panel(),
+        _msa(),
     )
 
 

@@ -7,8 +7,10 @@ Who has nothing to say of a span gives no vote, which is not one half. Source: M
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -21,7 +23,8 @@ from core.builtin.rules import points_of, stance_of
 from core.builtin.span_reader import load_span_reader, stretches
 from core.builtin.word_spans import category_of, evidence_texts
 from core.concurrency import Stop
-from core.learned_marks import SpanThreshold
+from core.errors import ConfigError
+from core.learned_marks import Levels, PanelRule, SpanThreshold
 from core.models.encoder import Embedder
 from core.models.reader import EntailmentReader
 from core.records import Point, Span, Statement, WordScore
@@ -217,6 +220,24 @@ threshold or more. Votes with the mean score of a span's words."""
             mean = sum(inside) / len(inside) if inside else None
             votes.append(SILENT if mean is None else _vote(mean, "So people mark such words."))
         return tuple(votes)
+
+
+@lru_cache(maxsize=1)
+def shipped_rule() -> PanelRule:
+    """How votes among all four readers are weighed, fitted by core/evaluation/span_voting.py.
+
+    Raises:
+        ConfigError: the weights are missing or of another form.
+    """
+    try:
+        body = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+        weights = tuple((str(e), str(a), float(weight)) for e, a, weight in body["weights"])
+        return PanelRule(Levels(otherwise=float(body["threshold"])), weights=weights)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"Expected the panel's weights in {WEIGHTS.name}, found: {error!r}. Restore the file, "
+            "or fit it again: python -m core.evaluation.span_voting --write."
+        ) from error
 
 
 def _assessed(view: CaseView, statement: Statement, stop: Stop) -> Assessment | None:

@@ -23,6 +23,7 @@ from core.models.encoder import load_encoder
 from core.models.keys import Keys
 from core.progress import RESUMABLE, Progress
 from core.records import Plan, Run
+from core.spans.voting import hard_places
 from core.staffing import Payer, Staff, staffed
 from core.store import Store, open_store
 from core.store.codec import to_json
@@ -171,7 +172,8 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
 
     Words found wrong are those that the span reader would mark whatever the verdict, for that is
     what sets with marked words ask; what a person is shown follows the verdict and stands beside.
-    Without a span reader they are the spans that were kept, and as likely as those ruled upon are.
+    Where a panel voted they are what its votes come to. With neither they are the spans that were
+    kept, and as likely as those ruled upon are.
     """
     verdict, judgement = progress.verdict, progress.judgement
     if verdict is None:
@@ -184,7 +186,12 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
         shown,
         tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings),
     )
-    if progress.words is not None and progress.case is not None:
+    if progress.soft is not None and progress.case is not None:
+        labels, threshold = progress.soft.labels, progress.soft.threshold
+        places = hard_places(labels, threshold, progress.case.response)
+        wrong = tuple(GoldSpan(start, end) for start, end in places)
+        soft = tuple(GoldSpan(label.start, label.end, label.p) for label in labels)
+    elif progress.words is not None and progress.case is not None:
         scores, threshold = progress.words.scores, progress.words.threshold
         found = stretches(scores, progress.case.response, threshold)
         wrong = tuple(GoldSpan(one.start, one.end, one.p) for one in found)

@@ -41,6 +41,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("statement", "steps", "memory"),
     ),
     "reflect": ("question", "statements"),
+    "panel_spans": ("language", "question", "response", "evidence"),
+    "panel_votes": ("language", "question", "response", "words", "evidence"),
     "mend": ("error",),
     "trajectory": ("tools", "question", "response"),
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from core.concurrency import Stop
 from core.events import Event, SoftLabelled, SpanAdjudicated
 from core.learned_marks import PanelRule, base_of
-from core.records import Label, Span
+from core.records import Label, Span, Statement
 from core.roles import CaseView, SpanPanelist
 from core.spans.rotation import rotate
 from core.spans.voting import KEPT_FROM, VotedRun, VotedSpan, counted, hard_places, soft_labels
@@ -50,9 +50,14 @@ def mark(
     label: Label,
     stop: Stop,
     now: Callable[[], float],
+    *,
+    aside: Sequence[Statement] = (),
 ) -> Iterator[Event]:
-    """The events of a panel's work under a verdict; only under hallucinated are words kept."""
-    runs = yield from rotate(panel, view, stop, now)
+    """The events of a panel's work under a verdict; only under hallucinated are words kept.
+
+    Nothing is marked in statements that are put `aside`.
+    """
+    runs = yield from rotate(panel, view, stop, now, aside=aside)
     found = tally(runs, rule, view.case.response, view.case.language)
     names = tuple(run.extractor for run in found.used)
     yield SoftLabelled(now(), found.labels, found.threshold, names, found.alone)

@@ -18,7 +18,7 @@ from core.builtin.span_reader import between
 from core.concurrency import Stop, merged
 from core.errors import ReplyError, ReviewError, Stopped
 from core.events import Event, ProblemMet, SpanProposed, SpanVoted, WordsScored
-from core.records import Span, WordScore
+from core.records import Span, Statement, WordScore
 from core.roles import CaseView, SpanPanelist, WordScorer
 from core.spans.voting import VotedRun, VotedSpan
 from core.voted import SpanVote
@@ -35,18 +35,29 @@ def named(panel: Sequence[SpanPanelist]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def lies_in_any(span: Span, statements: Sequence[Statement]) -> bool:
+    """True for a span within one of the statements."""
+    return any(s.start <= span.start and span.end <= s.end for s in statements)
+
+
 def rotate(
-    panel: Sequence[SpanPanelist], view: CaseView, stop: Stop, now: Callable[[], float]
+    panel: Sequence[SpanPanelist],
+    view: CaseView,
+    stop: Stop,
+    now: Callable[[], float],
+    *,
+    aside: Sequence[Statement] = (),
 ) -> Generator[Event, None, tuple[VotedRun, ...]]:
     """The events of all runs as they come; then the runs of those members that could extract.
 
-    Whoever fails is absent, and said to be; the others go on.
+    Whoever fails is absent, and said to be; the others go on. Spans in statements that are put
+    `aside` are nobody's.
 
     Raises:
         Stopped: somebody stopped the run.
     """
     names = named(panel)
-    rounds = [_Round(i, panel, names, view, stop, now) for i in range(len(panel))]
+    rounds = [_Round(i, panel, names, view, stop, now, aside) for i in range(len(panel))]
     yield from merged([one.events for one in rounds], workers=len(panel))
     return tuple(one.run for one in rounds if one.has_spoken)
 
@@ -61,6 +72,7 @@ class _Round:
     view: CaseView
     stop: Stop
     now: Callable[[], float]
+    aside: Sequence[Statement] = ()
     has_spoken: bool = False
     spans: tuple[Span, ...] = ()
     scores: tuple[WordScore, ...] = ()
@@ -94,7 +106,8 @@ class _Round:
             yield self._problem(self.name, "marked nothing", error)
             return
         self.has_spoken = True
-        self.spans = tuple(replace(span, source=self.name) for span in spans)
+        open_ones = (span for span in spans if not lies_in_any(span, self.aside))
+        self.spans = tuple(replace(span, source=self.name) for span in open_ones)
         if isinstance(member, WordScorer) and self.scores:
             threshold = member.threshold(self.view.case.language)
             yield WordsScored(self.now(), self.name, self.scores, threshold)

@@ -99,6 +99,8 @@ def test_the_debaters_are_asked_for_two_words() -> None:
         ("span_vote", ["reason", "hallucinated", "p"]),
         ("match", ["reason", "finding", "words", "instead", "p"]),
         ("translation", ["reason", "same_meaning", "words", "instead", "p"]),
+        ("panel_spans", ["spans", "reason", "before", "quote", "category", "instead", "p"]),
+        ("panel_votes", ["votes", "number", "reason", "p"]),
     ],
 )
 def test_json_is_asked_for_with_reasons_before_verdicts(
