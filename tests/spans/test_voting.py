@@ -1,0 +1,164 @@
+"""What votes come to: means over those that voted, most runs, weights, and one run alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.learned_marks import Levels, PanelRule
+from core.records import Span, WordScore
+from core.spans.marking import rulings, tally
+from core.spans.voting import VotedRun, VotedSpan, hard_places, soft_labels
+
+TEXT = "alpha bravo carol delta erika"  # five letters each
+NAMES = ("A", "B", "C", "D")
+
+
+def voted(start: int, end: int, **votes: float) -> VotedSpan:
+    span = Span(start, end, TEXT[start:end], 0.9, "wrong_entity", "?")
+    return VotedSpan(span, tuple(votes.items()))
+
+
+def run(name: str, *spans: VotedSpan, scores: tuple[WordScore, ...] = ()) -> VotedRun:
+    return VotedRun(name, spans, scores)
+
+
+@st.composite
+def some_runs(draw: st.DrawFn) -> list[VotedRun]:
+    """Up to four runs of any spans, each with votes of any of the others."""
+    found = []
+    for name in NAMES[: draw(st.integers(1, 4))]:
+        spans = []
+        for _ in range(draw(st.integers(0, 3))):
+            start = draw(st.integers(0, len(TEXT) - 1))
+            end = draw(st.integers(start + 1, len(TEXT)))
+            others = [other for other in NAMES if other != name]
+            names = draw(st.lists(st.sampled_from(others), unique=True))
+            spans.append(voted(start, end, **{n: draw(st.floats(0, 1)) for n in names}))
+        found.append(run(name, *spans))
+    return found
+
+
+def by_hand(runs: list[VotedRun]) -> tuple[list[float], list[float]]:
+    """(p, level) of every character, straight from the definition."""
+    means, levels = [], []
+    for place in range(len(TEXT)):
+        given, marked = [], []
+        for one in runs:
+            over = [s for s in one.spans if s.span.start <= place < s.span.end]
+            ps = [float(np.mean([p for _, p in s.votes])) for s in over if s.votes]
+            marked.append(max(ps, default=0.0))
+            if ps or not over:
+                given.append(max(ps, default=0.0))
+        means.append(float(np.mean(given)) if given else 0.0)
+        need = len(runs) // 2 + 1
+        levels.append(sorted(marked)[-need])
+    return means, levels
+
+
+@given(some_runs())
+def test_soft_labels_are_the_mean_of_the_runs_at_every_character(runs: list[VotedRun]) -> None:
+    labels = soft_labels(runs)
+    means, levels = by_hand(runs)
+    told = {i: label for label in labels for i in range(label.start, label.end)}
+    for place in range(len(TEXT)):
+        assert (told[place].p if place in told else 0.0) == pytest.approx(means[place], abs=1e-3)
+        level = told[place].level if place in told else 0.0
+        assert level == pytest.approx(levels[place], abs=1e-3)
+    assert all(a.end <= b.start for a, b in pairwise(labels))
+
+
+@given(some_runs(), st.floats(0.01, 1))
+def test_hard_is_what_more_than_half_of_the_runs_mark_from_the_threshold_on(
+    runs: list[VotedRun], threshold: float
+) -> None:
+    labels = soft_labels(runs)
+    marked = {i for start, end in hard_places(labels, threshold, TEXT) for i in range(start, end)}
+    for label in labels:
+        times = [max((s.p or 0.0 for s in one.over(label.start)), default=0.0) for one in runs]
+        is_hard = 2 * sum(round(p, 4) >= threshold for p in times) > len(runs)
+        for place in range(label.start, label.end):
+            if not TEXT[place].isspace():
+                assert (place in marked) == is_hard
+
+
+def test_who_gave_no_vote_is_absent_from_the_mean_and_is_not_one_half() -> None:
+    (label,) = soft_labels([run("A", voted(0, 5, B=0.9))])
+    assert label.p == 0.9
+    (label,) = soft_labels([run("A", voted(0, 5, B=0.9, C=0.3))])
+    assert label.p == pytest.approx(0.6)
+
+
+def test_words_on_which_nobody_voted_stay_proposed_and_are_not_kept() -> None:
+    found = tally([run("A", voted(0, 5))], PanelRule(), TEXT, "en")
+    (ruling,) = rulings(found, "hallucinated")
+    assert not ruling.kept
+    assert "Nobody could vote" in ruling.reason
+    assert [(label.p, label.level) for label in found.labels] == [(0.0, 0.0)]
+
+
+def test_a_run_that_nobody_voted_on_makes_no_majority() -> None:
+    runs = [run("A", voted(0, 5)), run("B", voted(0, 5, A=0.9))]
+    (label,) = soft_labels(runs)
+    assert (label.p, label.level) == (0.9, 0.0)
+    assert hard_places([label], 0.7, TEXT) == ()
+
+
+def test_most_runs_decide_from_the_papers_threshold_on() -> None:
+    runs = [
+        run("A", voted(0, 11, B=0.9, C=0.8), voted(24, 29, B=0.9, C=0.9)),
+        run("B", voted(6, 11, A=0.7, C=0.7), voted(12, 17, A=0.6, C=0.6)),
+        run("C", voted(12, 17, A=0.9, B=0.9)),
+    ]
+    found = tally(runs, PanelRule(), TEXT, "en")
+    told = [(r.span.text, r.kept, r.span.source) for r in rulings(found, "hallucinated")]
+    assert told == [("bravo", True, "A, B"), ("erika", False, "A"), ("carol", False, "B, C")]
+    kept = next(rulings(found, "hallucinated"))
+    assert kept.span.p == pytest.approx((0.85 + 0.7) / 3, abs=1e-3)
+    why = [r.reason for r in rulings(found, "hallucinated")]
+    assert why[0].startswith("Marked by more than half of 3 runs with p of 0.70 or more")
+    assert why[1] == "Marked in 1 of 3 runs; more than half would have to."
+    assert why[2] == "The votes come to 0.60, below 0.70."
+
+
+def test_under_another_verdict_no_words_are_kept() -> None:
+    runs = [run("A", voted(0, 5, B=0.9)), run("B", voted(0, 5, A=0.9))]
+    found = tally(runs, PanelRule(), TEXT, "en")
+    assert [r.kept for r in rulings(found, "hallucinated")] == [True]
+    assert [(r.kept, r.reason) for r in rulings(found, "unclear")] == [
+        (False, "The verdict is unclear.")
+    ]
+
+
+def test_a_learned_threshold_and_a_learned_member_count_by_language() -> None:
+    runs = [run("A", voted(0, 5, B=0.5)), run("B")]
+    rule = PanelRule(Levels((("de", 0.4),), 0.7), alone=(("de", "A"),))
+    german, english = tally(runs, rule, TEXT, "de-AT"), tally(runs, rule, TEXT, "en")
+    assert (german.threshold, german.alone) == (0.4, "A")
+    assert [r.kept for r in rulings(german, "hallucinated")] == [True]
+    assert "A decides here" in next(rulings(german, "hallucinated")).reason
+    assert (english.threshold, english.alone) == (0.7, "")
+    assert [r.kept for r in rulings(english, "hallucinated")] == [False]
+    gone = tally(runs[1:], rule, TEXT, "de")
+    assert gone.alone == ""  # who could not extract decides nothing
+
+
+def test_weights_sum_the_votes_with_each_ones_own_p() -> None:
+    scores = (WordScore(0, 5, 0.8), WordScore(6, 11, 0.2))
+    runs = [run("A", voted(0, 5, B=0.5), scores=scores), run("B", voted(6, 11))]
+    weights = (("A", "A", 0.5), ("A", "B", 0.2), ("B", "B", 0.3), ("gone", "A", 9.0))
+    labels = soft_labels(runs, weights)
+    told = {label.start: label.p for label in labels}
+    assert told[0] == pytest.approx(0.5 * 0.8 + 0.2 * 0.5)
+    assert told[6] == pytest.approx(0.5 * 0.2 + 0.3 * 0.9)
+    assert all(label.level == label.p for label in labels)
+
+
+def test_an_absent_vote_counts_in_a_weighted_sum_as_the_others_do() -> None:
+    weights = (("A", "B", 0.5), ("A", "C", 0.5))
+    (label,) = soft_labels([run("A", voted(0, 5, B=0.6))], weights)
+    assert label.p == pytest.approx(0.6)
