@@ -12,14 +12,17 @@ import streamlit as st
 
 from components import state
 from components.words import counted, escaped, when
+from core.builtin.panel import shipped_rule
 from core.builtin.span_reader import load_span_reader
 from core.errors import ConfigError, ReviewError
 from core.learned_marks import base_of
 from core.learning.span_answers import SpanAnswer, span_answers
 from core.learning.span_examples import Candidate, candidates
+from core.learning.span_member import BestMember, best_members, marked_by_panels, member_body
 from core.learning.span_scored import scored_cases
 from core.learning.span_threshold import VOTE, Kind, Proposal, proposal
 from core.learning.span_use import go_back, take_into_use, threshold_body
+from core.spans.voting import KEPT_FROM
 from core.store import open_store
 from core.store.changes import Mark
 from core.store.learned import NONE, Choice, Learned
@@ -32,7 +35,7 @@ PROBLEM = "spans.problem"
 class Material:
     """What there is to learn from; `scored` counts the cases that each kind's threshold rests on.
 
-    `threshold` is what would be kept of the proposals.
+    `threshold` and `member` are what would be kept of the proposals.
     """
 
     project_id: str
@@ -42,6 +45,9 @@ class Material:
     proposals: Mapping[Kind, Proposal]
     threshold: dict[str, Any]
     candidates: list[Candidate]
+    panel_cases: int
+    members: list[BestMember]
+    member: dict[str, Any]
 
 
 def material() -> Material:
@@ -61,9 +67,16 @@ def _material(home: str, project_id: str, mark: Mark) -> Material:
     with open_store(Path(home)) as store:
         answers = span_answers(store, project_id)
     scored = scored_cases(answers)
-    shipped: dict[Kind, float] = {"reader": load_span_reader().threshold, "votes": VOTE}
+    shipped: dict[Kind, float] = {
+        "reader": load_span_reader().threshold,
+        "votes": VOTE,
+        "panel": KEPT_FROM,
+        "weighted": shipped_rule().levels.otherwise or KEPT_FROM,
+    }
     found = {kind: proposal(kind, cases, shipped[kind]) for kind, cases in scored.items()}
     proposals = {kind: one for kind, one in found.items() if one is not None}
+    by_panels = marked_by_panels(answers)
+    members = best_members(by_panels)
     usable = {case.id for cases in scored.values() for case in cases}
     return Material(
         project_id,
@@ -73,6 +86,9 @@ def _material(home: str, project_id: str, mark: Mark) -> Material:
         proposals,
         threshold_body(proposals, answers),
         candidates(answers),
+        len(by_panels),
+        members,
+        member_body(members, by_panels, answers),
     )
 
 

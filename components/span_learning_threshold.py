@@ -30,12 +30,18 @@ FEW = 30
 KIND_WORDS: dict[Kind, str] = {
     "reader": "Built-in span reader",
     "votes": "Votes of language models",
+    "panel": "Panel in which most runs decide",
+    "weighted": "Panel of the built-in readers",
 }
 KIND_HELP: dict[Kind, str] = {
     "reader": "It gives every word a probability of being wrong; from the threshold on it is "
     "marked.",
     "votes": "A language model that votes on a marked place gives a probability. As it ships, its "
     "yes or no decides, which counts here as 0.50; with a threshold the probability does.",
+    "panel": "Each member marks words and the others vote on them; words count as wrong from the "
+    "threshold at which more than half of the runs mark them.",
+    "weighted": "The four built-in readers' votes are summed with weights; from the threshold on "
+    "words are marked.",
 }
 IOU_HELP = (
     "IoU (intersection over union): the characters that both the machine and people marked, as a "

@@ -236,8 +236,8 @@ class SpanVoted:
 class SoftLabelled:
     """What a panel's votes come to: the stretches that any run marks, in their order.
 
-    `runs` are the members whose run counts, in the panel's order: those that could say what they
-    would mark, nothing included. `used` names the one whose run alone decides, empty where all do.
+    `runs` are the members that could say what they would mark, nothing included, in the panel's
+    order. `used` names the one whose run alone decides, empty where all do.
     """
 
     at: float

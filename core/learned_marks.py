@@ -11,7 +11,8 @@ from typing import Any
 
 from core.records import Span
 
-THRESHOLD, EXAMPLES = "span_threshold", "span_examples"  # kinds of learned things
+# Kinds of learned things.
+THRESHOLD, EXAMPLES, MEMBER = "span_threshold", "span_examples", "span_member"
 MOST_EXAMPLES = 4
 MOST_TOKENS = 1200  # of all examples of one prompt together
 
@@ -40,13 +41,15 @@ class Levels:
 class SpanThreshold:
     """`reader`: of the span reader's word scores; `votes`: of a language model's votes on spans.
 
-    `panel`: of what the votes of a panel come to. `number` is the store's, 0 for what ships.
+    `panel`: of what the votes of a panel come to where most runs decide, `weighted` where weights
+    do. `number` is the store's, 0 for what ships.
     """
 
     number: int = 0
     reader: Levels = Levels()
     votes: Levels = Levels()
     panel: Levels = Levels()
+    weighted: Levels = Levels()
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,13 @@ def base_of(language: str) -> str:
 
 def threshold_from(number: int, body: Mapping[str, Any]) -> SpanThreshold:
     """The thresholds of a kept body."""
-    kinds = (_levels(body.get(kind)) for kind in ("reader", "votes", "panel"))
-    return SpanThreshold(number, *kinds)
+    kinds = ("reader", "votes", "panel", "weighted")
+    return SpanThreshold(number, *(_levels(body.get(kind)) for kind in kinds))
+
+
+def members_from(body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """By language the member of a panel whose run alone decides, of a kept body."""
+    return tuple(sorted((str(name), str(member)) for name, member in body["alone"].items()))
 
 
 def _levels(told: Mapping[str, Any] | None) -> Levels:

@@ -31,15 +31,14 @@ QuoteStatus = Literal["verified", "fuzzy", "not_found"]
 RunStatus = Literal["queued", "running", "finished", "failed", "stopped", "interrupted"]
 
 CATEGORY_WORDS: dict[Category, str] = {
-    "contradicted": "contradicted",
-    "not_in_source": "not in source",
+    "contradicted": "contradicted", "not_in_source": "not in source",
     "wrong_entity": "wrong entity",
     "number_or_date": "number or date",
     "reasoning": "reasoning",
     "instruction_not_followed": "instruction not followed",
     "self_contradiction": "self-contradiction",
     "harmless_addition": "harmless addition",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -316,7 +315,7 @@ class Plan:
 
     `sheet` is the roster as it was when the run began (None: the built-in engine). `token_cap`
     bounds tokens on models of no known price, 0 for the setting's; `reuses_replies` allows replies
-    of other runs at any temperature. `span_threshold`, `span_examples`: what people taught, or 0.
+    of other runs at any temperature. What begins with `span_` is what people taught, or 0.
     """
 
     protocol: str = "ceda"
@@ -329,6 +328,7 @@ class Plan:
     reuses_replies: bool = False
     span_threshold: int = 0
     span_examples: int = 0
+    span_member: int = 0
 
 
 @dataclass(frozen=True)

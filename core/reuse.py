@@ -116,5 +116,5 @@ def _cast(progress: Progress) -> tuple[object, ...]:
     roles = tuple(used for used in progress.roles if not used.role.startswith("span "))
     plan = progress.plan
     if plan is not None:
-        plan = replace(plan, classifier="", span_threshold=0, span_examples=0)
+        plan = replace(plan, classifier="", span_threshold=0, span_examples=0, span_member=0)
     return roles, plan

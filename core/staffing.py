@@ -18,12 +18,14 @@ from core.errors import ConfigError, KeyMissing
 from core.events import Event
 from core.learned_marks import (
     EXAMPLES,
+    MEMBER,
     THRESHOLD,
     LearnedMarks,
     SpanExample,
     SpanThreshold,
     examples_from,
     fitting_examples,
+    members_from,
     threshold_from,
 )
 from core.models.keys import Keys
@@ -212,11 +214,13 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
     """
     threshold = store.learned.in_use(THRESHOLD, project_id)
     examples = store.learned.in_use(EXAMPLES, project_id)
+    member = store.learned.in_use(MEMBER, project_id)
     return replace(
         plan,
         classifier=plan.classifier or store.versions.active(),
         span_threshold=threshold.number if threshold else NONE,
         span_examples=examples.number if examples else NONE,
+        span_member=member.number if member else NONE,
     )
 
 
@@ -228,6 +232,7 @@ def learned_marks(store: Store, run: Run) -> LearnedMarks:
     """
     threshold = _learned(store, run, THRESHOLD, run.plan.span_threshold)
     examples = _learned(store, run, EXAMPLES, run.plan.span_examples)
+    member = _learned(store, run, MEMBER, run.plan.span_member)
     case = store.cases.get(run.case_id) if examples else None
     chosen: tuple[SpanExample, ...] = ()
     if examples is not None and case is not None:
@@ -237,6 +242,7 @@ def learned_marks(store: Store, run: Run) -> LearnedMarks:
         threshold_from(threshold.number, threshold.body) if threshold else SpanThreshold(),
         chosen,
         run.plan.span_examples,
+        members_from(member.body) if member else (),
     )
 
 

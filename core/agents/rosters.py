@@ -169,7 +169,7 @@ def _panel_rule(sheet: RosterSheet, work: Work) -> PanelRule:
     is_weighted = sheet.span_panel and readers == sorted(PANEL_READERS)
     rule = shipped_rule() if is_weighted else PanelRule()
     learned = work.learned
-    levels = learned.threshold.panel
+    levels = learned.threshold.weighted if rule.weights else learned.threshold.panel
     levels = levels if levels.words else rule.levels
     return replace(rule, levels=levels, alone=learned.alone)
 

@@ -19,7 +19,7 @@ How = Literal["settled", "agreed", "several", "one", "imported"]
 # Of a run only these tell what was scored, proposed and ruled upon.
 TOLD = (
     "run_started", "statement_found", "judgement_reached", "words_scored", "span_proposed",
-    "span_adjudicated", "label_predicted", "run_finished",
+    "span_voted", "soft_labelled", "span_adjudicated", "label_predicted", "run_finished",
 )  # fmt: skip
 
 

@@ -10,24 +10,33 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from core.builtin.word_spans import READER, free_words
+from core.events import SoftLabelled
 from core.learned_marks import base_of
 from core.learning.span_answers import SpanAnswer
 from core.learning.span_threshold import GRID, Kind, ScoredCase
 from core.progress import Progress
 from core.records import WordScore
+from core.seats import PANEL, PANEL_READERS
 
 ALWAYS = 1.0
 Stretch = tuple[float, int, int]  # p, start, end
 
 
 def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:
-    """The cases by what scored their words: the span reader, or language models' votes."""
-    found: dict[Kind, list[ScoredCase]] = {"reader": [], "votes": []}
+    """The cases by what scored their words: the span reader, one model's votes, or a panel's.
+
+    A panel counts apart where its votes are weighed: its levels are others.
+    """
+    found: dict[Kind, list[ScoredCase]] = {"reader": [], "votes": [], "panel": [], "weighted": []}
     for answer in answers:
         run = answer.run
         if run is None or not answer.was_marked_by_machine:
             continue
-        if not _is_ruled_by_rule(run):
+        if run.soft is not None:
+            if not run.soft.used:  # where one member decides, no threshold of the vote does
+                kind: Kind = "weighted" if _is_weighed(run) else "panel"
+                found[kind].append(_case(answer, _levels(run.soft)))
+        elif not _is_ruled_by_rule(run):
             found["votes"].append(_case(answer, _voted(run)))
         elif run.words is not None:
             found["reader"].append(_case(answer, _read(run, answer.case.response)))
@@ -36,6 +45,17 @@ def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:
 
 def _is_ruled_by_rule(run: Progress) -> bool:
     return all(used.built_in for used in run.roles if used.role == "span adjudicator")
+
+
+def _is_weighed(run: Progress) -> bool:
+    """True for a panel of all built-in readers, the only one whose weights are known."""
+    seats = [used for used in run.roles if used.role.startswith(PANEL)]
+    return len({used.agent for used in seats if used.built_in}) == len(seats) == len(PANEL_READERS)
+
+
+def _levels(soft: SoftLabelled) -> Iterator[Stretch]:
+    """Each stretch with the highest threshold at which the panel marks it."""
+    yield from ((label.level, label.start, label.end) for label in soft.labels)
 
 
 def _voted(run: Progress) -> Iterator[Stretch]:

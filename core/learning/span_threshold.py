@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from core.learned_marks import Levels
 
-Kind = Literal["reader", "votes"]
+Kind = Literal["reader", "votes", "panel", "weighted"]
 Numbers = npt.NDArray[np.float64]
 GRID: Numbers = np.round(np.arange(0.05, 0.951, 0.01), 2)
 SMOOTH = 9  # thresholds that are averaged: 0.04 to either side

@@ -59,7 +59,7 @@ def mark(
     """
     runs = yield from rotate(panel, view, stop, now, aside=aside)
     found = tally(runs, rule, view.case.response, view.case.language)
-    names = tuple(run.extractor for run in found.used)
+    names = tuple(run.extractor for run in found.runs)
     yield SoftLabelled(now(), found.labels, found.threshold, names, found.alone)
     for ruling in rulings(found, label):
         yield SpanAdjudicated(now(), ruling.span, ruling.kept, ruling.reason)

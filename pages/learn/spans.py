@@ -3,6 +3,7 @@
 from components.frame import page_title
 from components.span_learning import draw_marked, material
 from components.span_learning_examples import draw_examples
+from components.span_learning_member import draw_members
 from components.span_learning_threshold import draw_threshold
 
 page_title(
@@ -13,4 +14,5 @@ page_title(
 found = material()
 draw_marked(found)
 draw_threshold(found)
+draw_members(found)
 draw_examples(found)
