@@ -9,6 +9,7 @@ label and decides by itself; where it names one member, that member's run alone 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -55,8 +56,11 @@ class VotedRun:
 
     def own(self, place: int) -> float:
         """The member's own p of a character: its word's score, else that of its surest span."""
-        scored = [score.p for score in self.scores if score.start <= place < score.end]
-        return max([*scored] if self.scores else [s.span.p for s in self.over(place)], default=0.0)
+        if not self.scores:
+            return max((s.span.p for s in self.over(place)), default=0.0)
+        last = bisect_right(self.scores, place, key=lambda score: score.start) - 1
+        is_scored = last >= 0 and place < self.scores[last].end
+        return self.scores[last].p if is_scored else 0.0
 
     def by(self, adjudicator: str, place: int) -> float:
         """What that member gives a character of this run; 0 where nothing is marked."""
