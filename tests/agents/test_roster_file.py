@@ -18,7 +18,7 @@ from core.agents.roster_file import MOST_BYTES, read_roster, roster_file
 from core.agents.rosters import SHIPPED, one_model
 from core.agents.sheet_rules import check_sheet, looks_like_a_key
 from core.errors import InputError
-from core.seats import READERS, DebaterSeat, RosterSheet, Seat
+from core.seats import PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
 
 Body = dict[str, Any]
 PLAIN = string.ascii_letters + "äöü中文, .-"
@@ -48,6 +48,11 @@ debaters = st.lists(
     max_size=8,
     unique_by=lambda debater: debater.name.casefold(),
 )
+panels = st.lists(
+    st.one_of(priced, st.builds(Seat, reader=st.sampled_from(PANEL_READERS))),
+    min_size=2,
+    max_size=8,
+)
 sheets = st.builds(
     RosterSheet,
     name=names,
@@ -64,13 +69,49 @@ sheets = st.builds(
     span_adjudicator=seats,
     prompts=st.sampled_from(["", "0123abcd"]),
 )
+with_panels = st.builds(
+    lambda sheet, panel, sees: replace(sheet, span_panel=tuple(panel), panel_sees_evidence=sees),
+    sheets,
+    panels,
+    st.booleans(),
+)
 
 
-@given(sheets)
+@given(st.one_of(sheets, with_panels))
 def test_what_is_written_is_read_back_to_the_last_field(sheet: RosterSheet) -> None:
     found = read_roster(roster_file(sheet))
     assert found.sheet == sheet
     assert found.notice == ""
+
+
+def test_a_file_from_before_the_panel_is_read_without_one() -> None:
+    told = json.loads(roster_file(SHIPPED["msa"]))
+    assert len(told.pop("span_panel")) == 4
+    assert told.pop("panel_sees_evidence") is False
+    sheet = read_roster(json.dumps(told).encode()).sheet
+    assert (sheet.span_panel, sheet.panel_sees_evidence) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("panel", "message"),
+    [
+        ([{"reader": "rules"}], "span_panel: expected no seat, or 2 to 8, found 1"),
+        ([{"reader": "rules"}] * 9, "span_panel: expected no seat, or 2 to 8, found 9"),
+        ([{"reader": "rules"}, "built-in"], "span panel 2, reader: expected one of rules"),
+        ([{"reader": "rules"}, {"reader": "tea leaves"}], "reader: expected one of rules"),
+        ("everybody", "span_panel: expected a list"),
+    ],
+)
+def test_a_panel_of_nobody_is_refused(panel: object, message: str) -> None:
+    told = json.loads(roster_file(SHIPPED["msa"])) | {"span_panel": panel}
+    with pytest.raises(InputError, match=message):
+        read_roster(json.dumps(told).encode())
+
+
+def test_what_a_panel_sees_is_true_or_false() -> None:
+    told = json.loads(roster_file(SHIPPED["msa"])) | {"panel_sees_evidence": "no"}
+    with pytest.raises(InputError, match="panel_sees_evidence: expected true or false"):
+        read_roster(json.dumps(told).encode())
 
 
 def test_every_shipped_sheet_keeps_the_rules_and_comes_back() -> None:
