@@ -12,17 +12,14 @@ import streamlit as st
 
 from components import state
 from components.words import counted, escaped, when
-from core.builtin.panel import shipped_rule
-from core.builtin.span_reader import load_span_reader
 from core.errors import ConfigError, ReviewError
 from core.learned_marks import base_of
 from core.learning.span_answers import SpanAnswer, span_answers
 from core.learning.span_examples import Candidate, candidates
 from core.learning.span_member import BestMember, best_members, marked_by_panels, member_body
-from core.learning.span_scored import scored_cases
-from core.learning.span_threshold import VOTE, Kind, Proposal, proposal
+from core.learning.span_scored import scored_cases, shipped_thresholds
+from core.learning.span_threshold import Kind, Proposal, proposal
 from core.learning.span_use import go_back, take_into_use, threshold_body
-from core.spans.voting import KEPT_FROM
 from core.store import open_store
 from core.store.changes import Mark
 from core.store.learned import NONE, Choice, Learned
@@ -67,12 +64,7 @@ def _material(home: str, project_id: str, mark: Mark) -> Material:
     with open_store(Path(home)) as store:
         answers = span_answers(store, project_id)
     scored = scored_cases(answers)
-    shipped: dict[Kind, float] = {
-        "reader": load_span_reader().threshold,
-        "votes": VOTE,
-        "panel": KEPT_FROM,
-        "weighted": shipped_rule().levels.otherwise or KEPT_FROM,
-    }
+    shipped = shipped_thresholds()
     found = {kind: proposal(kind, cases, shipped[kind]) for kind, cases in scored.items()}
     proposals = {kind: one for kind, one in found.items() if one is not None}
     by_panels = marked_by_panels(answers)

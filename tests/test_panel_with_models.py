@@ -15,6 +15,7 @@ from core.models.call import Call, Message, in_silence
 from core.models.keys import Keys
 from core.models.llm import LiteLlm
 from core.progress import Progress
+from core.records import Plan
 from core.seats import RosterSheet, Seat
 from tests.models.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import Bench, case_of
@@ -139,4 +140,32 @@ def test_models_and_built_in_readers_sit_in_one_panel(bench: Bench) -> None:
     assert progress.soft is not None
     assert progress.soft.runs == ("one", "Rule checker", "Overlap reader")
     assert {vote.adjudicator for vote in progress.votes} == set(progress.soft.runs)
+    assert [span.text for span in progress.spans] == ["512 m"]
+
+
+def test_a_resumed_run_pays_for_no_call_twice_and_tells_nothing_twice(bench: Bench) -> None:
+    all_asked, goes_on = threading.Semaphore(0), threading.Event()
+
+    def answer(asked: Asked) -> Reply:
+        if is_vote(asked):
+            all_asked.release()
+            return Reply(voted(), pause=0.0 if goes_on.is_set() else 20.0)
+        return Reply(marked())
+
+    with loopback(answer) as server:
+        seats = tuple(Seat(f"openai/{m}", server.base, seconds=30) for m in MODELS)
+        sheet = RosterSheet("four", span_panel=seats, panel_sees_evidence=False)
+        run_id = bench.jobs.start(bench.case, Plan(roster="four", sheet=sheet))
+        for _ in range(12):
+            assert all_asked.acquire(timeout=60)
+        bench.jobs.stop(run_id, "Mira")
+        bench.ended(run_id)
+        goes_on.set()
+        assert bench.jobs.resume(run_id, "Mira")
+        ended, progress = bench.ended(run_id)
+    assert ended.status == "finished"
+    extractions = [a for a in server.asked if not is_vote(a)]
+    assert len(extractions) == 4
+    assert len(progress.proposed) == 4
+    assert len(progress.votes) == 12
     assert [span.text for span in progress.spans] == ["512 m"]

@@ -9,17 +9,30 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from core.builtin.panel import shipped_rule
+from core.builtin.span_reader import load_span_reader
 from core.builtin.word_spans import READER, free_words
 from core.events import SoftLabelled
 from core.learned_marks import base_of
 from core.learning.span_answers import SpanAnswer
-from core.learning.span_threshold import GRID, Kind, ScoredCase
+from core.learning.span_threshold import GRID, VOTE, Kind, ScoredCase
 from core.progress import Progress
 from core.records import WordScore
 from core.seats import PANEL, PANEL_READERS
+from core.spans.voting import KEPT_FROM
 
 ALWAYS = 1.0
 Stretch = tuple[float, int, int]  # p, start, end
+
+
+def shipped_thresholds() -> dict[Kind, float]:
+    """From which p words are marked as long as nobody taught anything else."""
+    return {
+        "reader": load_span_reader().threshold,
+        "votes": VOTE,
+        "panel": KEPT_FROM,
+        "weighted": shipped_rule().levels.otherwise or KEPT_FROM,
+    }
 
 
 def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:

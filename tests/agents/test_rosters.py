@@ -55,7 +55,11 @@ def test_every_shipped_model_is_on_litellms_list() -> None:
             if seat.is_built_in or seat.model in (TO_FILL_IN, OLLAMA_VISION, GEMINI):
                 continue
             provider, _, name = seat.model.partition("/")
-            key = name if provider == "bedrock" else f"{provider.removesuffix('_chat')}/{name}"
+            key = (
+                name
+                if provider in ("bedrock", "openai")
+                else f"{provider.removesuffix('_chat')}/{name}"
+            )
             assert key in listed, f"{sheet.name}, {role}: {seat.model}"
             assert listed[key]["litellm_provider"] == provider.removesuffix("_chat")
             if role == "retriever":
@@ -195,7 +199,8 @@ def test_every_shipped_sheet_can_be_seated(name: str, home: Path) -> None:
         assert used.built_in == seats[used.role].is_built_in, used.role
         assert used.rule
     assert list(roster.debaters) == [debater.name for debater in sheet.debaters]
-    if name == "builtin":
+    assert len(roster.span_panel) == len(sheet.span_panel)
+    if name in ("builtin", "builtin-panel"):
         assert roster.spare is None
         assert roster.is_deterministic
     else:

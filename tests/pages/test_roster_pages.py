@@ -529,3 +529,24 @@ def test_a_missing_key_is_named_and_nothing_is_sent(page: AppTest) -> None:
     assert tables(at).count("✗ does not work") == 10
     assert "needs a key that is not at hand" in tables(at)
     assert any("0 of 8 roles work" in caption.value for caption in at.caption)
+
+
+# The panel that marks words
+
+
+def test_a_panel_is_seated_seen_and_taken_out_again(page: AppTest, home: Path) -> None:
+    at = press(page, "rosters.copy")
+    at.text_input(key="rosters.edit.name").set_value("Panel")
+    at = press(at, "rosters.panel.more")
+    assert {"span panel 1", "span panel 2"} <= set(at.selectbox(key="rosters.seat").options) | {
+        option.lower() for option in at.selectbox(key="rosters.seat").options
+    }
+    at = press(at, "rosters.panel.more")
+    at = run(at.checkbox(key="rosters.edit.sees").uncheck())
+    at = press(at, "rosters.save")
+    assert not errors(at)
+    (saved,) = kept(home, "Panel")
+    assert saved.sheet is not None
+    assert [seat.reader for seat in saved.sheet.span_panel] == ["rules", "overlap", "entailment"]
+    assert not saved.sheet.panel_sees_evidence
+    assert "built-in overlap reader" in tables(choose(at, "Panel"))

@@ -8,13 +8,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.span_learning_threshold import trivial_words
-from core.learned_marks import EXAMPLES, THRESHOLD, examples_from
+from core.learned_marks import EXAMPLES, MEMBER, THRESHOLD, examples_from
 from core.learning.span_threshold import Figure, Fit
 from core.learning.span_use import take_into_use
 from core.records import Member
 from core.store import open_store
 from core.store.learned import Learned
 from tests.learning.marked import PROJECT, add_case, add_run, marked_case, say, span
+from tests.learning.test_span_member import panel_run
 from tests.pages.conftest import OpenApp
 
 PAGE = "pages/learn/spans.py"
@@ -160,3 +161,28 @@ def test_an_example_whose_answer_has_changed_says_so(app: OpenApp, home: Path) -
         assert case
         say(store, case, span(1, case.response), author="Karl")
     assert "would not be chosen so any more" in said(at.run())
+
+
+def test_members_of_a_panel_are_held_against_the_vote_and_taken_into_use(
+    app: OpenApp, home: Path
+) -> None:
+    with open_store(home) as store:
+        for n in range(12):
+            case = add_case(store, f"q{n}")
+            panel_run(store, case, good=1, bad=3)
+            say(store, case, span(1))
+        store.projects.save_note("person", "Lea")
+        store.projects.set_member(Member(PROJECT.id, "Lea", "lead", 1.0))
+    at = app(PAGE)
+    assert "In use: **the vote of all**" in said(at)
+    assert "good decides alone" in said(at)
+    at.text_input(key=f"{MEMBER}.reason").set_value("it is right").run()
+    at.button(key=f"{MEMBER}.take").click().run()
+    assert not at.exception
+    used = in_use(home, MEMBER)
+    assert used
+    assert used.body["alone"] == {"en": "good"}
+    at.selectbox(key=f"{MEMBER}.back").set_value(0)
+    at.text_input(key=f"{MEMBER}.back.reason").set_value("not so sure").run()
+    at.button(key=f"{MEMBER}.back.go").click().run()
+    assert in_use(home, MEMBER) is None
