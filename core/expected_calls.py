@@ -125,10 +125,11 @@ def _marking(sheet: RosterSheet, about: _About) -> Iterator[Step]:
     again = about.again
     extra = about.evidence + 200 + about.size.examples
     panel = sheet.span_panel if len(sheet.span_panel) > 1 else ()
+    shown = extra if sheet.panel_sees_evidence else extra - about.evidence
     for seat in panel:
-        yield about.step(seat, "spans", 120, beside=extra, calls=again, at_once=AT_ONCE)
+        yield about.step(seat, "panel_spans", 120, beside=shown, calls=again, at_once=AT_ONCE)
         votes = again * (len(panel) - 1)
-        yield about.step(seat, "span_vote", 100, beside=extra, calls=votes, at_once=AT_ONCE)
+        yield about.step(seat, "panel_votes", 100, beside=shown, calls=votes, at_once=AT_ONCE)
     if panel:
         return
     yield about.step(sheet.span_extractor, "spans", 120, beside=extra, calls=again)

@@ -189,6 +189,8 @@ def test_a_panel_extracts_once_each_and_votes_on_all_others() -> None:
     expected = expected_use(panel, Size(100))
     assert expected.likely.calls == 3 + 3 * 3
     assert expected.most.calls == 2 * (3 + 3 * 3)
+    unseen = expected_use(replace(panel, panel_sees_evidence=False), Size(5_000))
+    assert unseen.likely.tokens < expected_use(panel, Size(5_000)).likely.tokens
 
 
 def test_the_toolbox_is_as_long_as_is_supposed() -> None:
