@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.exchange_out import Asker, _archive, _maker
+from components.exchange_out import Asker, _archive, _maker, _trajectories
 from components.import_outcome import RUNNING
 from components.importing import imports
 from core.checking import first_project
@@ -109,6 +110,8 @@ def test_what_leaves_the_page_comes_in_again(app: OpenApp, project_id: str, home
     assert len(_maker(mira, "jsonl", "reviewed")().splitlines()) == 1
     assert len(_maker(mira, "mu-shroom", "all")().splitlines()) == 2
     assert _archive(mira).startswith(b"PK")
+    with zipfile.ZipFile(io.BytesIO(_trajectories(mira, "all"))) as packed:
+        assert packed.namelist() == ["trajectories.jsonl", "trajectories.failed.jsonl"]
 
 
 def test_who_lost_the_role_since_the_button_was_drawn_gets_no_file(
@@ -119,6 +122,7 @@ def test_who_lost_the_role_since_the_button_was_drawn_gets_no_file(
     for make in (
         _maker(ben := Asker(home, project_id, "Ben"), "csv", "all"),
         lambda: _archive(ben),
+        lambda: _trajectories(ben, "all"),
     ):
         with pytest.raises(NotAllowed, match="takes the role lead"):
             make()
