@@ -370,3 +370,18 @@ def test_only_a_finished_run_of_our_own_is_taken_over(home: Path, column: str) -
     second = jobs.start(case, Plan(), parent_id=first)
     assert jobs.wait(second, 60)
     assert state_of(home, second).reused is None
+
+
+def test_an_audit_takes_over_its_statements_alone(roster: Roster, resources: Resources) -> None:
+    """Its tools answer from beyond the run's inputs: what they said then may not hold now."""
+    case = case_of(resources.home, ("cats.txt", f"{CATS} {OTHER}"))
+    plan = Plan("audit")
+    earlier = run(case, roster, resources, plan=plan)
+    again = run(case, roster, resources, plan=plan, earlier=earlier)
+    state = folded(again)
+    assert state.reused
+    assert state.reused.through == "statements"
+    assert [e.kind for e in again].count("tool_called") == len(folded(earlier).tool_uses) > 0
+    crossed = folded(run(case, roster, resources, earlier=earlier))
+    assert crossed.reused
+    assert crossed.reused.through == "statements", "a debate takes nothing from an audit"

@@ -155,7 +155,7 @@ def test_an_unknown_name_is_told_which_there_are(store: Store) -> None:
 
 
 def test_the_placeholder_is_not_taken_for_a_model() -> None:
-    with pytest.raises(InputError, match="image reader: expected a model's name"):
+    with pytest.raises(InputError, match="tool picker: expected a model's name"):
         require_filled_in(SHIPPED["address"])
     for name in SHIPPED:
         if name != "address":
