@@ -1,4 +1,4 @@
-"""Sums worked out: what the text states beside what it comes to."""
+"""Sums worked out step by step, with what the text states beside what they come to."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from components.markup import Html, element, joined
 from components.tool_views.plain import MOST_ROWS
 from components.tool_views.view import View
 from components.words import clipped
+from core.tools.sum_steps import steps_of
 
 LONGEST_SUM = 200
 
@@ -44,10 +45,12 @@ def _equation(one: Equation) -> Html:
         label, told = "unclear", f"{formula} = {stated} ? not worked out"
     else:
         label, told = "hallucinated", f"{formula} = {stated} ✗"
+    steps = steps_of(one.formula) if one.holds is not None else ()
     right = one.worked_out if one.holds is False else ""
     return element(
         "div",
         element("div", told, class_="cp-sum-stated cp-tag", dir="ltr"),
+        *([element("ol", *(element("li", step) for step in steps), dir="ltr")] if steps else []),
         *([element("div", f"It comes to {clipped(right, LONGEST_SUM)}.")] if right else []),
         *([element("div", clipped(one.why, LONGEST_SUM), class_="cp-quiet")] if one.why else []),
         class_=f"cp-sum cp-{label}",

@@ -83,6 +83,7 @@ def test_what_was_asked_stands_beside_what_was_counted() -> None:
 def test_a_sum_stands_with_the_stated_value_beside_the_right_one() -> None:
     wrong, right, left_open = view("calculator").split('<div class="cp-sum ')[1:]
     assert "3 + 0.5 + 1.5 = 6 ✗" in wrong
+    assert "<li>3 + 0.5 = 3.5</li><li>3.5 + 1.5 = 5</li>" in wrong
     assert "It comes to 5." in wrong
     assert "2 * 3 = 6 ✓" in right
     assert "comes to" not in right
