@@ -77,6 +77,8 @@ def verdict_cell(memory: Remembered | None, row: Row, is_over: bool) -> Html:
         under_way = f"checking with {row.uses[-1].tool}" if row.uses else "waiting"
         words = "not checked" if is_over else clipped(under_way, 60)
         return element("span", words, class_="cp-quiet cp-row-verdict")
+    if not memory.is_checkable:
+        return element("span", "– nothing to check", class_="cp-quiet cp-row-verdict")
     return element(
         "span",
         tag(memory.label),

@@ -89,8 +89,8 @@ def rows_of(progress: Progress) -> list[Row]:
 
 
 def counts(rows: Sequence[Row]) -> dict[Label, int]:
-    """How many statements there are of each label, gravest first."""
-    labels = [row.memory.label for row in rows if row.memory]
+    """How many checkable statements there are of each label, gravest first."""
+    labels = [row.memory.label for row in rows if row.memory and row.memory.is_checkable]
     return {label: labels.count(label) for label in GRAVEST}
 
 
@@ -99,6 +99,8 @@ def summary_words(rows: Sequence[Row]) -> str:
     told = " · ".join(f"{number} {label}" for label, number in counts(rows).items())
     left = sum(row.memory is None for row in rows)
     rest = f"; {left} not concluded" if left else ""
+    idle = sum(row.memory is not None and not row.memory.is_checkable for row in rows)
+    rest += f"; {idle} with nothing to check" if idle else ""
     return f"{told}, of {counted(len(rows), 'statement')}{rest}"
 
 

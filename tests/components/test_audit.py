@@ -14,7 +14,7 @@ from components.audit_html import row_html
 from components.audit_rows import has_audit, rows_of, summary_words, whole_uses
 from components.audit_steps import step_html, whole_html
 from components.highlight import Mark, Part, marked_text
-from core.audited import ToolUse
+from core.audited import Remembered, ToolUse
 from core.events import MemoryUpdated, RunStarted, ToolCalled
 from core.progress import folded
 from core.records import Label, Plan
@@ -145,3 +145,14 @@ def test_uses_and_memory_of_statements_that_are_not_there_yet_wait() -> None:
     held = next(event for event in STEPS if isinstance(event, MemoryUpdated))
     early = MemoryUpdated(1.0, replace(held.entry, statement=4))
     assert rows_of(folded([begun()[0], called, early])) == []
+
+
+def test_a_statement_that_says_nothing_to_check_is_not_called_unclear() -> None:
+    idle = MemoryUpdated(12.0, Remembered(4, "unclear", None, "A cry.", is_checkable=False))
+    rows = rows_of(folded([*told(), idle]))
+    line = row_html(rows[4], "", is_over=True).partition("</summary>")[0]
+    assert "– nothing to check" in line
+    assert "Unclear" not in line
+    assert summary_words(rows) == (
+        "3 hallucinated · 0 unclear · 1 supported, of 5 statements; 1 with nothing to check"
+    )
