@@ -8,6 +8,7 @@ before it is called, and a wrong one is shown to the model once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -17,12 +18,15 @@ from core.audited import Remembered, ToolUse
 from core.concurrency import Stop
 from core.errors import InputError
 from core.models.structured import Shape, Unusable, ask_structured
-from core.records import Label
+from core.records import Case, Label, Statement
 from core.roles import AuditView, Step
 from core.tools.described import described
 from core.tools.toolbox import Tool, read_input, tool_named, toolbox
 
 SHOWN = 1_500  # characters of what one step brought
+BESIDE = 3_000  # characters of the response on either side of a statement
+# What a model may write in place of a long text that a tool is to be given whole.
+RESPONSE, QUESTION, STATEMENT = "<response>", "<question>", "<statement>"
 WHOLE = "The response as a whole: its length and form, its code, dates that the question asks for."
 NONE_YET = "Nothing yet."
 NOT_CHECKABLE = "not_checkable"
@@ -61,20 +65,25 @@ class LlmToolPicker(LlmAgent):
         slot = f"{about} step {len(view.used) + 1}"
         # The schema would have to allow any input; providers' strict schemas refuse that.
         asking = self._asking("pick_tool", case, stop, role="tool picker", slot=slot)
-        tools = [tool for tool in toolbox().values() if not tool.is_system]
+        tools, examples = _told_tools()
         fields = {
-            "tools": described(tools),
-            "tool_examples": _examples(tools),
+            "tools": tools,
+            "tool_examples": examples,
             "question": asking.fenced("question", case.question),
-            "response": asking.fenced("response", case.response),
+            "response": asking.fenced("response", _around(case, statement)),
             "statement": asking.fenced("statement", statement.rewrite) if statement else WHOLE,
             "steps": _steps(asking, view.used),
             "memory": _memory(asking, view),
         }
         reply = ask_structured(asking.say, asking.whole(fields), SHAPE, asking.mend, _check)
         if reply.tool:
-            given = msgspec.json.encode(reply.input).decode()
-            return Step(reply.thought, reply.tool, given)
+            stands_for = {RESPONSE: case.response, QUESTION: case.question}
+            stands_for |= {STATEMENT: statement.text} if statement else {}
+            given = {
+                name: stands_for.get(value, value) if isinstance(value, str) else value
+                for name, value in reply.input.items()
+            }
+            return Step(reply.thought, reply.tool, msgspec.json.encode(given).decode())
         is_checkable = reply.label != NOT_CHECKABLE
         label = LABELS.get(reply.label)
         return Step(
@@ -99,6 +108,22 @@ def _check(reply: _Reply) -> None:
         read_input(tool, msgspec.json.encode(reply.input).decode())
     except InputError as error:
         raise Unusable(str(error)) from error
+
+
+@lru_cache(maxsize=1)
+def _told_tools() -> tuple[str, str]:
+    """The tools in words, and each of them at work."""
+    tools = [tool for tool in toolbox().values() if not tool.is_system]
+    return described(tools), _examples(tools)
+
+
+def _around(case: Case, statement: Statement | None) -> str:
+    """The response, or of a long one what stands around the statement."""
+    if statement is None or len(case.response) <= 2 * BESIDE:
+        return case.response
+    start, end = max(0, statement.start - BESIDE), statement.end + BESIDE
+    before, after = "… " if start else "", " …" if end < len(case.response) else ""
+    return f"{before}{case.response[start:end]}{after}"
 
 
 def _examples(tools: Iterable[Tool[Any]]) -> str:

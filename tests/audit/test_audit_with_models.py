@@ -96,6 +96,18 @@ def test_a_model_picks_tools_and_concludes(home: Path) -> None:
     assert not progress.problems
 
 
+def test_a_long_text_is_named_and_not_copied(home: Path) -> None:
+    def naming(asked: Asked) -> Reply:
+        if "3 + 4" in statement_in(asked) and "observation (" not in asked.prompt:
+            return step("A sum.", "calculator", text="<statement>")
+        return step("Done.", label="unclear")
+
+    with loopback(Cast({"pick_tool": naming})) as server:
+        _, progress = audited(home, seated(server))
+    assert [json.loads(use.given)["text"] for use in progress.tool_uses] == ["3 + 4 = 7."]
+    assert progress.tool_uses[0].label == "supported"
+
+
 def test_the_reflector_s_changes_are_applied_with_their_reasons(home: Path) -> None:
     change = {"statement": 2, "reach": "global", "because_of": [1], "after": "hallucinated"}
     reply = as_json({"changes": [change | {"reason": "It rests on the first."}]})
