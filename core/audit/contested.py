@@ -41,7 +41,8 @@ def closed(
     for index, (label, judgement) in sorted(found.items()):
         entry = memory[index]
         p = _sided(judgement.p if len(found) == 1 else entry.p, label)
-        why = judgement.prose or judgement.text
+        # A judge without prose writes for the classifier; what was read before says it to people.
+        why = judgement.prose or (entry.evidence if label == entry.label else judgement.text)
         words = why if label == entry.label or judgement.cause else f"The judge decides: {why}"
         yield replace(entry, label=label, p=p, evidence=words or entry.evidence, is_contested=False)
 
