@@ -17,6 +17,8 @@ from core.records import Case, Passage, Statement
 # A contrast between two sentences of one text is mostly about two things, not about one.
 LEAST_WEIGHT = 0.75
 LEAST_SHARED = 0.5
+# A "not" that one of them lacks mostly belongs to other words: "not only", 非常.
+LEAST_DENIED = 0.85
 OWN = "the response itself"
 TELLING: frozenset[Kind] = frozenset({"quantity", "date", "opposite", "negation"})
 ONCE = regex.compile(
@@ -49,6 +51,8 @@ def contradiction(case: Case, later: Statement, earlier: Statement) -> str:
     item = assess(claim, [passage], {OWN: text})
     found = [part.contrast for part in item.contradictions]
     if len(found) != 1 or item.coverage < LEAST_SHARED:
+        return ""
+    if found[0].kind == "negation" and item.coverage < LEAST_DENIED:
         return ""
     is_one = found[0].weight >= LEAST_WEIGHT and _is_of_one_thing(found[0].kind, later, earlier)
     return _words(found[0]) if is_one else ""

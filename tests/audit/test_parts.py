@@ -176,6 +176,11 @@ def test_two_different_things_do_not_contradict_each_other() -> None:
     assert reflected(view_of(text), ["unclear"] * 4) == {}
 
 
+def test_a_not_of_other_words_denies_nothing() -> None:
+    text = "该公园位于市中心，设施齐全。首先，该公园的设施非常先进和齐全。"
+    assert reflected(view_of(text, "zh"), ["unclear", "unclear"]) == {}
+
+
 def test_what_stands_word_for_word_in_a_passage_is_not_hallucinated() -> None:
     view = view_of("The tower is 412 m tall.")
     passage = make_passage("Visitors know: The tower is 412 m tall. It is old.")
