@@ -37,10 +37,14 @@ def cut_down(view: CaseView, indices: Sequence[int]) -> CaseView:
 def closed(
     memory: Mapping[int, Remembered], found: Mapping[int, tuple[Label, Judgement]]
 ) -> Iterator[Remembered]:
-    """What is held of each contested statement after the judge's word on it."""
+    """What is held of each contested statement after the judge's word on it.
+
+    The judge's p is the statement's where the word was on it alone.
+    """
     for index, (label, judgement) in sorted(found.items()):
         entry = memory[index]
-        p = _sided(judgement.p if len(found) == 1 else entry.p, label)
+        is_alone = sum(other is judgement for _, other in found.values()) == 1
+        p = _sided(judgement.p if is_alone else entry.p, label)
         # A judge without prose writes for the classifier; what was read before says it to people.
         why = judgement.prose or (entry.evidence if label == entry.label else judgement.text)
         words = why if label == entry.label or judgement.cause else f"The judge decides: {why}"

@@ -49,8 +49,14 @@ class BuiltInReflector:
             if change is not None:
                 found[index] = change
         labels = {i: found[i].after if i in found else entry.label for i, entry in held.items()}
-        for change in self._global(view, by_statement, labels, uses, stop):
-            found.setdefault(change.statement, change)
+        carried = {i for i, change in found.items() if change.after == "supported"}
+        carried |= {
+            use.statement
+            for use in uses
+            if _is_reading(use) and use.label == "supported" and use.statement is not None
+        }
+        for change in self._global(view, by_statement, labels, uses, carried, stop):
+            found[change.statement] = change
         return tuple(change for _, change in sorted(found.items()))
 
     def _local(
@@ -76,10 +82,10 @@ class BuiltInReflector:
         statements: Mapping[int, Statement],
         labels: dict[int, Label],
         uses: Sequence[ToolUse],
+        carried: set[int],
         stop: Stop,
     ) -> Iterator[Reconsidered]:
         taint = Taint(view.case)
-        carried = {u.statement for u in uses if _is_reading(u) and u.label == "supported"}
         order = [statements[index] for index in sorted(statements)]
         for place, statement in enumerate(order):
             stop.check()
@@ -102,7 +108,7 @@ class BuiltInReflector:
         view: CaseView,
         order: Sequence[Statement],
         labels: dict[int, Label],
-        carried: set[int | None],
+        carried: set[int],
         stop: Stop,
     ) -> Iterator[Reconsidered]:
         for place, later in enumerate(order):

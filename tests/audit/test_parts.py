@@ -189,6 +189,26 @@ def test_what_stands_word_for_word_in_a_passage_is_not_hallucinated() -> None:
     assert (changes[0].reach, changes[0].after) == ("local", "supported")
 
 
+def test_what_stands_word_for_word_spoils_nothing_after_it() -> None:
+    second = "So the tower has 8 floors and 30 rooms."
+    view = view_of(f"3 + 4 = 8. {second} The 30 rooms of the tower are cold.")
+    passage = make_passage(f"They say: {second} It is old.")
+    view = replace(view, evidence=Evidence({passage.id: passage}, {1: (passage.id,)}))
+    wrong = use(0, "hallucinated", start=8, end=9, instead="7")
+    read = use(1, "hallucinated", "match")
+    changes = reflected(view, ["hallucinated", "hallucinated", "supported"], wrong, read)
+    assert {index: change.after for index, change in changes.items()} == {1: "supported"}
+
+
+def test_what_a_wrong_statement_spoils_is_wrong_whoever_called_it_so() -> None:
+    view = view_of("3 + 4 = 8. Therefore 8 * 2 = 16.")
+    bare = Remembered(1, "hallucinated", None, "")
+    wrong = use(0, "hallucinated", start=8, end=9, instead="7")
+    told = BuiltInReflector().reflect(view, (entry(0, "hallucinated"), bare), (wrong,), Stop())
+    done = {c.statement: held for c, held in applied(told, {0: entry(0, "hallucinated"), 1: bare})}
+    assert done.get(1, bare).label == "hallucinated"
+
+
 def test_changes_to_nothing_and_to_nobody_are_left_out() -> None:
     memory = {0: entry(0, "supported"), 1: entry(1, "unclear", is_checkable=False)}
     changes = [
@@ -224,6 +244,16 @@ def test_a_judge_who_calls_several_wrong_together_is_asked_of_each() -> None:
     after = list(closed(memory, {1: ("supported", Judgement("Judge", "supported", "Right."))}))
     assert (after[0].label, after[0].is_contested) == ("supported", False)
     assert after[0].p is None or after[0].p < 0.5
+
+
+def test_the_judge_s_p_is_the_statement_s_that_it_was_asked_about_alone() -> None:
+    memory = {i: entry(i, "hallucinated", p=0.55, is_contested=True) for i in (1, 2)}
+    sure = Judgement("Judge", "hallucinated", "Wrong.", p=0.95)
+    unsure = replace(sure, p=0.6)
+    alone = closed(memory, {1: ("hallucinated", sure), 2: ("hallucinated", unsure)})
+    assert [after.p for after in alone] == [0.95, 0.6]
+    together = closed(memory, {1: ("hallucinated", sure), 2: ("hallucinated", sure)})
+    assert [after.p for after in together] == [0.55, 0.55]
 
 
 def test_the_whole_refutes_the_statement_that_holds_the_words() -> None:
