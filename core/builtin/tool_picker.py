@@ -27,7 +27,8 @@ RULE = """For the response as a whole, then for each statement by itself:
 conditions, calendar and calculator in this order, then the others by name. One that refutes the
 statement ends it.
 3. A statement that was worked out to be right and names nobody and nothing else is done.
-4. All else is searched for in the sources and compared with what was found."""
+4. All else is searched for in the sources and compared with what was found. A right sum beside a
+name that neither these nor the question speak of leaves the statement unclear."""
 
 
 class BuiltInToolPicker:
@@ -66,9 +67,10 @@ class BuiltInToolPicker:
 
     def _by_reading(self, view: AuditView, statement: Statement, done: set[str]) -> Step:
         tools = toolbox() if self._tools is None else self._tools
-        is_right = any(use.label == "supported" for use in view.used)
+        right = [use for use in view.used if use.label == "supported"]
         case = view.view.case
-        if is_right and not _names_something(statement, case.language):
+        names = _names(statement.text, case.language)
+        if right and not names:
             return Step("It is worked out to be right and names nothing else.")
         if SEARCH in tools and SEARCH not in done:
             return Step(
@@ -78,6 +80,9 @@ class BuiltInToolPicker:
             return Step(
                 "It is compared with that.", MATCH, _compared(tools[MATCH], view, statement)
             )
+        if right and all(use.tool != MATCH for use in right) and names - _known(case):
+            words = f"{right[-1].words} Nothing here speaks of the rest."
+            return Step("What else it says is not found out.", label="unclear", evidence=words)
         return Step("All that can be looked up is looked up.")
 
 
@@ -141,5 +146,12 @@ def _given(tool: Tool[Any], statement: Statement | None, case: Case) -> str | No
     return None if given is None else msgspec.json.encode(given).decode()
 
 
-def _names_something(statement: Statement, language: str) -> bool:
-    return any(unit.kind == "name" for unit in read(statement.text, language).units)
+def _names(text: str, language: str) -> set[str]:
+    """The words of all names in the text, as they are compared."""
+    units = read(text, language).units
+    return {word for unit in units if unit.kind == "name" for word in unit.words}
+
+
+def _known(case: Case) -> set[str]:
+    """Words of the question: whom it names, the answer may name without a source."""
+    return {word for unit in read(case.question, case.language).units for word in unit.words}

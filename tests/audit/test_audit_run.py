@@ -194,6 +194,16 @@ def test_without_any_source_facts_stay_open(roster: Roster, resources: Resources
     assert {use.outcome for use in state.tool_uses} == {"off"}
 
 
+def test_a_right_sum_makes_nothing_else_right(roster: Roster, resources: Resources) -> None:
+    claim = "Lena Moor was born in Berlin and had 3 + 4 = 7 towers."
+    alone = told(folded(audit(case_of(resources.home, claim), roster, resources)))
+    assert labels_of(alone) == ["unclear"]
+    assert "Nothing here speaks of the rest." in alone.memory[0].evidence
+    case = replace(case_of(resources.home, claim), question="How many had Lena Moor of Berlin?")
+    asked = told(folded(audit(case, roster, resources)))
+    assert labels_of(asked) == ["supported"]
+
+
 CONTEST = Step("The sum is right, and still it is wrong.", label="hallucinated")
 RIGHT_SUM = Step("A sum.", "calculator", '{"text": "3 + 4 = 7."}')
 
