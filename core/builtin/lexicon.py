@@ -93,8 +93,8 @@ def _forms_of(word: str, language: str) -> frozenset[str]:
 @lru_cache(maxsize=32)
 def lexicon(language: str) -> Lexicon:
     """The words of that language; English where there is no list."""
-    path = FOLDER / f"{language}.json"
-    known = language if path.is_file() else "en"
+    # A tag may be what a model wrote: it is never made a path.
+    known = language if language in {path.stem for path in FOLDER.glob("*.json")} else "en"
     data = json.loads((FOLDER / f"{known}.json").read_text(encoding="utf-8"))
     functions = set(data.get("functions", ()))
     if known == "en":

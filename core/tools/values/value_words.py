@@ -55,7 +55,13 @@ def file_of(language: str) -> str:
     """The language whose file serves a tag."""
     code = language.lower().replace("_", "-").split("-")[0]
     code = {"nb": "no", "nn": "no", "iw": "he"}.get(code, code)
-    return code if (FOLDER / f"{code}.json").is_file() else "en"
+    return code if code in _files() else "en"
+
+
+@lru_cache(maxsize=1)
+def _files() -> frozenset[str]:
+    """The languages with a file: a tag, which a model may have written, is never made a path."""
+    return frozenset(path.stem for path in FOLDER.glob("*.json"))
 
 
 @lru_cache(maxsize=64)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.tools.values.dates import compare_dates, describe_date, find_dates
 from core.tools.values.plain import lower, plain
 from core.tools.values.quantities import compare, describe, find_quantities
+from core.tools.values.value_words import file_of, value_words
 
 LANGUAGES = st.sampled_from(
     "en de fr es it pt nl da sv fi cs ca eu ru tr ar fa hi zh ja ko".split()
@@ -98,3 +100,11 @@ def test_iso_dates_keep_their_parts(date: object) -> None:
     found = [(d.year, d.month, d.day) for d in find_dates(text) if d.day]
     expected = tuple(int(part) for part in str(date).split("-"))
     assert found == ([expected] if 1000 <= expected[0] < 3000 else [])
+
+
+@pytest.mark.parametrize(
+    "tag", ["x" * 5000, "../../../builtin/lexicon/de", "/etc/passwd", "e\0n", "..", ""]
+)
+def test_what_a_model_gives_as_a_language_names_no_file(tag: str) -> None:
+    assert file_of(tag) == "en"
+    assert value_words(tag).language == "en"
