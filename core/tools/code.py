@@ -11,14 +11,15 @@ it; one that is merely wrong cannot pass by leaving early.
 from __future__ import annotations
 
 import ast
-import json
 import re
 import secrets
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from core.concurrency import Stop
 from core.tools.code_checks import Checks, checks_in, defined_in, examples_of
@@ -113,10 +114,10 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     if ran.ending == "out_of_time":
         said = f"The code was run and had not ended after {CPU_SECONDS} s of computing."
         return CodeCheck(False, said, True, 0, printed, "out of time")
-    report = _report(ran, word)
+    report = _report(ran, snippet, word)
     if report is None:
         return None
-    held, failed = report
+    held, failed = report.held, report.failed
     if not failed:
         count = "its check" if held == 1 else f"its {held} checks"
         said = f"The code was run and passes {count}."
@@ -124,7 +125,7 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     return _failed(snippet, held, failed, printed)
 
 
-def _failed(snippet: Snippet, held: int, failed: list[Any], printed: str) -> CodeCheck | None:
+def _failed(snippet: Snippet, held: int, failed: _Failure, printed: str) -> CodeCheck | None:
     """What failed in words; None where that is no check's or none of the code's own doing."""
     name, words, line = failed
     if line is None or name not in OWN_ERRORS:
@@ -184,13 +185,30 @@ def _only_leads(prose: str) -> bool:
     return is_short and all(LEADS_IN.fullmatch(line) for line in lines if line)
 
 
-def _report(ran: Ran, word: str) -> tuple[int, list[Any]] | None:
+class _Failure(NamedTuple):
+    """What failed: an error's name and words, and the line of the check (None: of no check)."""
+
+    name: str
+    words: str
+    line: int | None
+
+
+class _Report(msgspec.Struct, forbid_unknown_fields=True):
+    """As `inside` writes it; the answer may have written another one."""
+
+    held: Annotated[int, msgspec.Meta(ge=0)]
+    failed: _Failure | None
+
+
+def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
     """How many checks held and what failed, where the run came to that and ended by itself."""
     line = next((x for x in ran.complained.splitlines() if x.startswith(word)), "")
     if ran.ending != "finished" or not line:
         return None
     try:
-        said = json.loads(line[len(word) :])
-    except ValueError:
+        report = msgspec.json.decode(line[len(word) :], type=_Report)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return said["held"], said["failed"]
+    lines = len(snippet.code.splitlines())
+    at = report.failed.line if report.failed else None
+    return report if at is None or 0 <= at <= lines else None

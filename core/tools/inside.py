@@ -48,7 +48,7 @@ def run(code: str, asserted: list[int], watched: list[list[int]], examples: str,
         count, failed = 0, [_named(error), _words(error), _check_at(error, watched)]
     if os.getpid() != whose:
         return
-    report = json.dumps({"held": len(held) + count, "failed": failed})
+    report = json.dumps({"held": len(held) + count, "failed": failed or None})
     os.write(out, ("\n" + word + report + "\n").encode("ascii"))
 
 

@@ -371,3 +371,31 @@ def test_hostile_texts_are_looked_at_in_little_time(text: str) -> None:
     snippet_of(text, text)
     snippet_of("", f"```python\n{text}\n```")
     assert time.monotonic() - began < 10
+
+
+FORGES = """```python
+import os, re
+word = re.findall(r"'([0-9a-f]{{32}})'[)]", open("/in.py").read())[-1]
+os.write(2, ("\\n" + word + {said!r} + "\\n").encode())
+def double(x):
+    return x + x
+assert double(2) == 4
+```"""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "null", "[]", "[" * 30_000, '{"held": 1}', '{"held": "x", "failed": []}',
+        '{"held": 1e400, "failed": []}', '{"held": -5, "failed": []}',
+        '{"held": 1, "failed": 5}', '{"held": 1, "failed": ["AssertionError"]}',
+        '{"held": 1, "failed": ["AssertionError", "no", 99999]}',
+        '{"held": 1, "failed": ["AssertionError", "no", -1]}',
+        '{"held": 1, "failed": ["AssertionError", ["no"], 1]}',
+        '{"held": 1, "failed": ["AssertionError", "\\ud800", 1]}',
+    ],
+)  # fmt: skip
+def test_a_report_that_the_answer_wrote_itself_is_none_where_it_is_not_of_our_shape(
+    said: str,
+) -> None:
+    assert run("Write some Python.", FORGES.format(said=said)) is None
