@@ -283,7 +283,10 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
     verdict = _needed(progress.verdict, "label")
     ruled = frozenset((ruling.span.start, ruling.span.end) for ruling in progress.rulings)
     known = progress.words is not None
-    aside = [progress.statements[i] for i, m in progress.memory.items() if not m.is_checkable]
+    held = progress.memory.items()
+    aside = [
+        progress.statements[i] for i, m in held if not m.is_checkable or m.label == "supported"
+    ]
     yield from marked(
         run.play, seen, judgement, verdict, ruled, are_words_scored=known, aside=aside
     )

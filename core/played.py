@@ -150,7 +150,8 @@ def marked(
 ) -> Iterator[Event]:
     """Words scored, spans proposed and ruled upon; the verdict stands even where this fails.
 
-    Nothing is marked in statements that are put `aside`: they say nothing that could be wrong.
+    Nothing is marked in statements that are put `aside`: they say nothing that could be wrong,
+    or an audit holds them to be right.
     """
     try:
         if len(play.roster.span_panel) > 1:

@@ -158,6 +158,23 @@ def test_a_mixed_response_is_checked_with_the_tool_that_each_statement_wants(
         assert not any(aside.start <= s.start < aside.end for s in state.spans)
 
 
+def test_no_word_is_marked_in_a_statement_that_was_found_right(
+    roster: Roster, resources: Resources
+) -> None:
+    facts = (
+        b"The Velmora Ferry Company was founded on 14 March 1998 in Sarnby. It runs four ferries."
+    )
+    said = (
+        "The Velmora Ferry Company was founded on 14 March 1998 in Sarnby. 14 March 1998 was a "
+        "Saturday. It runs five ferries."
+    )
+    state = told(folded(audit(case_of(resources.home, said, ("f.txt", facts)), roster, resources)))
+    assert labels_of(state) == ["supported", "supported", "hallucinated"]
+    wrong = state.statements[2]
+    assert state.spans
+    assert all(wrong.start <= span.start for span in state.spans)
+
+
 def test_a_chinese_response_is_audited_alike(roster: Roster, resources: Resources) -> None:
     facts = "云溪桥长412米。云溪桥于1932年建成。".encode()
     claim = "你好！云溪桥于1932年建成。它长512米。3 + 4 = 8。所以8 * 2 = 16。"
