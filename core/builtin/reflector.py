@@ -20,10 +20,10 @@ reason of the one who picked the tools, becomes unclear. A statement called hall
 word for word in a passage is supported.
 Global, in the order of the text: a statement that uses a number or name which a wrong one brought
 in, or that opens with "therefore", "so" or "in total" right after a wrong one, is hallucinated too,
-and spoils what follows it in its turn. It stands where the evidence itself carries it, where it
-states the corrected value, or where it uses the number for another thing. Of two statements that
-contradict each other the one that the evidence does not carry is hallucinated, the later one where
-it carries neither."""
+and spoils what follows it in its turn. It stands where the evidence itself carries it or gives the
+number for the same thing, where it states the corrected value, or where it uses the number for
+another thing. Of two statements that contradict each other the one that the evidence does not carry
+is hallucinated, the later one where it carries neither."""
 MOST_COMPARED = 40  # statements; beyond it pairs are too many to compare each with each
 
 
@@ -92,7 +92,9 @@ class BuiltInReflector:
             index, before = statement.index, labels[statement.index]
             own = [use for use in uses if use.statement == index]
             if before != "hallucinated" and index not in carried:
-                spoiled = taint.spoils(statement, order[place - 1] if place else None)
+                spoiled = taint.spoils(
+                    statement, order[place - 1] if place else None, view.evidence.of(index)
+                )
                 if spoiled is not None:
                     labels[index] = "hallucinated"
                     yield Reconsidered(

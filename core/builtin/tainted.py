@@ -13,7 +13,7 @@ from core.audited import ToolUse
 from core.builtin.conclusions import concludes
 from core.builtin.reading import Unit, read
 from core.evidence.terms import fold
-from core.records import Case, Statement
+from core.records import Case, Passage, Statement
 
 FOLLOWED = ("quantity", "date", "name")
 WRITTEN = re.compile(r"\d+(?:[.,]\d+)*")
@@ -45,8 +45,13 @@ class Taint:
     def __post_init__(self) -> None:
         self.known |= set(_values(read(self.case.question, self.case.language).units))
 
-    def spoils(self, statement: Statement, last: Statement | None) -> Spoiled | None:
-        """Whether it rests on something wrong; `last` is the statement before it."""
+    def spoils(
+        self, statement: Statement, last: Statement | None, passages: Sequence[Passage] = ()
+    ) -> Spoiled | None:
+        """Whether it rests on something wrong; `last` is the statement before it.
+
+        What its passages say too, of the same things, it may have from them.
+        """
         language = self.case.language
         units = read(statement.text, language).units
         values, words = _values(units), _words(units)
@@ -54,6 +59,8 @@ class Taint:
         for value, shown in values.items():
             owner = self.owners.get(value)
             if owner is None or self._is_corrected(owner, values):
+                continue
+            if self._is_given(value, words, passages):
                 continue
             if follows or words & self.meant[value] or _is_sum(statement.text):
                 reason = f"It uses “{shown}”, which a wrong statement brought in."
@@ -81,6 +88,11 @@ class Taint:
             fixed = _values(read(right, self.case.language).units) if right else {}
             self.corrected[statement.index] = frozenset(fixed)
         self.known |= set(values)
+
+    def _is_given(self, value: str, words: frozenset[str], passages: Sequence[Passage]) -> bool:
+        """True where a passage holds the value beside a word of the statement."""
+        read_in = [read(passage.text, self.case.language).units for passage in passages]
+        return any(value in _values(units) and words & _words(units) for units in read_in)
 
     def _is_corrected(self, owner: int, values: Iterable[str]) -> bool:
         """True where the statement says what the wrong one should have said."""

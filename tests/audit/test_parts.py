@@ -209,6 +209,27 @@ def test_what_a_wrong_statement_spoils_is_wrong_whoever_called_it_so() -> None:
     assert done.get(1, bare).label == "hallucinated"
 
 
+def test_a_number_that_the_evidence_gives_is_not_spoiled_by_a_wrong_statement_beside_it() -> None:
+    view = view_of(
+        "Its five ferries take adults for 12.50. Two adult tickets cost 2 × 12.50 = 25.00."
+    )
+    given = make_passage("A ticket costs 12.50 euros for an adult.")
+    other = make_passage("The tower is 12.50 m high.")
+    wrong, right = use(0, "hallucinated", "match"), use(1, "supported")
+    for passage, after in ((given, {}), (other, {1: "hallucinated"})):
+        seen = replace(view, evidence=Evidence({passage.id: passage}, {1: (passage.id,)}))
+        changes = reflected(seen, ["hallucinated", "supported"], wrong, right)
+        assert {index: change.after for index, change in changes.items()} == after
+
+
+def test_a_fenced_program_is_one_statement_that_completes_nothing_after_it() -> None:
+    code = "```python\ndef fares(a, b):\n    return a * 12.5\n\nassert fares(2, 1) == 31.0\n```"
+    view = view_of(f"Here it is:\n\n{code}\n\nIt returns 31.0 for two adults. It is short.")
+    assert [s.text for s in view.statements][:2] == ["Here it is:", code]
+    assert next(s.rewrite for s in view.statements if s.text.startswith("It")).split()[0] != "2"
+    assert all(view.case.response[s.start : s.end] == s.text for s in view.statements)
+
+
 def test_changes_to_nothing_and_to_nobody_are_left_out() -> None:
     memory = {0: entry(0, "supported"), 1: entry(1, "unclear", is_checkable=False)}
     changes = [
