@@ -9,6 +9,7 @@ from functools import lru_cache
 from core.builtin.claims import claim_of
 from core.builtin.reading import read
 from core.records import Case, Statement
+from core.tools.code_blocks import is_code
 
 QUESTION = re.compile(r"[?？؟][\s\"'”’)）】」]*$")
 FIGURE = re.compile(r"\d|[零一二两三四五六七八九十百千万亿]{2,}")
@@ -27,10 +28,11 @@ OPENERS: Mapping[str, str] = {
     "you['’]re welcome|let me|feel free|please|hope (?:this|that)|i hope|"
     "(?:i['’]m |i am )?sorry|as an ai(?: language)?(?: model| assistant)?,|here is|here are|"
     "here['’]s|let['’]s|best regards|good luck|"
-    "i can(?:not|['’]t)?|i['’]d|i['’]ll|i will|i would|happy to|glad to|no problem",
+    "i can(?:not|['’]t)?|i['’]d|i['’]ll|i will|i would|"
+    "(?:i['’]m |i am )?(?:happy|glad) to|no problem",
     "zh": "你好|您好|大家好|亲爱的|谢谢|感谢|不客气|我希望|希望(?:这|以上|对)|"
     "如果(?:你|您)(?:还)?有|请|抱歉|对不起|作为(?:一个)?(?:ai|人工智能)|以下是|祝(?:你|您|大家|好运|愉快|一切)|"
-    "我(?:可以|来|会|将)|没问题",
+    "我(?:可以|来|会|将)|没问题|(?:我?(?:很|非常)(?:高兴|乐意|荣幸)|乐意)(?:为|能|可以|帮|和|与|回答|见到|认识)",
     "de": "ich hoffe|hallo|guten tag|danke|vielen dank|bitte|lass mich wissen|hier (?:ist|sind)|"
     "viel erfolg|ich (?:kann|helfe)",
     "fr": "j['’]espère|bonjour|salut|merci|n['’]hésitez pas|désolé|voici|bonne chance|je peux",
@@ -47,6 +49,7 @@ OPINIONS: Mapping[str, str] = {
 }
 ASKS = "It asks, and states nothing."
 NO_FACT = "It greets, offers, wishes or gives an opinion, and states no fact to check."
+CODE = "It is code: running it tells whether it works, comparing its words does not."
 NOTHING = "It says nothing that could be true or false."
 
 
@@ -57,6 +60,8 @@ def why_not_checkable(case: Case, statement: Statement) -> str:
     names somebody is checked: what it says of them may be a fact that is put carefully.
     """
     text = statement.text.strip()
+    if is_code(text):
+        return CODE
     if QUESTION.search(text):
         return ASKS
     said = text
