@@ -45,9 +45,11 @@ class Row:
 
     @property
     def gravity(self) -> tuple[int, int]:
-        """What sorts wrong statements to the front, those not concluded to the end."""
-        label = self.memory.label if self.memory else None
-        return GRAVEST.index(label) if label else len(GRAVEST), self.number
+        """What sorts wrong statements to the front, what says or has come to nothing to the end."""
+        if self.memory is None:
+            return len(GRAVEST) + 1, self.number
+        place = GRAVEST.index(self.memory.label)
+        return place if self.memory.is_checkable else len(GRAVEST), self.number
 
 
 def has_audit(progress: Progress) -> bool:
