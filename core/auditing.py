@@ -175,7 +175,10 @@ def _bench(run: AuditRun, view: CaseView, statement: Statement | None, reading: 
     def match(text: str, passages: Sequence[Passage]) -> Answer:
         reading.add([p for p in passages if p.id in view.evidence.passages])
         place = statement if statement and text in (statement.text, statement.rewrite) else None
-        own = case if place else replace(case, response=text)
+        # Only what opens a response can be the short answer that is read with its question.
+        is_opening = statement is None or statement.index == 0
+        asked = case if is_opening else replace(case, question="")
+        own = asked if place else replace(asked, response=text)
         place = place or Statement(0, 0, len(text), text, text)
         evidence = Evidence({p.id: p for p in passages}, {})
         seen = replace(view, case=own, statements=(place,), evidence=evidence)

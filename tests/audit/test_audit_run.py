@@ -408,3 +408,14 @@ def test_a_resumed_conclusion_is_checked_over_the_same_memory(
         if view.statement and view.statement.index == 2
     }
     assert [entry.statement for entry in seen[2]] == [0]
+
+
+def test_only_what_opens_a_response_is_read_as_a_short_answer(
+    roster: Roster, resources: Resources
+) -> None:
+    """“桥长521米” was lost in the words of what was asked for, and called not spoken of."""
+    facts = ("facts.txt", "云溪桥于1998年通车。桥长512米，宽24米。".encode())
+    claim = "云溪桥于1998年通车。桥长521米，宽24米。"
+    case = case_of(resources.home, claim, facts, question="用大约100字介绍云溪桥。")
+    memory = folded(audit(case, roster, resources)).memory
+    assert memory[1].label == "hallucinated"
