@@ -15,6 +15,7 @@ from components.words import clipped, percent
 from core.audited import Reconsidered, Remembered
 from core.records import Passage
 
+NOTHING_TO_CHECK = "Nothing to check"
 HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
 
 
@@ -51,7 +52,8 @@ def row_html(row: Row, anchor: str, *, is_over: bool, is_open: bool = False) -> 
 
 
 def _class(row: Row) -> str:
-    return f"cp-{row.memory.label}" if row.memory else "cp-pending"
+    memory = row.memory
+    return f"cp-{memory.label}" if memory and memory.is_checkable else "cp-pending"
 
 
 def _cells(row: Row, is_over: bool) -> list[Html]:
@@ -88,6 +90,13 @@ def verdict_cell(memory: Remembered | None, row: Row, is_over: bool) -> Html:
     )
 
 
+def held_tag(memory: Remembered) -> Html:
+    """The label that is held; what says nothing to check has none."""
+    if memory.is_checkable:
+        return tag(memory.label)
+    return element("span", NOTHING_TO_CHECK, class_="cp-tag")
+
+
 def sure_words(memory: Remembered) -> str:
     """How likely the label is by its own probability, empty where there is none."""
     if memory.p is None or memory.label == "unclear":
@@ -100,7 +109,7 @@ def memory_html(memory: Remembered, passages: Sequence[Passage]) -> Html:
     sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
     held = element(
         "div",
-        tag(memory.label),
+        held_tag(memory),
         f"{sure} ",
         clipped(memory.evidence, LONGEST_TEXT),
         dir="auto",
@@ -123,7 +132,7 @@ def change_html(change: Reconsidered) -> Html:
     reach = (
         "Its evidence does not carry its label."
         if change.reach == "local"
-        else "It rests on what was found wrong elsewhere."
+        else "It does not stand beside the other statements."
     )
     numbers = ", ".join(str(index + 1) for index in change.because_of[:20])
     because = f" Because of statement {numbers}." if numbers else ""

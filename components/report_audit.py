@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from components.audit_html import change_html, row_html, sure_words
+from components.audit_html import (
+    NOTHING_TO_CHECK,
+    change_html,
+    held_tag,
+    row_html,
+    sure_words,
+)
 from components.audit_rows import Row, has_audit, rows_of, summary_words, whole_uses
-from components.audit_steps import OUTCOME_WORDS, tag, whole_html
+from components.audit_steps import OUTCOME_WORDS, whole_html
 from components.markup import Html, element
 from components.words import LABEL_WORDS, clipped
 from core.audited import ToolUse
@@ -35,7 +41,7 @@ def _table_row(row: Row) -> Html:
     if memory is None:
         verdict: list[str | Html] = ["not checked"]
     else:
-        verdict = [tag(memory.label), f" {sure_words(memory)}"]
+        verdict = [held_tag(memory), f" {sure_words(memory)}"]
     return element(
         "tr",
         element("td", str(row.number)),
@@ -64,6 +70,7 @@ def _row_text(row: Row) -> str:
     memory = row.memory
     sure = f" ({sure_words(memory)})" if memory and sure_words(memory) else ""
     verdict = f"{LABEL_WORDS[memory.label]}{sure}" if memory else "Not checked"
+    verdict = verdict if memory is None or memory.is_checkable else NOTHING_TO_CHECK
     lines = [f"{row.number}. {verdict}: {clipped(row.words, LONGEST_TEXT)}"]
     if memory:
         lines.append(f"evidence: {clipped(memory.evidence, LONGEST_TEXT)}")

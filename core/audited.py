@@ -69,7 +69,7 @@ class Reconsidered:
     """What reflection changed about a statement, and why.
 
     Local: its evidence does not carry its label. Global: it rests on the statements `because_of`,
-    which are wrong.
+    which are wrong, or contradicts them.
     """
 
     statement: int

@@ -111,7 +111,9 @@ STEPS: list[Event] = [
                                          "It repeats the 6 years of a wrong sum.", (2,),
                                          "Reflector (rules)")),
     MemoryUpdated(10.6, Remembered(3, "hallucinated", 0.9, "It rests on a wrong sum.")),
-    MemoryUpdated(10.7, Remembered(4, "unclear", None, "It states nothing to check.")),
+    MemoryUpdated(
+        10.7, Remembered(4, "unclear", None, "It states nothing to check.", is_checkable=False)
+    ),
 ]  # fmt: skip
 
 

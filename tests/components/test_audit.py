@@ -14,6 +14,7 @@ from components.audit_html import row_html
 from components.audit_rows import has_audit, rows_of, summary_words, whole_uses
 from components.audit_steps import step_html, whole_html
 from components.highlight import Mark, Part, marked_text
+from components.report_audit import audit_texts
 from core.audited import Remembered, ToolUse
 from core.events import MemoryUpdated, RunStarted, ToolCalled
 from core.progress import folded
@@ -32,7 +33,7 @@ def drawn(place: int) -> str:
 def test_wrong_statements_come_first_and_what_is_not_concluded_last() -> None:
     first_memory = next(n for n, event in enumerate(STEPS) if event.kind == "memory_updated")
     rows = sorted(rows_of(DONE), key=lambda row: row.gravity)
-    assert [row.number for row in rows] == [2, 3, 4, 5, 1]
+    assert [row.number for row in rows] == [2, 3, 4, 1, 5]
     early = rows_of(folded([*begun(), *STEPS[: first_memory + 1]]))
     assert [row.number for row in sorted(early, key=lambda row: row.gravity)] == [1, 2, 3, 4, 5]
     assert summary_words(early) == (
@@ -49,6 +50,16 @@ def test_a_row_tells_number_words_tools_verdict_and_evidence() -> None:
     assert "✗ Hallucinated" in line
     assert "98 %" in line
     assert "12 March 2024 was a Tuesday." in line
+
+
+def test_what_says_nothing_to_check_has_no_label() -> None:
+    shown = bare(drawn(4))
+    assert "Nothing to check" in shown.partition("In memory")[2]
+    assert "Unclear" not in shown.partition("In memory")[2]
+    assert "Unclear" not in bare(drawn(4).partition("</summary>")[0])
+    assert summary_words(rows_of(DONE)).endswith("of 5 statements; 1 with nothing to check")
+    told = audit_texts(DONE)[-1]
+    assert told.startswith("5. Nothing to check: What a sight!")
 
 
 def test_a_row_opens_on_its_steps_memory_and_what_reflection_changed() -> None:

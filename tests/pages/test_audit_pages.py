@@ -45,8 +45,8 @@ def numbers(at: AppTest) -> list[str]:
 def test_a_run_shows_its_statements_wrong_ones_first_or_in_order(app: OpenApp, home: Path) -> None:
     tell(home)
     at = app(RUN, run=ID)
-    assert numbers(at) == ["2", "3", "4", "5", "1"]
-    assert any("3 hallucinated · 1 unclear · 1 supported" in c.value for c in at.caption)
+    assert numbers(at) == ["2", "3", "4", "1", "5"]
+    assert any("3 hallucinated · 0 unclear · 1 supported" in c.value for c in at.caption)
     assert "The whole response" in drawn(at)
     assert 'href="#cp-statement-4"' in drawn(at)
     assert 'id="cp-statement-4"' in drawn(at)
