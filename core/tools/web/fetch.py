@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from core.concurrency import Stop
 from core.errors import ModelError, ModelTimeout
@@ -87,8 +88,8 @@ class GuardedFetch:
         problem: Exception = ModelError("No address answered.")
         with httpx.HTTPTransport(trust_env=False) as transport:
             for address in addresses[:MOST_ADDRESSES]:
-                request = _request(httpx.URL(url, params=dict(params)), address, headers)
                 try:
+                    request = _request(httpx.URL(url, params=dict(params)), address, headers)
                     return self._answer(transport.handle_request(request), given_up)
                 except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                     problem = error
@@ -138,7 +139,7 @@ def _failed(url: str, error: Exception) -> ModelError:
     """What went wrong, without the address's parameters."""
     import httpx
 
-    host = httpx.URL(url).host
+    host = urlsplit(url).hostname
     if isinstance(error, httpx.TimeoutException):
         return ModelTimeout(f"{host} did not answer in time.")
     words = str(error).strip().rstrip(".") or type(error).__name__

@@ -105,12 +105,17 @@ def why_refused(text: str, *, is_named: bool = False) -> str:
         return "an address at which machines keep their keys"
     if address.is_multicast or address.is_unspecified or _is_nobodys(address):
         return "an address that belongs to no one server"
-    is_inside = address.is_private or address.is_loopback
+    is_inside = address.is_private or address.is_loopback or _is_of_a_site(address)
     if is_inside and is_named:
         return ""
     if is_inside or not address.is_global:
         return "this computer or a private network"
     return ""
+
+
+def _is_of_a_site(address: Address) -> bool:
+    """True for the private IPv6 addresses of old, which `is_private` leaves out."""
+    return isinstance(address, ipaddress.IPv6Address) and address.is_site_local
 
 
 def _is_nobodys(address: Address) -> bool:

@@ -108,6 +108,11 @@ def test_a_closed_port_is_a_failure_without_the_words_that_were_searched_for() -
     assert "secret" not in str(raised.value)
 
 
+def test_an_address_that_no_request_can_be_made_of_is_a_failure() -> None:
+    with serving(Page()) as server, pytest.raises(ModelError, match="could not be asked"):
+        server.fetch()(f"{server.origin}/\x7f", {}, Stop(), {})
+
+
 def test_a_certificate_is_asked_for_by_name_and_looked_at(tmp_path: Path) -> None:
     """TLS goes to the pinned address, and the certificate must be the name's."""
     named: list[str | None] = []
