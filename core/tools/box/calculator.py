@@ -5,6 +5,7 @@ Source: HaluAgent 2.2 (calculator), figures 3 and 4.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,11 @@ cent, units. Give the statement as `text`; every calculation in it is found and 
 states a result without the calculation, give that as `formula` in figures, without unknowns, such
 as (1 + 2) * 3. Comes back: each calculation with its value, which results are wrong, and what they
 should be. It knows nothing of facts: right arithmetic over wrong figures is right to it."""
+
+
+# Where a sum goes on over a place, or a number.
+JOINT = re.compile(r"(?=(\d\d|[\d)%][^\S\n]*[-+*/×÷=·−^][^\S\n]*[\d(]))")
+NEAR = 20  # characters
 
 
 class Sums(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,9 +105,20 @@ def reads(statement: Statement | None, case: Case) -> Sums | None:
     text = case.response if statement is None else case.response[statement.start : statement.end]
     is_last = statement is None or not case.response[statement.end :].strip()
     question = case.question if is_last and len(case.question) <= LONGEST_TEXT else ""
+    if statement is not None and _cuts_sum(case.response, statement):
+        return None
     if len(text) > LONGEST_TEXT or not found_in(text, question):
         return None
     return Sums(text, question=question)
+
+
+def _cuts_sum(response: str, statement: Statement) -> bool:
+    """Whether it begins or ends within a sum: where a sentence is too long it is cut anywhere."""
+    return any(
+        joint.start(1) < place < joint.end(1)
+        for place in (statement.start, statement.end)
+        for joint in JOINT.finditer(response, max(0, place - NEAR), place + NEAR)
+    )
 
 
 TOOL = Tool(

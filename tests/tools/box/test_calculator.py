@@ -38,6 +38,15 @@ def read(question: str, response: str, place: tuple[int, int] | None = None) -> 
     return reads(statement, case)
 
 
+@pytest.mark.parametrize("sign", [" - ", "-", " + "])
+def test_a_sum_that_is_cut_because_it_is_long_is_not_checked_in_pieces(sign: str) -> None:
+    whole = f"2000{sign}" + sign.join(["5"] * 250) + f" = {750 if '-' in sign else 3250}."
+    for cut in range(300, 330):
+        assert read("", whole, (cut, len(whole))) is None
+        assert read("", f"1 = 1{sign}{whole}", (0, 5)) is None
+    assert read("", "- 3 + 4 = 8.\n- 5 - 1 = 4.", (15, 25)) is not None
+
+
 def test_a_wrong_sum_is_marked_where_it_stands() -> None:
     text = "😀 We drove 3 hours + 0.5 hours + 1.5 hours = 4 hours, which was fun."
     told = used(text)
