@@ -54,7 +54,9 @@ def judgement_of(found: Found) -> Judgement:
     """The finding over the whole response."""
     labels = tuple(_label_of(found, statement) for statement in found.view.statements)
     label, by_tool = _overall(found)
-    readers = tuple(r for use in found.uses for r in readers_of(use) if use.statement is not None)
+    told = [r for use in found.uses if use.statement is not None for r in readers_of(use)]
+    # Statements are checked at the same time and answered in any order: people read them in theirs.
+    readers = tuple(sorted(told, key=lambda reader: reader.statement))
     p = _p_of(found, label)
     cause, why = _cause(found) if label == "unclear" else (None, "")
     return Judgement(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 
 from core.audit.concluding import Found, judgement_of
 from core.audit.whole import settled
 from core.audited import Remembered, ToolUse
-from core.records import Statement
+from core.records import ReaderView, Statement
 from core.roles import CaseView, Evidence
 from tests.fakes import make_case
 
@@ -43,6 +44,16 @@ def test_it_is_told_once(found: Found) -> None:
 
 def test_only_its_words_are_wrong_not_all_of_the_statement(found: Found) -> None:
     assert [point.text for point in judgement_of(found).points] == ["104 days"]
+
+
+def test_readers_are_told_in_the_order_of_the_statements_whoever_answered_first() -> None:
+    seen = [ReaderView("Rule checker", index, "unclear") for index in (1, 0)]
+    uses = [
+        ToolUse("match", r.statement, "{}", json.dumps({"readers": [asdict(r)]}), "found",
+                "unclear", "", 0.0)
+        for r in seen
+    ]  # fmt: skip
+    assert judgement_of(Found(VIEW, OPEN, uses)).readers == tuple(reversed(seen))
 
 
 def test_what_stands_in_no_statement_is_told_and_counted_beside_them(found: Found) -> None:
