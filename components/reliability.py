@@ -10,7 +10,7 @@ from components.reliability_debate import draw_debate_worth
 from components.reliability_kept import Figures, figures
 from components.reliability_pairs import draw_pairs
 from components.reliability_tools import draw_tools
-from components.words import escaped
+from components.words import counted, escaped
 from core.learning.heard import MOST_RUNS, Agent
 from core.learning.posterior import FEWEST, Share
 from core.learning.reliability import KindRecord, Record
@@ -69,7 +69,8 @@ def draw_reliability() -> None:
 def _counted_words(found: Figures) -> str:
     newest = f" These are the {MOST_RUNS:,} newest runs; older ones are left out."
     return (
-        f"{found.cases:,} cases that people decided, {len(found.rows):,} runs over them. What was "
+        f"{counted(found.cases, 'case')} that people decided, "
+        f"{counted(len(found.rows), 'run')} over them. What was "
         "settled counts, else the newest answer; cases that people left unclear do not. People "
         "look first at cases where agents are unsure, so an agent may do better on all of them."
         + (newest if found.is_cut else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components.reliability_kept import Figures
-from components.words import seconds
+from components.words import counted, seconds
 from core.learning.debate_worth import Cost, Step, Worth
 
 FEWEST = 30
@@ -90,7 +90,7 @@ def _step_row(step: Step) -> dict[str, object]:
 def _draw_costs(worth: Worth) -> None:
     timing = (
         f"A run took {seconds(worth.seconds)} on average, the first turn was there after "
-        f"{seconds(worth.opening_seconds)} (means over {worth.runs:,} runs)."
+        f"{seconds(worth.opening_seconds)} (over {counted(worth.runs, 'run')})."
     )
     if not any(cost.calls for cost in worth.costs):
         st.caption(f"{timing} No language model was asked: the calls cost nothing.")

@@ -48,7 +48,7 @@ keep_draft(sources)
 draw_protocol_choice("new.protocol")
 with st.expander("Role, instruction and debate", icon=":material/tune:"):
     draw_plan()
-button, choice, expected = st.columns([3, 5, 7], vertical_alignment="bottom")
+button, choice, expected = st.columns([4, 5, 6], vertical_alignment="bottom")
 with button:
     st.button(
         "Check",

@@ -55,6 +55,14 @@ def test_few_answers_are_shown_and_said_to_be_few(app: OpenApp, home: Path) -> N
     assert "Too few cases to say" in texts(at)
 
 
+def test_a_single_case_is_not_told_in_the_plural(app: OpenApp, home: Path) -> None:
+    with open_store(home) as store:
+        tell(store, told(1))
+    said = texts(app(PAGE))
+    assert "1 case that people decided, 1 run over them." in said
+    assert "(over 1 run)" in said
+
+
 def test_weights_are_learned_used_and_seen_on_a_run(
     app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
