@@ -20,6 +20,7 @@ SURE_DIGITS = 12  # of factors, which are floats
 NEAR = Fraction(1, 20)
 NUMBER = r"(?<![0-9A-Za-z.,])-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,12})?"
 AMOUNT = re.compile(NUMBER)
+IN_A_DATE = re.compile(r"[年月]\s?\Z")  # 2018年5月1日: the 1日 is no amount of time
 LINK = re.compile(
     r"\s*(?:\(|=|≈|is|are|equals?|corresponds to|或|是|等于|合|约合|约为|约|（)\s*"
     rf"(?:about |approximately |roughly |around |or |约|大约)?(?P<n>{NUMBER})"
@@ -84,6 +85,8 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
     low = lower(even)
     found = []
     for match in AMOUNT.finditer(even):
+        if IN_A_DATE.search(even[max(0, match.start() - 2) : match.start()]):
+            continue
         first = unit_at(even, low, match.end(), language)
         link = LINK.match(even, first[0]) if first else None
         second = unit_at(even, low, link.end(), language) if link else None

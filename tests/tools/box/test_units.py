@@ -41,6 +41,11 @@ def test_right_conversions_hold(text: str, language: str) -> None:
     assert used(text=text, language=language).label == "supported"
 
 
+@pytest.mark.parametrize("text", ["从2005年5月1日到2018年5月1日是13年。", "2024年 5月 1日是13周"])
+def test_the_day_of_a_date_is_no_amount_of_time(text: str) -> None:
+    assert used(text=text, language="zh").label == "unclear"
+
+
 @pytest.mark.parametrize(
     ("text", "wrong", "instead"),
     [
