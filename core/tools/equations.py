@@ -138,6 +138,9 @@ class _Finder:
             return token.is_far and before.sign not in "xyz"
         if before.kind == "word":
             return token.is_far or token.sign != "("
+        if before.kind == "open":  # "about 1,123 a day (410,000 / 365 = 1,123)"
+            outer = self.tokens[place - 2] if place - 2 >= first else None
+            return outer is None or (before.is_far and outer.kind in ("word", "name"))
         return before.kind in ("about", "dots") and token.kind == "number"
 
     def right(self, place: int) -> tuple[Node | None, int, bool]:

@@ -20,6 +20,20 @@ def verdicts(text: str) -> list[bool | None]:
 
 
 @pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("It is (12 / 4 = 5).", [("5", "3")]),
+        ("About 1,123 a day on average (410,000 / 365 = 1,123).", []),
+        ("2 * (3 + 4) = 14", []),
+        ("(3 + 4) = 8", [("8", "7")]),
+    ],
+)
+def test_a_sum_in_parentheses_is_one_too(text: str, found: list[tuple[str, str]]) -> None:
+    assert equations_in(text)
+    assert wrong(text) == found
+
+
+@pytest.mark.parametrize(
     ("text", "holds", "instead"),
     [
         ("30 + 18 = 48 million euros", True, "48 million"),
