@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from core.audit.arriving import decoded, whole_so_far
+from core.audit.arriving import decoded, no_longer, whole_so_far
 from core.audited import Remembered
 from core.builtin.segmenter import BuiltInSegmenter
 from core.checking import (
@@ -104,7 +104,8 @@ def check_arriving(
     `tell` hears of each statement as soon as it is checked.
 
     Raises:
-        InputError: another protocol than the audit, nothing to check, or no file could be used.
+        InputError: another protocol than the audit, nothing to check, too much of it, or no file
+            could be used.
         KeyMissing: the roster needs a key that is not at hand; nothing was read or stored.
     """
     plan, notices = planned(home, request, keys)
@@ -127,7 +128,8 @@ def check_arriving(
         plan = as_learned(store, project.id, plan)
         run = Run(new_id(), draft.id, project.id, plan, "queued", clock())
         staff = staffed(store, home, run, jobs.payer(person), None)
-        text, events = _arrived(draft, project, plan, staff, pieces, tell)
+        bounded = no_longer(pieces, settings.response_characters)
+        text, events = _arrived(draft, project, plan, staff, bounded, tell)
         case = store_case(store, project, replace(draft, response=text), person, clock())
         with store.writing():
             store.runs.add(run, jobs.owner, clock())

@@ -50,3 +50,20 @@ def decoded(read: Callable[[], bytes], most: int) -> Iterator[str]:
             yield text
         if not data:
             return
+
+
+def no_longer(pieces: Iterable[str], most: int) -> Iterator[str]:
+    """The pieces, as long as they come to no more than `most` characters.
+
+    Raises:
+        InputError: more came. What came before was passed on, and nothing is asked about the rest.
+    """
+    count = 0
+    for piece in pieces:
+        count += len(piece)
+        if count > most:
+            raise InputError(
+                f"Expected at most {most:,} characters to check, found more; check a part of it, "
+                "or raise the limit on Settings."
+            )
+        yield piece

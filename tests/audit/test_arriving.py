@@ -7,16 +7,20 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.as_it_arrives import check_arriving
 from core.audit.arriving import decoded, whole_so_far
+from core.checking import Request
 from core.config import PROJECT_ROOT
 from core.errors import InputError
 from core.evidence.segment import sentences
+from core.models.keys import Keys
 from core.progress import folded
 from core.store import open_store
 
@@ -56,6 +60,22 @@ def test_bytes_that_are_no_text_and_too_many_of_them_are_refused() -> None:
         list(decoded(iter([b"\xff\xfe", b""]).__next__, 100))
     with pytest.raises(InputError, match="at most 3 bytes"):
         list(decoded(iter([b"four", b""]).__next__, 3))
+
+
+def test_input_that_never_ends_is_left_at_the_limit(home: Path) -> None:
+    taken: list[str] = []
+
+    def endless() -> Iterator[str]:
+        while len(taken) < 400:
+            taken.append("3 + 4 = 7. ")
+            yield taken[-1]
+
+    with open_store(home) as store, store.writing():
+        store.projects.save_setting("response_characters", 1000)
+    request = Request("", protocol="audit")
+    with pytest.raises(InputError, match="at most 1,000 characters"):
+        check_arriving(home, request, endless(), lambda s, e: None, time.time, Keys({}))
+    assert len(taken) == 1000 // len(taken[0]) + 1
 
 
 @pytest.mark.slow
