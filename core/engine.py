@@ -52,8 +52,7 @@ Value = TypeVar("Value")
 class Resources:
     """What a review works with; each thread opens the store for itself.
 
-    `encoder` is the built-in agents' own; `bench` is what an audit's tools may reach beside the
-    case's sources.
+    `encoder` is the built-in agents' own; `bench` is what tools may reach beside the sources.
     """
 
     home: Path

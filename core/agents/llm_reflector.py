@@ -70,6 +70,11 @@ class LlmReflector(LlmAgent):
                     raise Unusable(f"There is no statement {min(unknown)}; use the numbers given.")
                 if not change.reason.strip():
                     raise Unusable(f"The change of statement {change.statement} has no reason.")
+                if change.reach == "global":
+                    _require_spoiled(change)
+            changed = [change.statement for change in reply.changes]
+            if len(set(changed)) < len(changed):
+                raise Unusable("A statement is changed twice; give one change for each.")
 
         reply = ask_structured(asking.say, asking.whole(fields), SHAPE, asking.mend, check)
         return tuple(
@@ -84,3 +89,16 @@ class LlmReflector(LlmAgent):
             )
             for change in reply.changes
         )
+
+
+def _require_spoiled(change: _Change) -> None:
+    """What rests on wrong statements: on others, and never the better for it (HaluAgent 2.3).
+
+    Raises:
+        Unusable: with words for the model.
+    """
+    number = change.statement
+    if not change.because_of or number in change.because_of:
+        raise Unusable(f"The global change of statement {number} names no other statement.")
+    if change.after == "supported":
+        raise Unusable(f"Statement {number} cannot become supported by resting on a wrong one.")

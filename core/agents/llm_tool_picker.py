@@ -101,6 +101,8 @@ def _check(reply: _Reply) -> None:
         if not reply.label:
             raise Unusable("Neither a tool nor a label is given; give one of the two.")
         return
+    if reply.label:
+        raise Unusable("Both a tool and a label are given; call the tool, or conclude without one.")
     try:
         tool = tool_named(reply.tool)
         if tool.is_system:

@@ -1,13 +1,36 @@
-"""Moves the place of wrong words from the text that a tool was given to the response."""
+"""What a tool's finding is about in the response: which statement, and where in it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import msgspec
+from rapidfuzz import fuzz
 
 from core.audited import ToolUse
 from core.records import Case, Statement
+
+ALIKE_FROM = 80  # of 100: a model may drop or mend a word of the statement
+LONGER_BY = 1.5  # times the statement; what is longer says something else as well
+OTHER_WORDS = "It was asked about other words than the statement's, so nothing follows: "
+
+
+def about_statement(use: ToolUse, statement: Statement | None, about: str = "text") -> ToolUse:
+    """The use; without its label where the tool was given another text than the statement.
+
+    A model that calls a tool with another sentence must not have its finding held against this one.
+    """
+    text = _text(use.given, about)
+    if statement is None or use.label == "unclear" or not text:
+        return use
+    for own in (statement.text, statement.rewrite):
+        is_short = len(text) <= LONGER_BY * len(own)
+        if is_short and (text in own or fuzz.partial_ratio(text, own) >= ALIKE_FROM):
+            return use
+    words = f"{OTHER_WORDS}{use.words}"
+    return replace(
+        use, outcome="nothing", label="unclear", p=None, words=words, start=None, end=None
+    )
 
 
 def placed(use: ToolUse, statement: Statement | None, case: Case, about: str = "text") -> ToolUse:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.audit.placing import placed
+from core.audit.placing import about_statement, placed
 from core.audit.remembering import concluded
 from core.audited import Remembered, ToolUse
 from core.concurrency import Stop
@@ -140,6 +140,7 @@ def _used(
             raise InputError(f"Expected one of the tools {known}, found “{step.tool}”.")
         made = use(tool, read_input(tool, step.given), bench)
         made = placed(made, statement, audit.view.case, tool.about)
+        made = about_statement(made, statement, tool.about)
     except InputError as error:
         made = replace(blank, words=str(error))
     return replace(made, statement=index, agent=agent, thought=step.thought)

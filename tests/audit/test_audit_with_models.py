@@ -170,6 +170,13 @@ def test_a_fault_of_the_picker_is_told_and_is_no_label(home: Path, fault: str) -
         as_json({"changes": [
             {"statement": 9, "reason": "?", "reach": "local", "because_of": [], "after": "unclear"}
         ]}),
+        as_json({"changes": [
+            {"statement": 1, "reason": "?", "reach": "global", "because_of": [1],
+             "after": "supported"}
+        ]}),
+        as_json({"changes": 2 * [
+            {"statement": 1, "reason": "?", "reach": "local", "because_of": [], "after": "unclear"}
+        ]}),
     ],
 )  # fmt: skip
 def test_a_fault_of_the_reflector_leaves_the_built_in_one(home: Path, part: Part) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import get_args
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.audit.concluding import Found, judgement_of
 from core.audit.contested import closed, cut_down, labels_told
-from core.audit.placing import placed
+from core.audit.placing import about_statement, placed
 from core.audit.reflecting import applied
 from core.audit.remembering import concluded
 from core.audit.waves import waves
@@ -20,7 +21,7 @@ from core.audited import Reconsidered, Remembered, ToolUse
 from core.builtin.reflector import BuiltInReflector
 from core.builtin.segmenter import BuiltInSegmenter
 from core.concurrency import Stop
-from core.records import Judgement, Label
+from core.records import Judgement, Label, Statement
 from core.roles import CaseView, Evidence, Step
 from tests.fakes import make_case, make_passage
 
@@ -336,3 +337,19 @@ def test_the_verdict_follows_from_the_statements_whatever_they_are(
         assert told.label != "supported" or told.p < 0.5
     for point in told.points:
         assert view.case.response[point.start : point.end] == point.text
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("The tower is 512 m tall.", "hallucinated"),
+        ("Orrin tower is 512 m tall", "hallucinated"),
+        ("3 + 4 = 8.", "unclear"),
+        ("The tower is 512 m tall. 3 + 4 = 8, and much more than that was said.", "unclear"),
+    ],
+)
+def test_a_finding_about_other_words_is_none_of_the_statement(text: str, label: Label) -> None:
+    statement = Statement(0, 0, 16, "It is 512 m tall.", "The Orrin tower is 512 m tall.")
+    made = replace(use(0, "hallucinated"), given=json.dumps({"text": text}))
+    found = about_statement(made, statement)
+    assert (found.label, found.outcome == "nothing") == (label, label == "unclear")
