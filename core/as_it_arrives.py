@@ -30,11 +30,11 @@ from core.checking import (
 from core.concurrency import Stop
 from core.config import MEGABYTE
 from core.errors import InputError
-from core.events import TRANSIENT, Event
+from core.events import ENDINGS, TRANSIENT, Event
 from core.intake.language import language_of
 from core.jobs import Jobs, new_id
 from core.models.keys import Keys
-from core.progress import folded
+from core.progress import RESUMABLE, folded
 from core.records import Case, LibraryEntry, Plan, Project, Run, Statement
 from core.staffing import Staff, as_learned, staffed
 from core.store import open_store
@@ -65,11 +65,18 @@ class Arriving:
         )
         for together in found:
             for event in together:
-                if event.kind in TRANSIENT:
+                if event.kind in TRANSIENT or _is_end(event):
                     continue
                 self.events.append(event)
                 if event.kind == "memory_updated" and event.entry.statement not in known:
                     self.tell(folded(self.events).statements[event.entry.statement], event.entry)
+
+
+def _is_end(event: Event) -> bool:
+    """True for what a service that failed leaves: the run goes on, and asks it again."""
+    if event.kind == "problem_met":
+        return event.cause in RESUMABLE
+    return event.kind in ENDINGS
 
 
 def check_stream(

@@ -9,20 +9,26 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.as_it_arrives import check_arriving
+from core.as_it_arrives import Arriving, check_arriving
 from core.audit.arriving import decoded, whole_so_far
+from core.audited import Remembered
 from core.checking import Request
+from core.concurrency import Stop
 from core.config import PROJECT_ROOT
 from core.errors import InputError
+from core.events import Event, MemoryUpdated, ProblemMet, RunFinished, StatementFound
 from core.evidence.segment import sentences
 from core.models.keys import Keys
 from core.progress import folded
+from core.records import Plan, Statement, Verdict
 from core.store import open_store
+from tests.fakes import make_case
 
 FACTS = "The Orrin tower is 412 m tall. It was opened in 1932.\n"
 FIRST, SECOND = "The Orrin tower is 512 m tall. ", "It was opened in 1932."
@@ -124,3 +130,24 @@ def test_the_first_finding_comes_before_the_input_ends(home: Path, tmp_path: Pat
     assert [event.kind for event in events].count("run_started") == 1
     searched = [use for use in state.tool_uses if use.statement == 0 and use.tool == "match"]
     assert len(searched) == 1, "what was found while it arrived is not done again"
+
+
+def test_a_service_that_fails_meanwhile_ends_nothing() -> None:
+    """Else the stored run would begin with a verdict, and nothing after it would change that."""
+    why = "The service is away."
+    gone = Verdict("unclear", None, None, why, "agent_failed", why)
+    failed = ProblemMet(1.0, "auditing", why, cause="agent_failed")
+    entry = MemoryUpdated(0.5, Remembered(0, "supported", 0.1, "So it is."))
+
+    class Failing:
+        def review(self, *_: object, **__: object) -> Iterator[tuple[Event, ...]]:
+            text = "It is so."
+            yield (StatementFound(0.2, Statement(0, 0, len(text), text, text)),)
+            yield (entry,)
+            yield (failed,)
+            yield (RunFinished(1.0, gone, 1.0, 0.0),)
+
+    staff: Any = Failing()
+    arriving = Arriving(make_case("It is so."), Plan("audit"), staff, Stop(), lambda *_: None)
+    arriving.take("It is so.")
+    assert [event.kind for event in arriving.events] == ["statement_found", "memory_updated"]
