@@ -467,14 +467,14 @@ def test_every_role_is_tested_by_a_click_and_by_nothing_else(page: AppTest, home
         shown = tables(at)
         for role in ("Image reader", "Debater Ada", "Judge", "Span adjudicator"):
             assert role in shown
-        assert shown.count("✓ works") == 7
+        assert shown.count("✓ works") == 9
         spent = len(server.asked)
         assert 0 < spent <= 4  # seats alike are asked once
         assert any("cost unknown" in caption.value for caption in at.caption)
         at = run(run(at))
         at.switch_page("pages/setup/library.py").run()
         at.switch_page(PAGE).run()
-        assert tables(at).count("✓ works") == 7
+        assert tables(at).count("✓ works") == 9
         assert len(server.asked) == spent
         at = until_tested(press(at, "rosters.test"))
         assert len(server.asked) == 2 * spent
