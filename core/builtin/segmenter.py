@@ -15,7 +15,7 @@ from core.tools.code_blocks import code_blocks, is_code
 # Sentencex takes a full-width stop before a digit for none; in Chinese it ends a sentence.
 BEFORE_A_DIGIT = regex.compile(r"(?<=[。！？])(?=\d)")
 RULE = """Sentences by sentencex, with offsets in the response as it was given; a Chinese one also
-ends before a digit, and a fenced program is one statement. For searching and reading alone,
+ends before a digit, and a program is one statement. For searching and reading alone,
 a statement that opens with a pronoun, with "the company" and the like, or without its subject, is
 completed with what the one before is about."""
 
@@ -44,7 +44,7 @@ class BuiltInSegmenter:
 
 
 def _places(case: Case) -> Iterator[tuple[int, int]]:
-    """Sentences between the fenced programs, and each program as one."""
+    """Sentences between the programs, and each program as one."""
     position = 0
     for start, end in [*code_blocks(case.response), (len(case.response), -1)]:
         yield from _sentences(case, position, start)

@@ -1,6 +1,9 @@
-"""Where a text holds fenced blocks of a program: code, to be read whole and never as sentences."""
+"""Where a text holds a program, fenced or all of it: to be read whole and never as sentences."""
 
 from __future__ import annotations
+
+import ast
+import warnings
 
 import regex
 
@@ -19,11 +22,35 @@ BLOCK = regex.compile(
 )
 
 
+LONGEST = 50_000  # characters that are tried as a program
+DEFINES = regex.compile(r"^(?:async def|def|class) \w+", regex.MULTILINE)
+
+
 def code_blocks(text: str) -> list[tuple[int, int]]:
-    """Places of the blocks in order, fences included; one that is never closed ends the text."""
-    return [match.span() for match in BLOCK.finditer(text)]
+    """Places of the programs in order, fences included; one that is never closed ends the text.
+
+    A text that is Python as it stands and defines something is one program.
+    """
+    blocks = [match.span() for match in BLOCK.finditer(text)]
+    if not blocks and _is_program(bare := text.strip()):
+        start = text.index(bare)
+        return [(start, start + len(bare))]
+    return blocks
 
 
 def is_code(text: str) -> bool:
-    """True where the text is such a block and nothing else."""
-    return BLOCK.fullmatch(text.strip()) is not None
+    """True where the text is such a program and nothing else."""
+    bare = text.strip()
+    return BLOCK.fullmatch(bare) is not None or _is_program(bare)
+
+
+def _is_program(text: str) -> bool:
+    if len(text) > LONGEST or not DEFINES.search(text):
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in somebody's code are not ours
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

@@ -231,6 +231,17 @@ def test_a_fenced_program_is_one_statement_that_completes_nothing_after_it() -> 
     assert all(view.case.response[s.start : s.end] == s.text for s in view.statements)
 
 
+def test_a_response_that_is_a_program_is_one_statement() -> None:
+    """The examples of its docstring were called facts that contradict each other."""
+    code = (
+        'def is_even(n):\n    """\n    >>> is_even(3)\n    False\n    >>> is_even(4)\n    True\n'
+        '    """\n    return n % 2 == 0\n\nassert is_even(4) == True\nassert is_even(3) == False'
+    )
+    (statement,) = view_of(f" {code}\n").statements
+    assert statement.text == code
+    assert len(view_of("The class Tower is open. Its def is long.").statements) == 2
+
+
 def test_changes_to_nothing_and_to_nobody_are_left_out() -> None:
     memory = {0: entry(0, "supported"), 1: entry(1, "unclear", is_checkable=False)}
     changes = [
