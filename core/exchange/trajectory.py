@@ -237,15 +237,16 @@ class _Told:
         return Turn(thought, ANSWER, given, self._result(label))
 
     def _checked(self) -> list[dict[str, str]]:
-        """All statements as they stand, as `get_answer` takes them."""
+        """The statements that say something to check, as `get_answer` takes them; else all."""
+        known = self.progress.statements
+        entries = [e for n, e in sorted(self.progress.memory.items()) if n in known]
         return [
             {
-                "statement": self.progress.statements[number].text,
+                "statement": known[entry.statement].text,
                 "label": entry.label,
                 "evidence": entry.evidence,
             }
-            for number, entry in sorted(self.progress.memory.items())
-            if number in self.progress.statements
+            for entry in [e for e in entries if e.is_checkable] or entries
         ]
 
     def _result(self, label: Label) -> str:

@@ -82,6 +82,20 @@ def test_every_step_is_told_in_the_order_of_the_text() -> None:
     ]
 
 
+def test_what_says_nothing_to_check_is_no_part_of_the_answer() -> None:
+    audit = Audit()
+    events = [
+        replace(event, entry=replace(event.entry, label="unclear", is_checkable=False))
+        if event.kind == "memory_updated" and event.entry.statement == 0
+        else event
+        for event in events_of(audit, case_of(audit))
+    ]
+    found = trajectory_of("r1", events, PromptBook())
+    assert found is not None
+    _, given_ = actions(found)[-1]
+    assert [one["statement"] for one in given_["checked"]] == ["2 + 2 = 5."]
+
+
 def test_every_action_is_one_that_the_toolbox_takes() -> None:
     found = told(Audit(final=("unclear", "hallucinated")))
     for tool, given_ in actions(found):
