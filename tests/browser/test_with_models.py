@@ -89,7 +89,8 @@ def test_a_check_with_models_that_fails_in_the_middle_and_is_resumed(
             type_key(page)
             assert KEY not in page.content()
             page.get_by_role("button", name=re.compile("Check.*Enter")).click()
-            page.locator(".cp-caret").first.wait_for()
+            # A cold server loads the engine and litellm first, beside another worker's tests.
+            page.locator(".cp-caret").first.wait_for(timeout=60_000)
             resume = page.get_by_role("button", name="Resume")
             resume.wait_for(timeout=60_000)
             expect(
