@@ -14,26 +14,22 @@ from pathlib import Path
 
 import msgspec
 
-from core.agents.rosters import panel_reader, roster_named
+from core.agents.rosters import panel_reader
 from core.builtin.panel import WordPanelist
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
-from core.engine import Resources
 from core.evaluation.gold import GoldRow
 from core.evaluation.kept import digest_of
 from core.evaluation.span_rows import MarkedRow, Numbers
-from core.evaluation.weighing_rows import Silent
+from core.evaluation.weighing_rows import observed_staff
 from core.learning.bench import Bench, Material, opened_bench
 from core.models.encoder import load_encoder
 from core.models.reader import load_reader
 from core.records import Judgement, Plan, WordScore
-from core.roles import CaseView, JudgeView, Roster
-from core.seats import BUILT_IN, PANEL_READERS
+from core.roles import CaseView, JudgeView
+from core.seats import PANEL_READERS
 from core.spans.rotation import rotate
 from core.spans.voting import VotedRun
-from core.staffing import Staff
-from core.verdict.classifier import Classifier
-from core.verdict.head import Head
 
 DEPENDS_ON = ("builtin", "spans", "evidence", "intake", "engine.py", "models/reader.py")
 Runs = tuple[VotedRun, ...]
@@ -89,24 +85,9 @@ class _Watching:
 
     def __init__(self, bench: Bench) -> None:
         encoder = load_encoder(ENCODER_DIR)
-        own, silent = roster_named(BUILT_IN, encoder), Silent()
         self._watcher, self._words = _Watcher(), _UnseenWords()
         self._panel = [panel_reader(name, encoder) for name in PANEL_READERS if name != "words"]
-        roster = Roster(
-            name=BUILT_IN,
-            segmenter=own.segmenter,
-            tool_picker=own.tool_picker,
-            reflector=own.reflector,
-            image_reader=own.image_reader,
-            context_writer=own.context_writer,
-            debaters={"Nobody": silent},
-            judge=self._watcher,
-            span_extractor=silent,
-            span_adjudicator=silent,
-        )
-        unasked = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
-        resources = Resources(bench.home, bench.settings, encoder, unasked, lambda: 0.0)
-        self._bench, self._staff = bench, Staff(roster, resources)
+        self._bench, self._staff = bench, observed_staff(bench, self._watcher)
 
     def runs(self, row: GoldRow, scores: tuple[WordScore, ...]) -> Runs:
         """What each member marks in the row and all others vote."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.agents.rosters import roster_named
@@ -25,7 +25,7 @@ from core.learning.bench import Bench, Material, opened_bench
 from core.models.encoder import load_encoder
 from core.models.reader import load_reader
 from core.records import Judgement, Label, Plan, Span, Turn
-from core.roles import DebateView, JudgeView, Roster, SpanRuling, Speak
+from core.roles import DebateView, Judge, JudgeView, SpanRuling, Speak
 from core.seats import BUILT_IN
 from core.staffing import Staff
 from core.verdict.classifier import Classifier
@@ -95,29 +95,28 @@ class Silent:
         return SpanRuling(span, False, "Nothing is marked.")
 
 
+def observed_staff(bench: Bench, judge: Judge) -> Staff:
+    """The built-in pipeline up to the judge, who only looks; nothing is debated or marked."""
+    encoder = load_encoder(ENCODER_DIR)
+    silent, own = Silent(), roster_named(BUILT_IN, encoder)
+    roster = replace(
+        own,
+        debaters={"Nobody": silent},
+        judge=judge,
+        span_extractor=silent,
+        span_adjudicator=silent,
+    )
+    unasked = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
+    resources = Resources(bench.home, bench.settings, encoder, unasked, lambda: 0.0)
+    return Staff(roster, resources)
+
+
 class Observing:
     """The pipeline with an observer in it; open for as long as rows come."""
 
     def __init__(self, bench: Bench) -> None:
-        encoder = load_encoder(ENCODER_DIR)
-        self._observer = _Observer(BuiltInJudge(encoder, load_reader()))
-        silent = Silent()
-        own = roster_named(BUILT_IN, encoder)
-        roster = Roster(
-            name=BUILT_IN,
-            segmenter=own.segmenter,
-            tool_picker=own.tool_picker,
-            reflector=own.reflector,
-            image_reader=own.image_reader,
-            context_writer=own.context_writer,
-            debaters={"Nobody": silent},
-            judge=self._observer,
-            span_extractor=silent,
-            span_adjudicator=silent,
-        )
-        unasked = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
-        resources = Resources(bench.home, bench.settings, encoder, unasked, lambda: 0.0)
-        self._bench, self._staff = bench, Staff(roster, resources)
+        self._observer = _Observer(BuiltInJudge(load_encoder(ENCODER_DIR), load_reader()))
+        self._bench, self._staff = bench, observed_staff(bench, self._observer)
 
     def features(self, row: GoldRow) -> Statements:
         """Each statement's features."""
