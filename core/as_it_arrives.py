@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from core.audit.arriving import decoded, no_longer, whole_so_far
-from core.audited import Remembered
+from core.audited import AUDIT, Remembered
 from core.builtin.segmenter import BuiltInSegmenter
 from core.checking import (
     Draft,
@@ -39,7 +39,6 @@ from core.records import Case, LibraryEntry, Plan, Project, Run, Statement
 from core.staffing import Staff, as_learned, staffed
 from core.store import open_store
 
-AUDIT = "audit"
 MOST_MEGABYTES = 16
 Tell = Callable[[Statement, Remembered], None]
 ABOUT = frozenset({"tool_called", "memory_updated", "passages_found", "statement_found"})

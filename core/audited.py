@@ -11,6 +11,7 @@ from typing import Literal
 
 from core.records import Label
 
+AUDIT = "audit"  # the protocol, as plans name it
 ToolOutcome = Literal["found", "nothing", "off", "failed"]
 Reach = Literal["local", "global"]
 

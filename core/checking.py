@@ -15,6 +15,7 @@ from typing import Any
 from core.agents.chosen import chosen_roster
 from core.agents.rosters import SHIPPED
 from core.answering import policy_of
+from core.audited import AUDIT
 from core.concurrency import Stop
 from core.config import MEGABYTE, shown_safely
 from core.errors import NOT_STORED, InputError
@@ -33,7 +34,7 @@ from core.store import Store, open_store
 
 FIRST_PROJECT = "First project"
 PERSON_NOTE = "person"
-PROTOCOLS = ("ceda", "audit")
+PROTOCOLS = ("ceda", AUDIT)
 NO_KEYS = Keys({})
 
 

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from core.audited import AUDIT
 from core.auditing import AuditRun, audited, bare_bench, seen_after, statements_checked
 from core.concurrency import Stop
 from core.config import Settings
@@ -43,7 +44,6 @@ from core.store import Store, open_store
 from core.tools.toolbox import Bench
 from core.verdict.classifier import Classifier
 
-AUDIT = "audit"
 CODE = code_digest()[:12]
 Value = TypeVar("Value")
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.audit.steps import MOST_STEPS
+from core.audited import AUDIT
 from core.models.prices import window_of
 from core.models.prompting import prompt_language, shipped
 from core.models.window import estimated_tokens
@@ -65,9 +66,9 @@ def steps_of(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[Step]:
     """Every role's calls in the order of a run."""
     about = _About(size, is_most)
     yield from _reading(sheet, about)
-    if size.protocol == "audit":
+    if size.protocol == AUDIT:
         yield from _auditing(sheet, about)
-    if size.protocol != "audit" or is_most:
+    if size.protocol != AUDIT or is_most:
         yield from _debating(sheet, about)
     yield from _marking(sheet, about)
 
@@ -115,7 +116,7 @@ def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
         share = about.evidence if is_most else about.evidence // 2
         yield about.step(seat, "debate", 100, beside=share + 100)
     talk = sum(names[n % len(names)].max_tokens if is_most else 100 for n in range(turns))
-    asked = 1 + about.statements if size.protocol == "audit" else 1
+    asked = 1 + about.statements if size.protocol == AUDIT else 1
     heard = about.evidence + talk + whole
     yield about.step(sheet.judge, "judge", 200, beside=heard, calls=again * asked)
 

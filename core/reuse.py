@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from core.audited import AUDIT
 from core.config import PROJECT_ROOT
 from core.events import Event
 from core.progress import Progress
@@ -54,7 +55,7 @@ def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> T
 
 def _is_audit(progress: Progress) -> bool:
     """Its tools answer from beyond the run's inputs: the web, a sandbox that is there or not."""
-    return progress.plan is not None and progress.plan.protocol == "audit"
+    return progress.plan is not None and progress.plan.protocol == AUDIT
 
 
 def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:

@@ -84,7 +84,7 @@ LEAF_IMPORTS = {
     "late": set(),
     "roles": {"audited", "concurrency", "learned_marks", "records", "seats", "voted"},
     "progress": {"audited", "events", "records"},
-    "reuse": {"config", "events", "progress", "records"},
+    "reuse": {"audited", "config", "events", "progress", "records"},
     "outcome": {"progress", "records"},
     "learned_marks": {"records"},
 }

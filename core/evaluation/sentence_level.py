@@ -18,6 +18,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from core.audited import AUDIT
 from core.concurrency import Stop
 from core.config import home_from
 from core.errors import ReviewError
@@ -36,7 +37,7 @@ from core.staffing import Payer, staffed
 from core.store import open_store
 from core.warm_up import warm_up
 
-DATASET, AUDIT = "haluagent", "audit"
+DATASET = "haluagent"
 MARKS = "mark_all"  # a trivial answer to which words are wrong, which is not asked here
 BREAK = "\n"  # between claims, which seldom end like sentences
 Place = tuple[int, int]

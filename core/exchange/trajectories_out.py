@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from core.audited import AUDIT
 from core.exchange.outgoing import stored_row
 from core.exchange.trajectory import KINDS, Trajectory, trajectory_of
 from core.exchange.trajectory_filter import (
@@ -29,7 +30,6 @@ from core.records import Project
 from core.store import Store
 from core.store.verdicts import events_of
 
-AUDIT = "audit"  # the protocol whose runs can be told as trajectories
 KEPT_NAME, FAILED_NAME = "trajectories.jsonl", "trajectories.failed.jsonl"
 
 

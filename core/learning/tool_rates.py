@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
-from core.audited import ToolOutcome, ToolUse
+from core.audited import AUDIT, ToolOutcome, ToolUse
 from core.exchange.outgoing import stored_row
-from core.exchange.trajectories_out import AUDIT
 from core.exchange.trajectory_filter import Answer, statement_answers
 from core.learning.track_record import Share
 from core.progress import Progress, folded
