@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 import streamlit as st
 
 from components.words import LABEL_WORDS, clipped, escaped, when
+from core.categories import CATEGORY_WORDS
 from core.curation import record
 from core.progress import Progress
-from core.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Span
+from core.records import Case, Label, PersonRole, Run, Span
 from core.reviews import Correction, Gold, Suggestion, category_words
 from core.store import Store
 

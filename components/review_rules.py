@@ -7,8 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from core.categories import CATEGORY_WORDS
 from core.errors import InputError
-from core.records import CATEGORY_WORDS, Project
+from core.records import Project
 from core.reviews import category_words
 from core.store.queue_filter import Rules
 

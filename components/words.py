@@ -25,6 +25,7 @@ CAUSE_WORDS: dict[Cause, str] = {
     "sources_disagree": "The sources contradict each other.",
     "image_not_readable": "An image could not be read here.",
     "unreadable_reply": "An agent's reply could not be read.",
+    "not_settled": "The agents came to no label.",
     "budget_reached": "The budget was reached.",
     "agent_failed": "An agent failed.",
 }
@@ -34,6 +35,7 @@ CAUSE_ADVICE: dict[Cause, str] = {
     "sources_disagree": "Read both passages under Evidence and decide, or leave one source out.",
     "image_not_readable": "Add a sharper picture, or check again without the image.",
     "unreadable_reply": "Check again, or choose another agent.",
+    "not_settled": "Read what they said, or check with another protocol.",
     "budget_reached": "Raise the cap and resume.",
     "agent_failed": "Resume the run, or choose another agent.",
 }
@@ -58,6 +60,7 @@ ROLE_WORDS: dict[PersonRole, str] = {
 }
 PROTOCOL_WORDS = {
     "ceda": "CEDA: two unlike debaters answer each other in turn, then a judge decides.",
+    "single": "Single judge: one judge reads the evidence, and nobody argues.",
     "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
     "contested.",
 }

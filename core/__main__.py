@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from core.command import parser_of, require_sense, require_words
+from core.command import debate_options, parser_of, require_sense, require_words
 from core.config import MEGABYTE, PROJECT_ROOT, home_from
 from core.errors import InputError, ReviewError
 from core.seats import BUILT_IN
@@ -186,6 +186,7 @@ def _request(given: argparse.Namespace, **more: Any) -> Request:
         model=given.model or "",
         api_base=given.api_base or "",
         token_cap=given.token_cap,
+        options=debate_options(given),
         **more,
     )
 

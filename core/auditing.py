@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from core.acting import Play, calls_of, notes_of, part_played, why_unusable
 from core.audit.concluding import Found, judgement_of
 from core.audit.contested import closed, cut_down, labels_told
 from core.audit.reflecting import applied
@@ -18,7 +19,9 @@ from core.audit.waves import waves
 from core.audit.whole import settled
 from core.audited import Remembered
 from core.concurrency import Stop, merged
-from core.debate.ceda import reached_consensus
+from core.debate.ceda import debate
+from core.debate.floor import Floor
+from core.debate.turns import warned
 from core.errors import ReplyError
 from core.events import (
     Event,
@@ -28,16 +31,8 @@ from core.events import (
     ProgressMade,
     ReflectionChanged,
 )
-from core.played import (
-    Play,
-    calls_of,
-    debated,
-    notes_of,
-    part_played,
-    why_unusable,
-)
 from core.progress import Progress, total_cost
-from core.records import Case, Context, Judgement, Label, Passage, Statement
+from core.records import Case, Context, Judgement, Label, Passage, Plan, Statement
 from core.roles import CaseView, Evidence, EvidenceReader, JudgeView
 from core.tools.toolbox import Answer, Bench, toolbox
 
@@ -94,7 +89,9 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     ending: list[Event] = []
     if contested:
         cut = cut_down(view, contested)
-        yield from debated(run.play, cut, progress, run.max_turns)
+        floor = Floor(run.play, cut, progress, Plan(max_turns=run.max_turns))
+        yield from warned(floor)
+        yield from debate(floor)
         began, before = run.play.now(), frozenset(progress.calls)
         found = yield from _judged(run, cut, contested)
         for entry in closed(final, found):
@@ -112,8 +109,7 @@ def seen_after(run: AuditRun) -> JudgeView:
     """What marks the words sees: the whole case, with the debate where there was one."""
     view, turns = run.view(), tuple(run.progress.turns)
     context = run.progress.context or Context((), tuple(view.evidence.passages), "")
-    is_agreed = reached_consensus(turns, len(run.play.roster.debaters))
-    return JudgeView(view, context, turns, is_agreed)
+    return JudgeView(view, context, turns, run.progress.reached_consensus)
 
 
 def statements_checked(run: AuditRun, *, with_whole: bool = True) -> Iterator[Event]:
@@ -241,7 +237,7 @@ def _word_of_judge(run: AuditRun, cut: CaseView) -> Generator[Event, None, Judge
     play, progress = run.play, run.progress
     context = progress.context or Context((), tuple(cut.evidence.passages), "")
     turns = tuple(progress.turns)
-    seen = JudgeView(cut, context, turns, reached_consensus(turns, len(play.roster.debaters)))
+    seen = JudgeView(cut, context, turns, progress.reached_consensus)
     judge = play.roster.judge
     play.stop.check()
     try:

@@ -18,11 +18,13 @@ from core.answering import policy_of
 from core.audited import AUDIT
 from core.concurrency import Stop
 from core.config import MEGABYTE, shown_safely
+from core.debate import NAMES as DEBATES
 from core.errors import NOT_STORED, InputError
 from core.evidence.terms import terms
 from core.intake.language import language_of
 from core.intake.library import ensure_read, store_file
 from core.jobs import Jobs, new_id
+from core.manners import AS_IS, DebateOptions
 from core.models.keys import Keys
 from core.models.prompting import PromptBook
 from core.outcome import outcome
@@ -34,7 +36,7 @@ from core.store import Store, open_store
 
 FIRST_PROJECT = "First project"
 PERSON_NOTE = "person"
-PROTOCOLS = ("ceda", AUDIT)
+PROTOCOLS = (*DEBATES, AUDIT)
 NO_KEYS = Keys({})
 
 
@@ -56,6 +58,7 @@ class Request:
     model: str = ""
     api_base: str = ""
     token_cap: int = 0
+    options: DebateOptions = AS_IS
 
 
 @dataclass(frozen=True)
@@ -253,7 +256,8 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
     prompts = PromptBook().digest()
     found = chosen_roster(home, request.roster, request.model, request.api_base, prompts)
     sheet = None if found.sheet == SHIPPED[BUILT_IN] else found.sheet
-    plan = Plan(request.protocol, found.sheet.name, sheet=sheet, token_cap=request.token_cap)
+    cap, options = request.token_cap, request.options
+    plan = Plan(request.protocol, found.sheet.name, sheet=sheet, token_cap=cap, options=options)
     require_keys(plan, keys)
     return plan, [found.notice] if found.notice else []
 

@@ -7,10 +7,12 @@ import unicodedata
 from typing import NoReturn
 
 from core.agents.shipped import SHIPPED
+from core.debate import NAMES as DEBATES
 from core.errors import InputError
 from core.evaluation.arguments import add_commands as add_evaluation
 from core.exchange.arguments import add_commands
 from core.learning.arguments import add_commands as add_learning
+from core.manners import DebateOptions
 from core.tools.arguments import add_commands as add_tools
 
 MOST_TOKENS = 1_000_000_000
@@ -53,6 +55,8 @@ SAY_SOMETHING = (
 )  # fmt: skip
 # Spaces, controls and characters that only shape others: a text of these alone says nothing.
 UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+STYLES = ("plain", "thought", "examples")
+MOST_ROUNDS = 20
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -125,6 +129,9 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         help="with --protocol audit and --claim-file -: check each statement as soon as it is "
         "there, and say so on standard error",
     )
+    parser.add_argument(
+        "--seed", metavar="S", type=_seed, default=0, help="of a coin that is thrown"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -154,9 +161,45 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol",
         default="ceda",
-        help="ceda: debaters over the whole response; audit: statement by statement with tools, "
-        "debate on what stays contested (default: ceda)",
+        help="how they argue: " + ", ".join(DEBATES) + "; or audit: statement by statement with "
+        "tools, debate on what stays contested (default: ceda)",
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen of a protocol; each keeps to its own where nothing is said."""
+    parser.add_argument("--rounds", metavar="N", type=_few, default=0, help="rounds of debate")
+    parser.add_argument(
+        "--samples", metavar="N", type=_few, default=0, help="judgements, of which most decide"
+    )
+    parser.add_argument(
+        "--style", choices=STYLES, default="", help="how a single judge is asked (default: plain)"
+    )
+    parser.add_argument(
+        "--swap", action="store_true", help="debaters change places; copmad is judged both ways"
+    )
+    parser.add_argument(
+        "--then", choices=DEBATES, default="", metavar="PROTOCOL",
+        help="what an adaptive check goes on to",
+    )  # fmt: skip
+
+
+def debate_options(given: argparse.Namespace) -> DebateOptions:
+    """What was chosen of the protocol."""
+    return DebateOptions(
+        given.rounds, given.samples, given.style, given.swap, given.seed, given.then
+    )
+
+
+def _few(text: str) -> int:
+    """A number of rounds or samples."""
+    return _whole(text, 1, MOST_ROUNDS)
+
+
+def _seed(text: str) -> int:
+    """A seed."""
+    return _whole(text, 0, 2**31 - 1)
 
 
 def _token_cap(text: str) -> int:

@@ -14,17 +14,20 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from core.acting import Play, calls_of, segmented
+from core.argued import PersonSpoke
 from core.audited import AUDIT
 from core.auditing import AuditRun, audited, bare_bench, seen_after, statements_checked
 from core.concurrency import Stop
 from core.config import Settings
-from core.debate.ceda import reached_consensus
+from core.debate.floor import Floor
+from core.debate.protocols import PROTOCOLS
+from core.debate.turns import judge_view, warned
 from core.errors import BudgetReached, ModelError, ReviewError, Stopped
 from core.events import (
     Event,
     LabelPredicted,
     ProblemMet,
-    ProgressMade,
     RunFailed,
     RunFinished,
     RunStarted,
@@ -34,18 +37,19 @@ from core.events import (
 from core.evidence.gather import Gathering, gather_sources, missed, sources_of
 from core.evidence.retrieve import Retriever
 from core.models.encoder import Embedder, PassageEmbedder
-from core.played import Play, calls_of, debated, judged, marked, segmented
 from core.progress import Progress, folded
 from core.records import Case, Cause, Passage, Plan, Source, Verdict
 from core.reuse import Earlier, code_digest, copies, reusable
 from core.roles import JudgeView, Roster
 from core.searched import Search, searched, view_of
+from core.spans.stage import marked
 from core.store import Store, open_store
 from core.tools.toolbox import Bench
 from core.verdict.classifier import Classifier
 
 CODE = code_digest()[:12]
 Value = TypeVar("Value")
+Heard = Callable[[], tuple[PersonSpoke, ...]]
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class _Review:
     progress: Progress
     earlier: Earlier | None
     is_arriving: bool = False
+    heard: Heard = tuple
 
     @property
     def now(self) -> Callable[[], float]:
@@ -121,13 +126,14 @@ def review_to_store(
     past: Sequence[Event] = (),
     earlier: Earlier | None = None,
     is_arriving: bool = False,
+    heard: Heard = tuple,
 ) -> Iterator[tuple[Event, ...]]:
     """The events of `review` as they are to be stored: those of a tuple all together or not at all.
 
     What is taken over is one tuple: half of it would look like the run's own. Of a response that
     `is_arriving` the statements that are there are checked, and nothing is concluded (CEDA 6).
     """
-    run = _Review(case, plan, roster, resources, stop, folded(past), earlier, is_arriving)
+    run = _Review(case, plan, roster, resources, stop, folded(past), earlier, is_arriving, heard)
     try:
         for found in _stages(run):
             together = found if isinstance(found, tuple) else (found,)
@@ -167,13 +173,11 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
         yield from audited(audit)
         yield from _conclude(run, seen_after(audit))
         return
-    view = view_of(run.case, progress, sources)
+    floor = Floor(run.play, view_of(run.case, progress, sources), progress, run.plan, run.heard)
     if progress.judgement is None:
-        yield from debated(run.play, view, progress, run.plan.max_turns)
-    turns = tuple(progress.turns)
-    is_agreed = reached_consensus(turns, len(run.roster.debaters))
-    context = _needed(progress.context, "context")
-    yield from _conclude(run, JudgeView(view, context, turns, is_agreed))
+        yield from warned(floor)
+        yield from PROTOCOLS[run.plan.protocol].argue(floor)
+    yield from _conclude(run, judge_view(floor))
 
 
 def _code(run: _Review) -> str:
@@ -269,12 +273,8 @@ def _without_verdict(run: _Review, error: ModelError) -> Iterator[Event]:
 
 
 def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
-    """Judgement, label, spans, end."""
+    """Label, spans, end."""
     progress, now = run.progress, run.now
-    if progress.judgement is None:
-        run.stop.check()
-        yield ProgressMade(now(), "judging", "Weighing the debate")
-        yield from judged(run.play, seen)
     judgement = _needed(progress.judgement, "judgement")
     if progress.verdict is None:
         run.stop.check()

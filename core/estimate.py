@@ -100,6 +100,7 @@ def sizes_of(
         max_turns=plan.max_turns,
         passages=plan.passages,
         protocol=plan.protocol,
+        options=plan.options,
         language=language_of("\n".join(f"{question} {text}" for text, question in asked)),
     )
     sizes = [replace(size, response=len(text), question=len(question)) for text, question in asked]

@@ -9,6 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from core.argued import (
+    ConsensusWeighed,
+    DebateDecided,
+    JudgementSampled,
+    PersonSpoke,
+    ResponseRevised,
+    RoundSummarised,
+)
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.records import (
     Case,
@@ -277,7 +285,7 @@ class ProblemMet:
     """Something failed and the run went on without it; `cause` says what it may lead to.
 
     `source` and `source_id` name the file that it was about, if it was about one; `reply` is what
-    a model said that could not be used.
+    a model said that could not be used; `turn` is the number of the turn that was lost with it.
     """
 
     at: float
@@ -287,6 +295,7 @@ class ProblemMet:
     cause: Cause | None = None
     source_id: str = ""
     reply: str = ""
+    turn: int = 0
     kind: Literal["problem_met"] = "problem_met"
 
 
@@ -370,6 +379,12 @@ Event = (
     | TurnDelta
     | TurnFinished
     | ConsensusReached
+    | PersonSpoke
+    | RoundSummarised
+    | DebateDecided
+    | JudgementSampled
+    | ConsensusWeighed
+    | ResponseRevised
     | JudgementReached
     | WordsScored
     | SpanProposed

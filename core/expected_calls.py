@@ -14,9 +14,12 @@ from dataclasses import dataclass
 
 from core.audit.steps import MOST_STEPS
 from core.audited import AUDIT
+from core.debate.protocols import PROTOCOLS
+from core.manners import AS_IS, DebateOptions
 from core.models.prices import window_of
 from core.models.prompting import prompt_language, shipped
 from core.models.window import estimated_tokens
+from core.records import Plan
 from core.seats import RosterSheet, Seat
 
 AT_ONCE = 8
@@ -49,6 +52,7 @@ class Size:
     language: str = "en"
     examples: int = 0
     protocol: str = "ceda"
+    options: DebateOptions = AS_IS
 
 
 @dataclass(frozen=True)
@@ -108,17 +112,25 @@ def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
     """The debate; an audit's judge is asked of each contested statement too, if need be."""
     size, is_most, again = about.size, about.is_most, about.again
     names = tuple(debater.seat for debater in sheet.debaters)
+    protocol = PROTOCOLS.get(size.protocol, PROTOCOLS["ceda"])
+    asked = protocol.calls(len(names), Plan(max_turns=size.max_turns, options=size.options))
     whole = 60 * about.statements + 200
-    yield about.step(sheet.context_writer, "context", whole, beside=about.evidence, calls=again)
-    turns = size.max_turns if is_most else min(size.max_turns, LIKELY_TURNS)
-    for number in range(turns if names else 0):
-        seat = names[number % len(names)]
-        share = about.evidence if is_most else about.evidence // 2
-        yield about.step(seat, "debate", 100, beside=share + 100)
+    own = again * (asked.context + asked.summaries + asked.revisions)
+    yield about.step(sheet.context_writer, "context", whole, beside=about.evidence, calls=own)
+    ends_early = protocol.name == "ceda" and not is_most
+    turns = min(asked.turns, LIKELY_TURNS) if ends_early else asked.turns
+    in_a_row = max(1, asked.chain - asked.context - asked.summaries - asked.revisions - 1)
+    at_once = max(1, math.ceil(asked.turns / in_a_row))
+    share = about.evidence if is_most else about.evidence // 2
+    for place, seat in enumerate(names):
+        taken = len(range(place, turns, len(names)))
+        yield about.step(seat, "debate", 100, beside=share + 100, calls=taken, at_once=at_once)
     talk = sum(names[n % len(names)].max_tokens if is_most else 100 for n in range(turns))
-    asked = 1 + about.statements if size.protocol == AUDIT else 1
+    judged = asked.judgements + (about.statements if size.protocol == AUDIT else 0)
     heard = about.evidence + talk + whole
-    yield about.step(sheet.judge, "judge", 200, beside=heard, calls=again * asked)
+    yield about.step(
+        sheet.judge, "judge", 200, beside=heard, calls=again * judged, at_once=asked.judgements
+    )
 
 
 def _marking(sheet: RosterSheet, about: _About) -> Iterator[Step]:

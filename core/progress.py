@@ -8,6 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from core.argued import (
+    ConsensusWeighed,
+    DebateDecided,
+    JudgementSampled,
+    PersonSpoke,
+    ResponseRevised,
+    RoundSummarised,
+)
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.events import (
     DocumentRead,
@@ -50,6 +58,10 @@ STAGE_AFTER: dict[str, Stage] = {
     "turn_started": "debating",
     "turn_finished": "debating",
     "consensus_reached": "judging",
+    "person_spoke": "debating",
+    "round_summarised": "debating",
+    "judgement_sampled": "judging",
+    "consensus_weighed": "judging",
     "judgement_reached": "judging",
     "label_predicted": "marking",
 }
@@ -74,6 +86,12 @@ class Progress:
     context: Context | None = None
     turns: list[Turn] = field(default_factory=list)
     reached_consensus: bool = False
+    remarks: list[PersonSpoke] = field(default_factory=list)
+    summaries: list[RoundSummarised] = field(default_factory=list)
+    decided: DebateDecided | None = None
+    samples: dict[int, JudgementSampled] = field(default_factory=dict)
+    weighed: ConsensusWeighed | None = None
+    revised: ResponseRevised | None = None
     judgement: Judgement | None = None
     tool_uses: list[ToolUse] = field(default_factory=list)
     memory: dict[int, Remembered] = field(default_factory=dict)
@@ -126,6 +144,18 @@ class Progress:
                 self.turns.append(event.turn)
             case "consensus_reached":
                 self.reached_consensus = True
+            case "person_spoke":
+                self.remarks.append(event)
+            case "round_summarised":
+                self.summaries.append(event)
+            case "debate_decided":
+                self.decided = event
+            case "judgement_sampled":
+                self.samples[event.number] = event
+            case "consensus_weighed":
+                self.weighed = event
+            case "response_revised":
+                self.revised = event
             case "judgement_reached":
                 self.judgement = event.judgement
             case "label_predicted":

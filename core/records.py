@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from core.categories import CATEGORY_WORDS, Category
+from core.manners import AS_IS, DebateOptions, Manner
 from core.seats import RosterSheet
 
 Label = Literal["supported", "hallucinated", "unclear"]
@@ -18,27 +20,13 @@ Stance = Label
 Reply = Literal["agree", "deny"]
 Cause = Literal[
     "no_evidence", "not_addressed", "sources_disagree", "image_not_readable",
-    "unreadable_reply", "budget_reached", "agent_failed",
-]  # fmt: skip
-Category = Literal[
-    "contradicted", "not_in_source", "wrong_entity", "number_or_date", "reasoning",
-    "instruction_not_followed", "self_contradiction", "harmless_addition",
+    "unreadable_reply", "budget_reached", "agent_failed", "not_settled",
 ]  # fmt: skip
 PersonRole = Literal["annotator", "lead", "admin"]
 SourceKind = Literal["text", "markdown", "pdf", "docx", "html", "table", "image"]
 Reading = Literal["text", "ocr"]
 QuoteStatus = Literal["verified", "fuzzy", "not_found"]
 RunStatus = Literal["queued", "running", "finished", "failed", "stopped", "interrupted"]
-
-CATEGORY_WORDS: dict[Category, str] = {
-    "contradicted": "contradicted", "not_in_source": "not in source",
-    "wrong_entity": "wrong entity",
-    "number_or_date": "number or date",
-    "reasoning": "reasoning",
-    "instruction_not_followed": "instruction not followed",
-    "self_contradiction": "self-contradiction",
-    "harmless_addition": "harmless addition",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -191,8 +179,9 @@ class Point:
 class Turn:
     """One utterance (CEDA A.3.3). `reply` answers the last message, `stance` is on the claim.
 
-    The two differ on purpose: in the paper's illusion example both agents agree with each other
-    and the claim is false.
+    The two differ on purpose: in the paper's illusion example both agents agree and the claim is
+    false. `about` names whose answer it speaks of, `assigned` the side it had to take (CopMAD);
+    `doubt` and `confidence` in [0, 1] are what it states of its own claim (ColMAD 2.3).
     """
 
     debater: str
@@ -206,6 +195,10 @@ class Turn:
     points: tuple[Point, ...] = ()
     confidence: float | None = None
     cut: bool = False
+    manner: Manner = "debate"
+    about: str = ""
+    assigned: Stance | None = None
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
@@ -329,6 +322,7 @@ class Plan:
     span_threshold: int = 0
     span_examples: int = 0
     span_member: int = 0
+    options: DebateOptions = AS_IS
 
 
 @dataclass(frozen=True)

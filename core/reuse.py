@@ -18,7 +18,11 @@ from core.progress import Progress
 from core.records import Case, RoleUsed
 
 Through = Literal["statements", "judgement"]
-DEBATE = ("passages_found", "context_built", "turn_started", "turn_finished", "consensus_reached")
+DEBATE = (
+    "passages_found", "context_built", "turn_started", "turn_finished", "consensus_reached",
+    "round_summarised", "debate_decided", "judgement_sampled", "consensus_weighed",
+    "response_revised",
+)  # fmt: skip
 STEPS: dict[Through, frozenset[str]] = {
     "statements": frozenset({"statement_found"}),
     "judgement": frozenset({"statement_found", *DEBATE, "judgement_reached"}),
@@ -47,7 +51,8 @@ def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> T
     same_sources = _sources(before) == _sources(now) and all(
         i in read_at and read_at[i] <= event.at for i, event in used.items()
     )
-    if same_sources and _cast(before) == _cast(now) and not _is_audit(now):
+    is_repeatable = not _is_audit(now) and not before.remarks  # nobody says the same again
+    if same_sources and _cast(before) == _cast(now) and is_repeatable:
         return "judgement"
     # A response too short to tell its language takes that of its sources.
     return "statements" if same_sources or now.case.language != "und" else None
@@ -69,7 +74,7 @@ def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
             if event.number in started or event.number not in finished:
                 continue  # cut off, and begun anew when that run was resumed
             started.add(event.number)
-        if event.kind in ("turn_finished", "judgement_reached"):
+        if event.kind in ("turn_finished", "judgement_sampled", "judgement_reached"):
             yield replace(event, at=now, seconds=0.0, cost=0.0)
         else:
             yield replace(event, at=now)

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
 from core.learned_marks import AS_THE_PAPER, PanelRule
+from core.manners import JudgeManner, Manner
 from core.records import (
     Case,
     Context,
@@ -23,6 +24,7 @@ from core.records import (
     RoleUsed,
     Source,
     Span,
+    Stance,
     Statement,
     Turn,
     WordScore,
@@ -60,9 +62,24 @@ class CaseView:
 
 @dataclass(frozen=True)
 class DebateView:
-    """What a debater sees when it is its turn: its share, and all that was said.
+    """What a debater sees when it is its turn: its share, and what it may hear of what was said.
 
     `conflicts` are all that agent C wrote down; a debater shows itself those of its share.
+    `manner` says what is asked of it:
+
+    - debate: AGREE or DENY the last message, with its stance (CEDA A.3.3);
+    - answer: its own stance with reasons, confidence and doubt; it hears nobody;
+    - reconsider: the same again, after the others' answers, which are `turns` (society of minds);
+    - collaborate: add what the others missed, quote, state one failure mode of its own claim and
+      its confidence (ColMAD 2.3);
+    - compete: win for the side that is `assigned`, which may not be its own (CopMAD 2.2);
+    - tit_for_tat: the first speaker gives its view, the second opposes it (MAD);
+    - detect, critique, revise: say which words do not hold; why, and how to mend them; and give
+      the response mended (MAMM-REFINE);
+    - advise, attack: suggest improvements of the answer of `about`, or challenge it (SC-MAKS 3.4).
+
+    `remarks` are what people said in mid-debate, as (who, words); `summary` stands for turns that
+    are not shown any more.
     """
 
     view: CaseView
@@ -73,16 +90,32 @@ class DebateView:
     round: int
     last_message: str
     conflicts: tuple[str, ...] = ()
+    manner: Manner = "debate"
+    about: str = ""
+    assigned: Stance | None = None
+    remarks: tuple[tuple[str, str], ...] = ()
+    summary: str = ""
 
 
 @dataclass(frozen=True)
 class JudgeView:
-    """What the judge sees: the whole evidence and the whole debate."""
+    """What the judge sees: the whole evidence and the whole debate, in the order it is to read it.
+
+    `manner`: debate (CEDA A.3.4), collaborate and compete (ColMAD C.1) read a transcript; plain,
+    thought and examples read the evidence alone (a single judge); moderate ends MAD's debate with a
+    label, or leaves it `unclear` with the cause `not_settled`, and then it goes on. `number` tells
+    judgements of one run apart, from 1; those that are sampled are drawn at a temperature above 0.
+    """
 
     view: CaseView
     context: Context
     turns: tuple[Turn, ...]
     reached_consensus: bool
+    manner: JudgeManner = "debate"
+    number: int = 1
+    is_sampled: bool = False
+    remarks: tuple[tuple[str, str], ...] = ()
+    summary: str = ""
 
 
 @dataclass(frozen=True)
@@ -177,8 +210,49 @@ class ContextWriter(Agent, Protocol):
         ...
 
 
+@runtime_checkable
+class Summariser(Protocol):
+    """Keeps the transcript of a long debate in budget (SC-MAKS 3.4)."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name as people see it."""
+        ...
+
+    def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
+        """The key points of these turns and of the summary `before` them."""
+        ...
+
+
+@runtime_checkable
+class Reviser(Protocol):
+    """Writes the response as it should read."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name as people see it."""
+        ...
+
+    def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
+        """The whole response with what is wrong put right; the same text where nothing is."""
+        ...
+
+
+class Weigher(Protocol):
+    """The consensus policy w(Q; θ): how much each agent's answer counts (SC-MAKS 3.2, 3.5)."""
+
+    @property
+    def method(self) -> str:
+        """Where the weights come from: uniform, record, logistic or policy, with its number."""
+        ...
+
+    def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
+        """(debater, weight) for each who answered, in order; they sum to 1."""
+        ...
+
+
 class Debater(Agent, Protocol):
-    """CEDA's agents D and E."""
+    """Whoever argues: CEDA's agents D and E, and the agents of every other protocol."""
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
         """One turn; `speak` is called with pieces of its text as they come."""
@@ -252,6 +326,19 @@ class SpanPanelist(Agent, Protocol):
         ...
 
 
+class _Uniform:
+    """Everybody counts alike."""
+
+    method = "uniform"
+
+    def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
+        names = dict.fromkeys(turn.debater for turn in turns)
+        return tuple((name, 1 / len(names)) for name in names)
+
+
+UNIFORM: Weigher = _Uniform()
+
+
 def _nothing_to_say(view: CaseView) -> tuple[str, ...]:
     """Built-in agents follow no instruction, whoever gives it."""
     return ()
@@ -283,6 +370,7 @@ class Roster:
     notices: Callable[[CaseView], tuple[str, ...]] = _nothing_to_say
     span_panel: tuple[SpanPanelist, ...] = ()
     panel_rule: PanelRule = AS_THE_PAPER
+    weigher: Weigher = UNIFORM
 
     @property
     def is_deterministic(self) -> bool:

@@ -198,12 +198,23 @@ def _with_models(
     )
     book = PromptBook(store.prompt_edits.of_project(run.project_id))
     fence = Fence.of_run(run.id)
-    work = Work(desk=table, book=book, fence=fence, home=sources or home, learned=learned)
+    manners, judging = _prompts_of(plan.protocol)
+    files = sources or home
+    work = Work(table, book, fence, files, learned=learned, manners=manners, judging=judging)
     roster = seated(sheet, work, encoder)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
     ask = asker_of(sheet.tool_picker, work)
     return _Seated(roster, _retriever(sheet, payer.keys, table), ask)
+
+
+def _prompts_of(protocol: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The prompts that it has debaters, and its judge, asked by; an audit debates as CEDA does."""
+    from core.agents.llm_judge import prompt_of
+    from core.debate.protocols import PROTOCOLS
+
+    chosen = PROTOCOLS.get(protocol, PROTOCOLS["ceda"])
+    return chosen.manners, tuple(map(prompt_of, chosen.judging))
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:

@@ -52,7 +52,11 @@ class Notes:
 
 @dataclass(frozen=True)
 class Work:
-    """What the agents of one run share: desk, prompts in force, fence, files, learned marks."""
+    """What the agents of one run share: desk, prompts in force, fence, files, learned marks.
+
+    `manners` and `judging` name the prompts that the run's protocol has its debaters and its judge
+    asked by: those rule them.
+    """
 
     desk: Desk
     book: PromptBook
@@ -60,13 +64,15 @@ class Work:
     home: Path
     notes: Notes = field(default_factory=Notes)
     learned: LearnedMarks = SHIPPED
+    manners: tuple[str, ...] = ("debate",)
+    judging: tuple[str, ...] = ("judge",)
 
 
 class LlmAgent:
     """The face of an agent with a language model: its name and the prompts that rule it."""
 
     built_in = False
-    prompts: ClassVar[tuple[str, ...]]
+    prompts: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, seat: Seat, work: Work) -> None:
         self._seat = seat
@@ -80,7 +86,12 @@ class LlmAgent:
     @property
     def rule(self) -> str:
         """The prompts in force, in every language: the case's decides which one is sent."""
-        return self._prompts_words(*self.prompts)
+        return self._prompts_words(*self._ruling)
+
+    @property
+    def _ruling(self) -> tuple[str, ...]:
+        """The names of the prompts that it is asked by."""
+        return self.prompts
 
     def _prompts_words(self, *names: str) -> str:
         book = self._work.book

@@ -14,7 +14,7 @@ from core.agents.ask import Asking, one_line
 from core.builtin.speech import cited, place_of
 from core.models.fence import steering
 from core.records import Context, Passage, Quote, Turn
-from core.roles import CaseView, Evidence, JudgeView
+from core.roles import CaseView, DebateView, Evidence, JudgeView
 
 NUMBER = re.compile(r"\[?\s*[Pp]?\s*(\d{1,5})\s*\]?")
 LOOKS_NUMBERED = re.compile(r"\[(?=\s*[Pp]?\d+\s*\])")
@@ -82,18 +82,34 @@ def fact_lines(context: Context, evidence: Evidence) -> str:
 
 
 def transcript(asking: Asking, view: JudgeView) -> str:
+    """What the judge reads of the debate: a summary of what is left out, the turns, remarks."""
+    return _spoken(asking, view, "transcript")
+
+
+def heard_lines(asking: Asking, view: DebateView) -> str:
+    """What a debater hears of the debate, laid out as the judge reads it."""
+    return _spoken(asking, view, "heard")
+
+
+def _spoken(asking: Asking, view: JudgeView | DebateView, kind: str) -> str:
     """Every turn on a line, each quotation followed by what our code found of it.
 
-    The turns are made harmless first, so that nobody but us can write a mark.
+    Whatever was said is made harmless first, so that nobody but us can write a mark.
     """
     fence = asking.work.fence
-    spoken = []
+
+    def plain(words: str) -> str:
+        return fence.harmless(" ".join(TICKS.sub("", words).split()))
+
+    spoken = [f"Before, in brief: {plain(view.summary)}"] if view.summary else []
     for turn in view.turns:
-        text = fence.harmless(" ".join(TICKS.sub("", turn.text).split()))
+        text = plain(turn.text)
         for quote in turn.quotes:
             text = _with_mark(text, fence.harmless(quote.text), _mark(quote, view.view.evidence))
-        spoken.append(f"{turn.number}. {fence.harmless(one_line(turn.debater))}: {text}")
-    return fence.enclosed("transcript", "\n".join(spoken))
+        to = f" on {fence.harmless(one_line(turn.about))}’s answer" if turn.about else ""
+        spoken.append(f"{turn.number}. {fence.harmless(one_line(turn.debater))}{to}: {text}")
+    spoken += [f"{plain(one_line(who))} (a person): {plain(words)}" for who, words in view.remarks]
+    return fence.enclosed(kind, "\n".join(spoken))
 
 
 def notices(view: CaseView, turns: Sequence[Turn] = ()) -> tuple[str, ...]:

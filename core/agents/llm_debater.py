@@ -1,43 +1,54 @@
-"""Agents D and E by a language model: one short turn of plain text (CEDA A.3.3)."""
+"""A debater by a language model: one short turn of plain text in the manner that is asked for.
+
+Each manner has a prompt of its name; what it may show of the debate so far is one fenced text.
+Source: CEDA A.3.3 for the manner “debate”; core/roles.py says of the others what they are.
+"""
 
 from __future__ import annotations
 
-from core.agents.ask import LlmAgent, case_fields, one_line
+from collections.abc import Callable, Mapping
+
+from core.agents.ask import Asking, LlmAgent, case_fields, one_line
 from core.agents.heard import quotes_in, reply_of, stance_of, whole_sentences, without_name
-from core.agents.laid_out import conflict_lines, passage_lines
+from core.agents.laid_out import conflict_lines, heard_lines, passage_lines
+from core.agents.stated import confidence_in, doubt_in, stated_in
 from core.concurrency import Stop
-from core.records import Stance, Turn
+from core.manners import Manner
+from core.models.prompting import FIELDS
+from core.records import Reply, Stance, Turn
 from core.roles import DebateView, Speak
+
+# These answer somebody: AGREE or DENY first, then the stance. All others begin with the stance.
+ANSWERING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
+SIDES: Mapping[Stance, str] = {
+    "supported": "CORRECT", "hallucinated": "WRONG", "unclear": "OPEN",
+}  # fmt: skip
 
 
 class LlmDebater(LlmAgent):
     """Debater with a language model; it sees its own share of the evidence alone."""
 
-    prompts = ("debate",)
+    @property
+    def _ruling(self) -> tuple[str, ...]:
+        """Those of the manners that the run's protocol asks for."""
+        return self._work.manners
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
         """One turn; what it quotes is verified by whoever runs the debate.
 
         Raises:
-            ReplyError: it begins with neither AGREE nor DENY.
+            ReplyError: it does not begin as its manner asks.
         """
         case, evidence = view.view.case, view.view.evidence
         asking = self._asking(
-            "debate", case, stop, role=f"debater {view.debater}", slot=f"turn {view.number}"
+            view.manner, case, stop, role=f"debater {view.debater}", slot=f"turn {view.number}"
         )
-        conflicts = conflict_lines(view.conflicts, evidence, view.share)
-        fields = {
-            **case_fields(asking, case),
-            "debater": one_line(view.debater),
-            "last_message": asking.fenced("last message", view.last_message),
-            "conflicts": asking.fenced("conflicts", conflicts),
-        }
+        fields = {name: fill() for name, fill in _fields(asking, view).items()}
         lines = passage_lines(evidence, view.share)
         asking, messages, _ = asking.fitted(lines, fields, "evidence")
         said = asking.say(messages, speak=speak)
         text = without_name(said.text, view.debater)
-        reply, rest = reply_of(text)
-        last: Stance = view.turns[-1].stance if view.turns else "supported"
+        reply, stance = _position(view, text)
         is_cut = said.finish == "length"
         text = whole_sentences(text, case.language) if is_cut else text
         return Turn(
@@ -46,8 +57,47 @@ class LlmDebater(LlmAgent):
             number=view.number,
             round=view.round,
             reply=reply,
-            stance=stance_of(reply, rest, last),
+            stance=stance,
             text=text,
             quotes=quotes_in(text),
+            confidence=confidence_in(text),
             cut=is_cut,
+            doubt=doubt_in(text),
         )
+
+
+def _fields(asking: Asking, view: DebateView) -> Mapping[str, Callable[[], str]]:
+    """How each field that the manner's prompt has is filled; evidence goes in last."""
+    evidence = view.view.evidence
+    known: dict[str, Callable[[], str]] = {
+        name: text.__str__ for name, text in case_fields(asking, view.view.case).items()
+    }
+    known |= {
+        "debater": lambda: one_line(view.debater),
+        "last_message": lambda: asking.fenced("last message", _last_message(view)),
+        "conflicts": lambda: asking.fenced(
+            "conflicts", conflict_lines(view.conflicts, evidence, view.share)
+        ),
+        "heard": lambda: heard_lines(asking, view),
+        "about": lambda: one_line(view.about),
+        "assigned": lambda: SIDES[view.assigned or "unclear"],
+    }
+    return {name: known[name] for name in FIELDS[view.manner] if name != "evidence"}
+
+
+def _last_message(view: DebateView) -> str:
+    """What is answered, with what people have said into the debate."""
+    remarks = [f"{one_line(who)} (a person): {words}" for who, words in view.remarks]
+    return "\n".join([view.last_message, *remarks])
+
+
+def _position(view: DebateView, text: str) -> tuple[Reply, Stance]:
+    """Reply and stance as the turn begins; who begins with a stance agrees with an equal one."""
+    about = [turn for turn in view.turns if turn.debater == view.about]
+    heard = (about or view.turns)[-1:]
+    last: Stance = heard[0].stance if heard else "supported"
+    if view.manner in ANSWERING:
+        reply, rest = reply_of(text)
+        return reply, stance_of(reply, rest, last)
+    stance = stated_in(text).stance
+    return ("agree" if stance == last else "deny"), stance

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 
 from core.agents.ask import LlmAgent, case_fields
 from core.agents.laid_out import conflict_lines, fact_lines, passage_lines, transcript
 from core.builtin.speech import capitalised, listed
 from core.concurrency import Stop
+from core.manners import JudgeManner
 from core.models.call import Completion
+from core.models.prompting import FIELDS
 from core.models.structured import Unusable, ask_readable
 from core.records import Cause, Judgement, Label
 from core.roles import JudgeView
@@ -34,12 +37,16 @@ IN_WORDS: dict[Label, str] = {
     "Verdict: INCORRECT, the statement is hallucinated.",
 }
 MOST_PROSE = 300  # characters
+SAMPLED_AT = 0.7  # the temperature at which samples of one judge are drawn (self-consistency)
 
 
 class LlmJudge(LlmAgent):
     """Judge with a language model."""
 
-    prompts = ("judge",)
+    @property
+    def _ruling(self) -> tuple[str, ...]:
+        """Those that the run's protocol has it asked by."""
+        return self._work.judging
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding; unclear without a call where there is nothing that could carry one.
@@ -53,17 +60,19 @@ class LlmJudge(LlmAgent):
         if not view.view.evidence.passages and not view.turns:
             return self._unclear("no_evidence", "there is neither evidence nor a debate")
         case, evidence = view.view.case, view.view.evidence
-        asking = self._asking("judge", case, stop, role="judge", slot="judge")
-        whole = case_fields(asking, case)
-        fields = {
-            "claim": whole["claim"],
-            "question": whole["question"],
+        prompt = prompt_of(view.manner)
+        slot = f"judge {view.number}" if view.number > 1 else "judge"
+        asking = self._asking(prompt, case, stop, role="judge", slot=slot)
+        if view.is_sampled and asking.seat.temperature == 0:
+            asking = replace(asking, seat=replace(asking.seat, temperature=SAMPLED_AT))
+        fields = case_fields(asking, case) | {
             "facts": asking.fenced("facts", fact_lines(view.context, evidence)),
             "conflicts": asking.fenced(
                 "conflicts", conflict_lines(view.context.conflicts, evidence)
             ),
             "transcript": transcript(asking, view),
         }
+        fields = {name: fields[name] for name in FIELDS[prompt] if name != "evidence"}
         asking, messages, _ = asking.fitted(passage_lines(evidence), fields, "evidence")
         label, prose = ask_readable(asking.say, messages, verdict_of, asking.mend)
         text = verdict_text(label, prose)
@@ -72,6 +81,11 @@ class LlmJudge(LlmAgent):
     def _unclear(self, cause: Cause, words: str) -> Judgement:
         text = f"No verdict: {words}."
         return Judgement(self.name, "unclear", text, cause=cause, cause_words=capitalised(words))
+
+
+def prompt_of(manner: JudgeManner) -> str:
+    """The name of the prompt that asks a judge in that manner."""
+    return "judge" if manner == "debate" else f"judge_{manner}"
 
 
 def verdict_of(said: Completion) -> tuple[Label, str]:

@@ -16,6 +16,7 @@ from rapidfuzz.distance import JaroWinkler
 from core.agents.ask import Asking, LlmAgent
 from core.agents.laid_out import passage_lines
 from core.agents.placed import placed
+from core.categories import CATEGORY_WORDS, Category
 from core.concurrency import Stop
 from core.errors import ModelError
 from core.learned_marks import SpanExample
@@ -23,7 +24,7 @@ from core.models.call import Message
 from core.models.fence import Fence
 from core.models.prompting import filled
 from core.models.structured import Shape, Unusable, ask_structured
-from core.records import CATEGORY_WORDS, Case, Category, Judgement, Label, Span
+from core.records import Case, Judgement, Label, Span
 from core.reviews import category_words
 from core.roles import JudgeView, SpanRuling
 

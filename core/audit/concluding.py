@@ -18,7 +18,8 @@ from core.audited import Remembered, ToolUse
 from core.builtin.judge_words import DEGREES
 from core.builtin.speech import capitalised, counted, listed, shortened
 from core.builtin.weighing import any_of, probability, shifted
-from core.records import CATEGORY_WORDS, Category, Cause, Judgement, Label, Point, Statement
+from core.categories import CATEGORY_WORDS, Category
+from core.records import Cause, Judgement, Label, Point, Statement
 from core.roles import CaseView
 
 NAME = "Audit"

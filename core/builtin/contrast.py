@@ -12,7 +12,7 @@ from typing import Literal
 
 from core.builtin.alignment import Alignment
 from core.builtin.reading import Reading, Unit
-from core.records import Category
+from core.categories import Category
 from core.tools.values.dates import describe_date, find_dates
 from core.tools.values.quantities import describe, find_quantities
 

@@ -16,8 +16,9 @@ from core.builtin.assess import lay_beside
 from core.builtin.claims import Claim, parts_of
 from core.builtin.reading import Reading, Unit
 from core.builtin.speech import quote_of
+from core.categories import Category
 from core.models.encoder import Embedder, TokenVectors
-from core.records import Category, Passage, Point, Stance
+from core.records import Passage, Point, Stance
 
 CLOSE_FROM = 0.45
 NAME_CLOSE_FROM = 0.6

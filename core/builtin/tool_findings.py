@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from core.categories import Category
 from core.concurrency import Stop
-from core.records import Case, Category
+from core.records import Case
 from core.tools.box import calendar, code, conditions
 from core.tools.toolbox import Answer, Bench, Tool
 

@@ -14,8 +14,9 @@ from dataclasses import replace
 from core.builtin.lexicon import lexicon
 from core.builtin.span_reader import Stretch, stretches
 from core.builtin.span_words import commonness, words_of
+from core.categories import Category
 from core.evidence.terms import WORD, fold
-from core.records import Case, Category, Judgement, Span, Statement, WordScore
+from core.records import Case, Judgement, Span, Statement, WordScore
 from core.roles import CaseView
 
 READER = "Span reader"

@@ -198,8 +198,10 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
             case "reflection_changed":
                 for index in (event.change.statement, *event.change.because_of):
                     _require_known(index, statements)
-            case "judgement_reached":
+            case "judgement_reached" | "judgement_sampled":
                 _require_points(event.judgement.points, response)
+            case "consensus_weighed":
+                _require_shares(event.p, *(weight for _, weight in event.weights))
             case "span_proposed" | "span_adjudicated":
                 _require_span(event.span, response)
             case "words_scored":
@@ -266,7 +268,7 @@ def _require_points(points: Sequence[Point], response: str) -> None:
 
 def _require_quotes(quotes: Sequence[Quote]) -> None:
     for quote in quotes:
-        if quote.start is None and quote.end is None:
+        if quote.start is quote.end is None:
             continue
         if quote.start is None or quote.end is None or not 0 <= quote.start < quote.end:
             raise InputError("Expected quotes with a place in their source, or none, in the trace.")

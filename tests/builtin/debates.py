@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from core.agents.rosters import roster_named
 from core.concurrency import Stop
 from core.config import ENCODER_DIR
-from core.debate.ceda import reached_consensus, run_debate
+from core.debate.ceda import debate, reached_consensus
 from core.evidence.retrieve import heading_of
 from core.evidence.segment import sentences
 from core.models.encoder import load_encoder
-from core.records import Judgement, Passage, Source, SourceKind, Span, Turn
+from core.records import Judgement, Passage, Plan, Source, SourceKind, Span, Turn
 from core.roles import CaseView, Evidence, JudgeView
-from tests.fakes import make_case, ticking
+from tests.debates import arguing
+from tests.debates import turns as turns_of
+from tests.fakes import make_case
 
 MOST_PASSAGES = 5
 
@@ -53,13 +55,8 @@ def check(
     ]
     view = _view(claim, question, language, sources)
     context = roster.context_writer.write(view, list(roster.debaters), Stop())
-    said = [
-        event.turn
-        for event in run_debate(
-            view, context, roster.debaters, max_turns=turns, stop=Stop(), now=ticking()
-        )
-        if event.kind == "turn_finished"
-    ]
+    debating = arguing(debate, view, roster, plan=Plan(max_turns=turns), context=context)
+    said = turns_of(list(debating.events()))
     seen = JudgeView(view, context, tuple(said), reached_consensus(said, len(roster.debaters)))
     judgement = roster.judge.decide(seen, Stop())
     rulings = [

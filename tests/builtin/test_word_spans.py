@@ -16,8 +16,9 @@ from core.builtin.word_spans import (
     speaks_of,
     word_spans,
 )
+from core.categories import Category
 from core.concurrency import Stop
-from core.records import Category, Judgement, Label, Span, Statement, WordScore
+from core.records import Judgement, Label, Span, Statement, WordScore
 from core.roles import WordScorer
 from tests.agents.seats import judge_view
 from tests.builtin.debates import check

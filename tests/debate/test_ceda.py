@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from core.concurrency import Stop
-from core.debate.ceda import reached_consensus, run_debate
+from core.debate.ceda import debate as ceda
+from core.debate.ceda import reached_consensus
 from core.errors import ModelError, ReplyError, ReviewError, Stopped
 from core.events import Event
-from core.records import Context, Share, Turn
-from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view, ticking
+from core.records import Context, Plan, Share, Turn
+from tests.debates import arguing, kinds, seated, turns
+from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view
 
 CLAIM = "Is the top line shorter than the bottom line?"
 FACT = make_passage("The two lines are of equal length.", number=1)
@@ -19,22 +23,23 @@ CONTEXT = Context((Share("D", (FACT.id,)), Share("E", (OTHER.id,))), (FACT.id, O
 
 
 def debate(
-    one: list[Line | ReviewError], other: list[Line | ReviewError], **options: object
+    one: list[Line | ReviewError],
+    other: list[Line | ReviewError],
+    *,
+    max_turns: int = 5,
+    past: Sequence[Event] = (),
 ) -> tuple[list[Event], ScriptedDebater, ScriptedDebater]:
     first, second = ScriptedDebater("One", one), ScriptedDebater("Two", other)
-    values: dict[str, object] = {"max_turns": 5, "stop": Stop(), "now": ticking()} | options
-    events = list(
-        run_debate(VIEW, CONTEXT, {"D": first, "E": second}, **values)  # type: ignore[arg-type]
-    )
-    return events, first, second
+    roster = seated({"D": first, "E": second})
+    plan = Plan(max_turns=max_turns)
+    debating = arguing(ceda, VIEW, roster, plan=plan, context=CONTEXT, past=past)
+    return list(debating.events()), first, second
 
 
-def kinds(events: list[Event]) -> list[str]:
-    return [event.kind for event in events if event.kind != "turn_delta"]
-
-
-def turns(events: list[Event]) -> list[Turn]:
-    return [event.turn for event in events if event.kind == "turn_finished"]
+def first_turns(events: list[Event], count: int) -> list[Event]:
+    """The events up to the end of that many turns."""
+    ends = [place for place, event in enumerate(events) if event.kind == "turn_finished"]
+    return events[: ends[count - 1] + 1]
 
 
 def test_the_papers_illusion_both_agree_and_the_claim_is_false() -> None:
@@ -141,7 +146,7 @@ def test_a_resumed_debate_does_not_repeat_what_was_said() -> None:
         [("agree", "hallucinated", "AGREE.")],
     )
     rest, first, second = debate(
-        [("agree", "hallucinated", "AGREE.")], [], past=tuple(turns(whole)[:2])
+        [("agree", "hallucinated", "AGREE.")], [], past=first_turns(whole, 2)
     )
     assert kinds(rest) == ["turn_started", "turn_finished", "consensus_reached"]
     assert turns(rest)[0].number == 3
@@ -150,26 +155,20 @@ def test_a_resumed_debate_does_not_repeat_what_was_said() -> None:
 
 def test_a_debate_that_was_over_stays_over() -> None:
     whole, _, _ = debate([("agree", "supported", "A.")], [("agree", "supported", "A.")])
-    rest, _, _ = debate([], [], past=tuple(turns(whole)), is_consensus_told=True)
+    rest, _, _ = debate([], [], past=whole)
     assert rest == []
 
 
 def test_a_consensus_that_was_cut_off_is_told_after_all() -> None:
     whole, _, _ = debate([("agree", "supported", "A.")], [("agree", "supported", "A.")])
-    rest, _, _ = debate([], [], past=tuple(turns(whole)))
+    rest, _, _ = debate([], [], past=whole[:-1])
     assert kinds(rest) == ["consensus_reached"]
 
 
 def test_stop_ends_it_within_a_turn() -> None:
     stop = Stop()
-    events = run_debate(
-        VIEW,
-        CONTEXT,
-        {"D": ScriptedDebater("One", [("agree", "supported", "AGREE. " * 50)])},
-        max_turns=5,
-        stop=stop,
-        now=ticking(),
-    )
+    roster = seated({"D": ScriptedDebater("One", [("agree", "supported", "AGREE. " * 50)])})
+    events = arguing(ceda, VIEW, roster, context=CONTEXT, stop=stop).events()
     assert next(events).kind == "turn_started"
     assert next(events).kind == "turn_delta"
     stop.set()
@@ -186,7 +185,7 @@ def test_consensus_needs_two_debaters() -> None:
 def test_three_debaters_are_all_heard_before_they_agree() -> None:
     said: list[Line | ReviewError] = [("agree", "supported", "AGREE.")]
     three = {name: ScriptedDebater(name, list(said)) for name in ("D", "E", "F")}
-    events = list(run_debate(VIEW, CONTEXT, three, max_turns=5, stop=Stop(), now=ticking()))
+    events = list(arguing(ceda, VIEW, seated(three), context=CONTEXT).events())
     assert [turn.debater for turn in turns(events)] == ["D", "E", "F"]
     assert kinds(events)[-1] == "consensus_reached"
 
@@ -198,6 +197,6 @@ def test_two_of_three_who_agree_are_no_consensus() -> None:
         "F": [("deny", "hallucinated", "DENY.")],
     }
     three = {name: ScriptedDebater(name, own) for name, own in lines.items()}
-    events = list(run_debate(VIEW, CONTEXT, three, max_turns=5, stop=Stop(), now=ticking()))
+    events = list(arguing(ceda, VIEW, seated(three), context=CONTEXT).events())
     assert len(turns(events)) == 5
     assert "consensus_reached" not in kinds(events)

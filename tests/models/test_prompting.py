@@ -50,7 +50,7 @@ def test_each_prompt_is_filled_with_every_value_and_nothing_is_left_open(
 @pytest.mark.parametrize(("name", "language"), EVERY)
 def test_each_prompt_names_its_source_and_passes_its_own_check(name: str, language: str) -> None:
     text = shipped(name, language).text
-    assert re.match(r"<!-- .*(CEDA|MSA|HaluAgent).* -->\n## ", text)
+    assert re.match(r"<!-- .*(CEDA|MSA|HaluAgent|ColMAD|SC-MAKS).* -->\n## ", text)
     check_edit(name, language, text)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.categories import CATEGORY_WORDS
 from core.concurrency import Stop
 from core.errors import InputError, ModelError, ReplyError, Stopped
-from core.records import CATEGORY_WORDS, Case, Statement
+from core.records import Case, Statement
 from core.tools.toolbox import MOST_SHOWN, Answer, Bench, Tool, read_input, tool_named, toolbox, use
 
 BENCH = Bench(Stop())

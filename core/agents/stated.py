@@ -1,0 +1,75 @@
+"""Hears what a debater states outright: its verdict first, then its confidence and its doubt.
+
+Turns in every manner but CEDA's own begin with CORRECT, WRONG or OPEN and may end with lines of
+their own, “Confidence: 80” and “Doubt: …” (ColMAD 2.3, ii and iii), in English or Chinese.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from core.agents.heard import FOUND_CHARACTERS, UNFINISHED_THOUGHT, WORDS
+from core.errors import ReplyError
+from core.records import Stance
+
+STANCES: tuple[Stance, ...] = ("hallucinated", "supported", "unclear")
+# “CORRECT.”, “**Verdict: wrong**”, “The claim is not correct”; nothing is guessed from later words.
+FIRST = re.compile(
+    r"[\W_]*(?:(?:(?:my )?(?:answer|verdict|stance)|(?:the )?(?:claim|statement|answer)|"
+    r"裁决|结论|回答|陈述|该陈述)[\W_]*(?:is|:|：|是)?[\W_]*)?"
+    rf"(?:{WORDS})(?![^\W_])",
+    re.IGNORECASE,
+)
+LINE = r"^[\W_]*(?:{words})[\W_]*[:：][\s*_]*(?P<value>.+?)\s*$"
+CONFIDENCE = re.compile(LINE.format(words="confidence|信心|置信度|把握"), re.I | re.M)
+DOUBT = re.compile(LINE.format(words="doubt|failure mode|疑点|疑點|可能的错误"), re.I | re.M)
+SHARE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%|％|/\s*100|/\s*10(?!\d))?")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A verdict with what goes with it; `confidence` in [0, 1], None where none is stated."""
+
+    stance: Stance
+    confidence: float | None
+    doubt: str
+
+
+def stated_in(text: str) -> Stated:
+    """What the turn states.
+
+    Raises:
+        ReplyError: it does not begin with a verdict; nothing is guessed from the rest.
+    """
+    plain = unicodedata.normalize("NFKC", text).replace("*", "").replace("`", "")
+    match = None if UNFINISHED_THOUGHT.match(text) else FIRST.match(plain)
+    if match is None:
+        found = " ".join(text.split())[:FOUND_CHARACTERS] or "nothing"
+        raise ReplyError(
+            f"Expected a turn that begins with CORRECT, WRONG or OPEN, found “{found}”.",
+            reply=text,
+        )
+    stance = next(stance for stance in STANCES if match[stance])
+    return Stated(stance, confidence_in(plain), doubt_in(plain))
+
+
+def confidence_in(text: str) -> float | None:
+    """The confidence of the last line that states one: a percentage, or a share of 1, 10 or 100."""
+    lines = list(CONFIDENCE.finditer(text))
+    share = SHARE.search(lines[-1]["value"]) if lines else None
+    if share is None:
+        return None
+    number, unit = float(share["number"]), (share["unit"] or "").replace(" ", "")
+    if unit == "/10":
+        number /= 10
+    elif unit or number > 1:
+        number /= 100
+    return number if 0 <= number <= 1 else None
+
+
+def doubt_in(text: str) -> str:
+    """The failure mode of its own claim that the last such line states."""
+    lines = list(DOUBT.finditer(text))
+    return lines[-1]["value"].strip() if lines else ""

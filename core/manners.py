@@ -1,0 +1,38 @@
+"""In which manner debaters and judges are asked, and what can be chosen of a protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+# What a debater is asked for; core/roles.py says of each what it sees and says.
+Manner = Literal[
+    "debate", "answer", "reconsider", "collaborate", "compete", "tit_for_tat",
+    "detect", "critique", "revise", "advise", "attack",
+]  # fmt: skip
+# How a judge is asked; core/roles.py says what each of them reads.
+JudgeManner = Literal[
+    "debate", "plain", "thought", "examples", "collaborate", "compete", "moderate",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DebateOptions:
+    """What can be chosen of a protocol; 0 and "" are its own defaults.
+
+    `rounds` are those of debate after the first answers. `samples` judgements are drawn and the
+    most frequent label is taken (self-consistency); a coin that is needed comes from `seed`.
+    `style` is how a single judge is asked: plainly, for its chain of thought, or by examples.
+    `is_swapped`: debaters change places; CopMAD's judge hears both orders. `then` is the protocol
+    that an adaptive check goes on to.
+    """
+
+    rounds: int = 0
+    samples: int = 0
+    style: Literal["", "plain", "thought", "examples"] = ""
+    is_swapped: bool = False
+    seed: int = 0
+    then: str = ""
+
+
+AS_IS = DebateOptions()

@@ -1,0 +1,71 @@
+"""Has a protocol argue over a made-up case with scripted or built-in agents, as the engine does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from core.acting import Play
+from core.agents.rosters import roster_named
+from core.argued import PersonSpoke
+from core.concurrency import Stop
+from core.debate.floor import Floor
+from core.events import Event
+from core.progress import Progress
+from core.records import Context, Plan, Turn
+from core.roles import CaseView, Debater, Judge, Roster
+from tests.fakes import FakeEmbedder, ScriptedJudge, ticking
+
+Argue = Callable[[Floor], Iterator[Event]]
+
+
+def seated(debaters: Mapping[str, Debater], judge: Judge | None = None) -> Roster:
+    """The built-in roster over a fake encoder, with these debaters and this judge."""
+    return replace(
+        roster_named("builtin", FakeEmbedder()),
+        debaters=debaters,
+        judge=judge or ScriptedJudge("supported", "It holds."),
+    )
+
+
+@dataclass
+class Arguing:
+    """A protocol at work; `progress` holds what its events came to."""
+
+    argue: Argue
+    floor: Floor
+
+    def events(self) -> Iterator[Event]:
+        """The events, each taken into account before the next one is asked for."""
+        for event in self.argue(self.floor):
+            self.floor.progress.add(event)
+            yield event
+
+
+def arguing(
+    argue: Argue,
+    view: CaseView,
+    roster: Roster,
+    *,
+    plan: Plan | None = None,
+    context: Context | None = None,
+    past: Sequence[Event] = (),
+    stop: Stop | None = None,
+    heard: Callable[[], tuple[PersonSpoke, ...]] = tuple,
+) -> Arguing:
+    """The protocol before its first word; with a `context` agent C has done its part."""
+    progress = Progress(context=context)
+    for event in past:
+        progress.add(event)
+    play = Play(roster, stop or Stop(), ticking())
+    return Arguing(argue, Floor(play, view, progress, plan or Plan(), heard))
+
+
+def kinds(events: Sequence[Event]) -> list[str]:
+    """The kinds of the durable events."""
+    return [event.kind for event in events if event.kind not in ("turn_delta", "progress_made")]
+
+
+def turns(events: Sequence[Event]) -> list[Turn]:
+    """The turns that were taken."""
+    return [event.turn for event in events if event.kind == "turn_finished"]
