@@ -95,6 +95,11 @@ def settle(page: Page) -> None:
     page.wait_for_timeout(250)
 
 
+def check_prepared(page: Page, place: int = 0) -> None:
+    """Check one of the prepared cases, by its key: a click would fall beside a page still drawn."""
+    page.get_by_role("button", name="Check it").nth(place).press("Enter")
+
+
 def verdict(page: Page) -> str:
     """The verdict's label once it is there."""
     shown = page.locator(".cp-verdict-label").first

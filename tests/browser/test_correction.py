@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.store import open_store
-from tests.browser.conftest import settle, verdict
+from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server
 
 pytestmark = [
@@ -25,8 +25,7 @@ ANSWER = "The right answer, if you know it"
 
 def checked(page: Page) -> None:
     """Check the prepared case of the bridge, which is hallucinated."""
-    settle(page)  # what is still drawn moves the buttons, and another case would be checked
-    page.get_by_role("button", name="Check it").first.click()
+    check_prepared(page)
     assert verdict(page).endswith("Hallucinated")
 
 

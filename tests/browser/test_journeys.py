@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.store import open_store
-from tests.browser.conftest import settle, verdict
+from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server
 
 pytestmark = [
@@ -137,7 +137,7 @@ def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page:
     """A prepared case: its page picture with the quote boxed, its report, its replay."""
     server = make_server()
     page = open_page(server)
-    page.get_by_role("button", name="Check it").first.click()
+    check_prepared(page)
     assert verdict(page).endswith("Hallucinated")
     page.get_by_role("button", name="halden-bridge.pdf, p. 2").first.click()
     dialog = page.get_by_role("dialog")
@@ -167,7 +167,7 @@ def test_a_trace_file_plays_on_another_machine(
 ) -> None:
     server = make_server()
     page = open_page(server)
-    page.get_by_role("button", name="Check it").first.click()
+    check_prepared(page)
     verdict(page)
     with page.expect_download() as download:
         page.get_by_role("button", name="Trace file").click()
@@ -213,7 +213,7 @@ def test_narrow_and_dark_pages_do_not_overflow(
 def test_a_run_reads_well_narrow_and_dark(make_server: MakeServer, open_page: OpenPage) -> None:
     server = make_server()
     page = open_page(server, viewport={"width": 390, "height": 844}, color_scheme="dark")
-    page.get_by_role("button", name="Check it").nth(1).click()
+    check_prepared(page, 1)
     assert verdict(page).endswith("Hallucinated")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     mark = page.locator("mark").first.evaluate("m => getComputedStyle(m).borderBottomColor")

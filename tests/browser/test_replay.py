@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import settle, verdict
+from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server
 
 pytestmark = [
@@ -38,7 +38,7 @@ def soon_in_view(element: Locator) -> bool:
 
 def opened(page: Page) -> None:
     """The replay of the prepared long response."""
-    page.get_by_role("button", name="Check it").nth(1).click()
+    check_prepared(page, 1)
     verdict(page)
     page.get_by_role("link", name="Replay the debate").click()
     page.get_by_role("heading", name="Replay").wait_for()

@@ -16,7 +16,7 @@ from core.intake.library import store_file
 from core.jobs import Jobs
 from core.records import Member, Plan
 from core.store import open_store
-from tests.browser.conftest import settle, verdict
+from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server
 from tests.browser.test_review import CATS, checked
 
@@ -94,7 +94,7 @@ def test_marks_come_back_with_an_answer_that_is_taken_back(
 ) -> None:
     server = make_server()
     page = open_page(server)
-    page.get_by_role("button", name="Check it").first.click()
+    check_prepared(page)
     assert verdict(page).endswith("Hallucinated")
     page.keyboard.press("Alt+2")
     page.locator(".cp-se-text").wait_for()
@@ -126,7 +126,7 @@ def test_two_browsers_that_answer_one_version_get_a_conflict(
 ) -> None:
     server = make_server()
     mira = open_page(server)
-    mira.get_by_role("button", name="Check it").first.click()
+    check_prepared(mira)
     assert verdict(mira).endswith("Hallucinated")
     with open_store(server.home) as store:
         project = first_project(store, "Mira", 1.0)
