@@ -15,6 +15,7 @@ from core.tools.date_answers import OPEN, DateFinding
 from core.tools.date_claims import LONGEST, DateClaim, date_claims
 from core.tools.full_dates import FIRST_YEAR, tongue_of
 from core.tools.values.dates import DateValue, find_dates
+from core.tools.year_claims import year_claims
 
 BORN_BEFORE = re.compile(
     r"(?:\b(?:born|geboren|née?|nacid[oa]|nació)\b|(?:出?生于|诞生于))"
@@ -59,7 +60,7 @@ def age_claim(text: str, language: str) -> DateClaim | None:
     end = max(births[0].end, others[0].end, place[1])
     if born is None or day is None or OPEN.search(text[start:end]):
         return None
-    return _checked(text, born, day, place, (start, end))
+    return _checked(text, born, day, place, (start, end), ages[0].span())
 
 
 def _checked(
@@ -68,6 +69,7 @@ def _checked(
     day: tuple[date, date],
     place: tuple[int, int],
     whole: tuple[int, int],
+    told: tuple[int, int],
 ) -> DateClaim | None:
     least, most = age_on(born[1], day[0]), age_on(born[0], day[1])
     if most is None or most > OLDEST:
@@ -79,7 +81,7 @@ def _checked(
     holds = least <= said <= most
     dates = (born[0], day[0]) if least == most else ()
     finding = DateFinding(holds, worked_out, text[place[0] : place[1]], *place, dates)
-    return DateClaim(finding, *whole)
+    return DateClaim(finding, *whole, told)
 
 
 def _days_of(found: DateValue) -> tuple[date, date] | None:
@@ -99,7 +101,7 @@ def _days_of(found: DateValue) -> tuple[date, date] | None:
 
 
 def claims_in(text: str, language: str, before: str = "") -> list[DateClaim]:
-    """Every claim of a text about dates, ages among them, in order.
+    """Every claim of a text about dates, years and ages, in order.
 
     `before` is what stands in front of the text, where a date may be that it leans on.
     """
@@ -107,5 +109,6 @@ def claims_in(text: str, language: str, before: str = "") -> list[DateClaim]:
         return []
     tongue = tongue_of(text, language)
     age = age_claim(text, tongue)
-    found = [*date_claims(text, tongue, before), *([age] if age else [])]
+    found = [*date_claims(text, tongue, before), *year_claims(text, tongue)]
+    found += [age] if age else []
     return sorted(found, key=lambda claim: claim.start)

@@ -19,6 +19,7 @@ from core.tools.full_dates import FIRST_YEAR, full_date
 from core.tools.values.dates import DateValue, find_dates, find_weekdays
 from core.tools.values.quantities import Quantity, find_quantities
 
+Place = tuple[int, int]
 LONGEST = 2_000  # characters of a statement with what stands before it
 YEAR = re.compile(r"\d{3}|[〇零一二三四五六七八九]{3}")
 ARTICLE = r"(?:the\s+|dem\s+|den\s+|le\s+|el\s+|zum\s+|zu\s+)?"
@@ -34,7 +35,7 @@ LEADS = re.compile(
 EXACTLY = r"(?:(?:exactly|a\s+total\s+of|genau|insgesamt|exactement|exactamente|整整)\s*)?"
 # "… to 5 May 2021 are 428 days"
 MAKES = re.compile(
-    r",?\s*(?:之间|期间)?(?:(?:there|it|that)\s+)?(?:is|are|was|were|makes|equals|="
+    r",?\s*(?:之间|期间)?(?:(?:there|it|that|which)\s+)?(?:is|are|was|were|makes|equals|="
     r"|sind\s+es|es\s+sind|sind|waren\s+es|liegen|lagen|vergehen|vergingen"
     r"|il\s+y\s+a(?:vait)?|cela\s+fait|ce\s+sont|il\s+s['’]écoule|on\s+compte|soit"
     r"|hay|son|pasan|pasaron|transcurren|transcurrieron"
@@ -59,8 +60,8 @@ IS_A = re.compile(
 )
 # "… opened on 12 March 1998; that day was a …", where the text states no other date
 THAT_DAY = re.compile(
-    r"[^.。!！?？]{0,80}?[,，;；]?\s*(?:(?:that|this)\s+(?:day\s+)?(?:was|is)\s+an?\s+"
-    r"|(?:那一?天|当天|这一?天)正?好?(?:是|为))",
+    r"[^.。!！?？]{0,80}?(?P<said>[,，;；]?\s*(?:and\s+)?(?:(?:that|this)\s+(?:day\s+)?(?:was|is)\s+an?\s+"
+    r"|(?:那一?天|当天|这一?天)正?好?(?:是|为)))",
     re.IGNORECASE,
 )
 LATER = re.compile(
@@ -84,15 +85,20 @@ UNIT_WORDS: tuple[tuple[TimeUnit, str], ...] = (
 
 @dataclass(frozen=True)
 class DateClaim:
-    """What the calendar says to one claim; `[start, end)` in the text is all of the claim."""
+    """What the calendar says to one claim; `[start, end)` in the text is all of the claim.
+
+    `follows` is the place of the words that follow from the dates beside them: where the claim
+    holds no source has to say them.
+    """
 
     finding: DateFinding
     start: int
     end: int
+    follows: Place
 
 
 @dataclass(frozen=True)
-class _Span:
+class TimeSpan:
     """A stated time: `count` of `unit`, at `[start, end)`."""
 
     count: float
@@ -111,33 +117,44 @@ def date_claims(text: str, language: str, before: str = "") -> list[DateClaim]:
     ):
         return []
     dates = find_dates(text, language)
-    spans = [span for q in find_quantities(text, language) if (span := _span(q, dates))]
+    spans = spans_in(text, language, dates)
     told = find_dates(before[-LONGEST:], language) if before else []
     found = [
         *_weekdays(text, dates, language),
         *_differences(text, dates, spans),
         *_later(text, dates, spans, told),
     ]
-    sure = [claim for claim in found if not OPEN.search(text[claim.start : claim.end])]
+    sure = [claim for claim in found if is_sure(text, claim)]
     return sorted(sure, key=lambda claim: claim.start)
 
 
-def _span(found: Quantity, dates: Sequence[DateValue]) -> _Span | None:
+def is_sure(text: str, claim: DateClaim) -> bool:
+    """False where its words deny it or leave it open."""
+    return OPEN.search(text[claim.start : claim.end]) is None
+
+
+def spans_in(text: str, language: str, dates: Sequence[DateValue]) -> list[TimeSpan]:
+    """The times that a text states in one unit, in order."""
+    return [span for q in find_quantities(text, language) if (span := _span(q, dates))]
+
+
+def _span(found: Quantity, dates: Sequence[DateValue]) -> TimeSpan | None:
     """A time in one unit: "428 days"; None for a bare number, a range, "about", or a date."""
     is_date = any(found.start < day.end and day.start < found.end for day in dates)
     unit = next((unit for unit, words in UNIT_WORDS if re.search(words, found.text, re.I)), None)
     is_exact = found.bound == "exact" and found.low == found.high and not found.ordinal
     if unit is None or is_date or found.unit != "second" or not is_exact:
         return None
-    return _Span(round(found.low / SECONDS[unit], 6), unit, found.start, found.end)
+    return TimeSpan(round(found.low / SECONDS[unit], 6), unit, found.start, found.end)
 
 
-def _is_said_of(between: str, dates: Sequence[DateValue]) -> bool:
-    """Whether the words between a date and a weekday say that it is one."""
+def _said_from(between: str, dates: Sequence[DateValue]) -> int | None:
+    """Where in the words between a date and a weekday they begin to say that it is one."""
     if IS_A.fullmatch(between):
-        return True
+        return 0
     is_only_one = sum(full_date(day) is not None for day in dates) == 1
-    return is_only_one and THAT_DAY.fullmatch(between) is not None
+    that_day = THAT_DAY.fullmatch(between) if is_only_one else None
+    return that_day.start("said") if that_day else None
 
 
 def _weekdays(text: str, dates: Sequence[DateValue], language: str) -> Iterator[DateClaim]:
@@ -146,26 +163,27 @@ def _weekdays(text: str, dates: Sequence[DateValue], language: str) -> Iterator[
         day = full_date(named)
         if day and named.weekday is not None:
             place = _weekday_in(named)
-            yield _weekday(text, day, named.weekday, place, (named.start, named.end))
+            yield _weekday(text, day, named.weekday, place, (named.start, named.end), place)
     # After "was a" even a word that is a name elsewhere is a weekday.
     for other in find_weekdays(text, language):
         found = next((day for day in reversed(dates) if day.end <= other.start), None)
         day = full_date(found) if found and found.weekday is None else None
-        if found and day and _is_said_of(text[found.end : other.start], dates):
-            place = (other.start, other.end)
-            yield _weekday(text, day, other.weekday, place, (found.start, other.end))
+        said_from = _said_from(text[found.end : other.start], dates) if found and day else None
+        if found and day and said_from is not None:
+            place, follows = (other.start, other.end), (found.end + said_from, other.end)
+            yield _weekday(text, day, other.weekday, place, (found.start, other.end), follows)
 
 
 def _weekday(
-    text: str, day: date, said: int | None, place: tuple[int, int], whole: tuple[int, int]
+    text: str, day: date, said: int | None, place: Place, whole: Place, follows: Place
 ) -> DateClaim:
     start, end = place
     right = weekday_name(day)
     finding = DateFinding(said == day.weekday(), right, text[start:end], start, end, (day,))
-    return DateClaim(finding, *whole)
+    return DateClaim(finding, *whole, follows)
 
 
-def _weekday_in(found: DateValue) -> tuple[int, int]:
+def _weekday_in(found: DateValue) -> Place:
     """The place of the weekday's name in a date: its first or its last word."""
     words = list(re.finditer(r"[^\W\d_]{2,}", found.text))
     is_last = re.match(r"\W*\d", found.text) is not None
@@ -176,7 +194,7 @@ def _weekday_in(found: DateValue) -> tuple[int, int]:
 
 
 def _differences(
-    text: str, dates: Sequence[DateValue], spans: Sequence[_Span]
+    text: str, dates: Sequence[DateValue], spans: Sequence[TimeSpan]
 ) -> Iterator[DateClaim]:
     """The time between two dates: "from A to B are N days", "there are N days from A to B"."""
     for one, other in itertools.pairwise(dates):
@@ -189,16 +207,16 @@ def _differences(
             is_behind = MAKES.fullmatch(text[other.end : span.start]) is not None
             is_ahead = LIES.fullmatch(text[span.end : one.start]) is not None
             if is_behind and span.start >= other.end:
-                place = (start, span.end)
+                place, follows = (start, span.end), (other.end, span.end)
             elif is_ahead and span.end <= one.start and LASTS.search(text[: span.start]):
-                place = (span.start, other.end)
+                place, follows = (span.start, other.end), (span.start, span.end)
             else:
                 continue
             if finding := _difference(text, first, last, span):
-                yield DateClaim(finding, *place)
+                yield DateClaim(finding, *place, follows)
 
 
-def _difference(text: str, first: date, last: date, span: _Span) -> DateFinding | None:
+def _difference(text: str, first: date, last: date, span: TimeSpan) -> DateFinding | None:
     """None where both ends counted would make the difference."""
     stretch = between(first, last, span.unit)
     holds = stretch.is_said_by(span.count)
@@ -211,7 +229,7 @@ def _difference(text: str, first: date, last: date, span: _Span) -> DateFinding 
 
 
 def _later(
-    text: str, dates: Sequence[DateValue], spans: Sequence[_Span], told: Sequence[DateValue]
+    text: str, dates: Sequence[DateValue], spans: Sequence[TimeSpan], told: Sequence[DateValue]
 ) -> Iterator[DateClaim]:
     """A date so long after another, held against those before it: "ten years later, in 2031"."""
     for span in spans:
@@ -232,11 +250,12 @@ def _later(
         # Of several dates before it, who knows which is meant.
         is_sure = len(anchors) == len(checked) == 1
         if right or is_sure:
-            yield DateClaim((right or checked)[0], span.start, target.end)
+            follows = (span.start, later.end())
+            yield DateClaim((right or checked)[0], span.start, target.end, follows)
 
 
 def _led(
-    text: str, anchor: DateValue, target: DateValue, span: _Span, sign: int
+    text: str, anchor: DateValue, target: DateValue, span: TimeSpan, sign: int
 ) -> DateFinding | None:
     """The date told against the one worked out; None where the dates are too coarse to say."""
     said = text[target.start : target.end]
@@ -257,7 +276,7 @@ def _led(
 
 
 def _led_by_years(
-    anchor: DateValue, target: DateValue, span: _Span, sign: int, said: str
+    anchor: DateValue, target: DateValue, span: TimeSpan, sign: int, said: str
 ) -> DateFinding | None:
     """Years alone: one off is left open, for twelve months may lie across two New Years."""
     years = (anchor.year, target.year)

@@ -24,6 +24,16 @@ STATED = [
     ("en", "On 3 May 2020 it rained; two weeks later, on {} May 2020, it snowed.", "17", "27", "2"),
     ("en", "Born on 4 July 1976, she was {} in May 2000.", "23", "25", "23 years"),
     ("en", "He was born in 1900 and was {} years old in 1950.", "49", "52", "49 or 50 years"),
+    ("en", "From 1998 to 2023 are {} years.", "25", "35", "25 years"),
+    ("en", "Between 1998 and 2023 there were {} years.", "25", "20", "25 years"),
+    ("en", "There are {} years between 1998 and 2023.", "25", "52", "25 years"),
+    ("en", "The reign lasted {} years, from 1998 to 2023.", "25", "28", "25 years"),
+    ("en", "The ferry ran from 1998 to 2023, that is {} years.", "25", "15", "25 years"),
+    ("de", "Von 1998 bis 2023 sind es {} Jahre.", "25", "35", "25 years"),
+    ("fr", "De 1998 à 2023, il y a {} ans.", "25", "35", "25 years"),
+    ("es", "De 1998 a 2023 hay {} años.", "25", "35", "25 years"),
+    ("zh", "从1998年到2023年共有{}年。", "25", "35", "25 years"),
+    ("zh", "1998年至2023年相隔{}年。", "25", "35", "25 years"),
     ("de", "Vom 3. März 2020 bis zum 5. Mai 2021 sind es {} Tage.", "428", "438", "428 days"),
     ("de", "Der 12. März 2024 war ein {}.", "Dienstag", "Montag", "Tuesday"),
     ("de", "1990 gegründet, zehn Jahre später, im Jahr {}, verkauft.", "2000", "2010", "2000"),
@@ -77,6 +87,13 @@ def test_a_claim_holds_or_not(
         ("en", "It opened on 12 March 2024. Monday was a holiday."),
         ("en", "Some 100 years later, in 2024, it snowed."),
         ("en", "On 3 March 1520 it was a Monday."),
+        ("en", "From 1990 to 2000 there were 3 years of drought."),
+        ("en", "From 1998 to 2023 are 26 years."),
+        ("en", "From 1998 to 2023 are not 35 years."),
+        ("en", "From 1998 to 2023 are about 30 years."),
+        ("en", "He lived there for 3 years between 1998 and 2023."),
+        ("en", "There are 3 years between 1998 and 2023 of which nothing is known."),
+        ("zh", "从1990年到2000年有3年干旱。"),
         ("de", "Der 12. März 2024 war kein Montag."),
         ("fr", "Le 12 mars 2024 n'était pas un lundi."),
         ("es", "El 12 de marzo de 2024 no fue lunes."),
@@ -102,6 +119,32 @@ def test_weekdays_of_any_date(day: date, said: int) -> None:
     name = weekday_name(date(2024, 1, 1 + said))
     claim = only(f"{day.day} {day:%B} {day.year} was a {name}.", "en")
     assert claim.finding.holds is (day.weekday() == said)
+
+
+@given(st.integers(1700, 1950), st.integers(2, 90), st.integers(2, 90))
+def test_years_between_any_two(first: int, apart: int, said: int) -> None:
+    claims = claims_in(f"From {first} to {first + apart} are {said} years.", "en")
+    assert [claim.finding.holds for claim in claims] == [apart == said] * (abs(apart - said) != 1)
+
+
+BORNE_OUT = [
+    ("en", "It was opened on 12 March 2024, which was a Tuesday.", ", which was a Tuesday"),
+    ("en", "It was opened on 12 March 2024; that day was a Tuesday.", "; that day was a Tuesday"),
+    ("en", "It ran from 1998 to 2023, which is 25 years.", ", which is 25 years"),
+    ("en", "The siege lasted 428 days, from 3 March 2020 to 5 May 2021.", "428 days"),
+    ("en", "Founded in 2021, it closed ten years later, in 2031.", "ten years later"),
+    ("zh", "大桥于2024年3月12日通车，那天是星期二。", "，那天是星期二"),
+    ("zh", "大桥于2024年3月12日（星期二）通车。", "星期二"),
+    ("zh", "渡轮从1998年到2023年共25年。", "共25年"),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "words"), BORNE_OUT)
+def test_the_dates_themselves_are_not_among_the_words_borne_out(
+    language: str, text: str, words: str
+) -> None:
+    start, end = only(text, language).follows
+    assert text[start:end] == words
 
 
 @given(st.text(max_size=200), st.text(max_size=60))

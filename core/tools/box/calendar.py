@@ -60,7 +60,9 @@ def _work(given: Dates, bench: Bench) -> Answer:
     `gave` has `dates` (a list of objects with `date` as 2014-02-06 and `weekday`), `days_between`
     (of the first two, null where there is one), `worked_out` (what the calendar gives, in words),
     `said` (the words of the text about it, empty for none) and `holds` (null where none); where
-    the text itself was read, `claims` says how many of its claims the calendar can check.
+    the text itself was read, `claims` says how many of its claims the calendar can check, and
+    `follows` where (half-open, in `text`) the words stand that it bears out: no source need say
+    them.
 
     Raises:
         InputError: a date is not written as 2014-02-06, is not of the calendar, or is missing.
@@ -93,8 +95,20 @@ def _of_claims(claims: Sequence[DateClaim], given: Dates) -> Answer:
     """The first wrong claim decides; right ones alone where nothing else is said."""
     wrong = next((claim for claim in claims if not claim.finding.holds), None)
     first = wrong or claims[0]
-    answer = _answer(first.finding, given, said_in=(first.start, first.end))
-    return replace(answer, gave={**answer.gave, "claims": len(claims)})
+    alone = given if wrong else _without(given, [claim for claim in claims if claim is not first])
+    answer = _answer(first.finding, alone, said_in=(first.start, first.end))
+    follows = [claim.follows for claim in claims if claim.finding.holds]
+    gave = {**answer.gave, "claims": len(claims), "follows": follows}
+    return replace(answer, gave=gave)
+
+
+def _without(given: Dates, others: Sequence[DateClaim]) -> Dates:
+    """With blanks in place of other claims: what holds too is nothing that is left unchecked."""
+    text = given.text
+    for claim in others:
+        gap = " " * (claim.end - claim.start)
+        text = f"{text[: claim.start]}{gap}{text[claim.end :]}"
+    return msgspec.structs.replace(given, text=text)
 
 
 def _date(written: str) -> date:
