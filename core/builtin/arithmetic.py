@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from core.builtin.contrast import WEIGHT, Contrast
 from core.builtin.reading import Reading, Unit, read
+from core.evidence.terms import IS_UNSPACED
 from core.records import Passage
 from core.tools.values.quantities import Quantity, compare
 
@@ -27,6 +28,7 @@ CHANGE = re.compile(
 )
 LASTED = re.compile(r"\b(lasted|lasting|ran|reigned|served|took|spanned|for)\s*$", re.IGNORECASE)
 DIFFERENCE = re.compile(r"\b(more|fewer|less|\w+er)\b[^.]{0,40}\bthan\b", re.IGNORECASE)
+APART = re.compile(r"[，;；。\n]|,\s")
 NEAR = 20
 MOST_STATED = 20
 SECONDS_A_YEAR = 31_557_600.0
@@ -62,11 +64,12 @@ class Sum:
 
 @dataclass(frozen=True)
 class _Values:
-    """Values of the evidence that stand together, and where."""
+    """Values of the evidence that stand together, and where; `totals` are said to be totals."""
 
     passage: Passage
     quantities: tuple[Quantity, ...]
     is_table: bool
+    totals: tuple[Quantity, ...] = ()
 
 
 def check_sums(
@@ -101,14 +104,17 @@ def _groups(
 ) -> Iterator[_Values]:
     """The values of each sentence; then of each whole table; then of all sentences of a source."""
     for passage in passages:
-        yield _Values(passage, _quantities(passage.text, language), False)
+        own = _quantities(passage.text, language)
+        yield _Values(passage, own, False, _said_totals(passage.text, language, own))
     for source_id in dict.fromkeys(p.source_id for p in passages):
         mine = sorted((p for p in passages if p.source_id == source_id), key=lambda p: p.start)
         rows = [line for line in sources.get(source_id, "").splitlines() if line.strip()]
         is_table = len(rows) <= MOST_ROWS and sum(bool(ROW.match(r)) for r in rows) >= FEWEST_PARTS
         texts = [row for row in rows if ROW.match(row)] if is_table else [p.text for p in mine]
-        found = tuple(q for text in texts for q in _quantities(text, language))
-        yield _Values(mine[0], found, is_table)
+        read_in = [(text, _quantities(text, language)) for text in texts]
+        found = tuple(q for _, own in read_in for q in own)
+        totals = tuple(q for text, own in read_in for q in _said_totals(text, language, own))
+        yield _Values(mine[0], found, is_table, totals)
 
 
 def _quantities(text: str, language: str) -> tuple[Quantity, ...]:
@@ -124,6 +130,28 @@ def _quantities(text: str, language: str) -> tuple[Quantity, ...]:
     )
 
 
+def _said_totals(text: str, language: str, found: Sequence[Quantity]) -> tuple[Quantity, ...]:
+    """Those before or behind which a word for a total stands: “合计4800人”, “4,800 in total”."""
+    cuts = [0, *(cut.end() for cut in APART.finditer(text)), len(text)]
+    totals = []
+    for quantity in found:
+        start = max(cut for cut in cuts if cut <= quantity.start)
+        end = min(cut for cut in cuts if cut >= quantity.end)
+        before = [q.end for q in found if start <= q.end <= quantity.start]
+        if says_total(read(text[max([start, *before]) : end], language)):
+            totals.append(quantity)
+    return tuple(totals)
+
+
+def says_total(said: Reading) -> bool:
+    """True where it speaks of a total; a word of several unspaced characters is several tokens."""
+    norms = [token.norm for token in said.tokens]
+    if not said.words.total.isdisjoint(norms):
+        return True
+    unspaced = "".join(norms)
+    return any(IS_UNSPACED.match(word) and word in unspaced for word in said.words.total)
+
+
 def _alike(total: Quantity, group: _Values) -> list[Quantity]:
     """The group's values of the total's unit; counted things must be the same things."""
     found = [q for q in group.quantities if q.unit == total.unit]
@@ -135,18 +163,25 @@ def _alike(total: Quantity, group: _Values) -> list[Quantity]:
 
 def _total(claim: Reading, unit: Unit, group: _Values, counts: set[float]) -> Sum | None:
     """Parts added up, where the claim speaks of a total and no part equals it."""
-    words = claim.words
     quantity = unit.quantity
-    if quantity is None or not any(token.norm in words.total for token in claim.tokens):
+    if quantity is None or not says_total(claim):
         return None
-    parts = _alike(quantity, group)
+    alike = _alike(quantity, group)
+    if any(compare(quantity, part) == "equal" for part in alike):
+        return None
+    parts = [part for part in alike if not _is_their_total(part, alike, group)]
     counted = {count for count in counts if count != quantity.low}
     complete = group.is_table or len(parts) in counted or _one_sentence(group)
     if len(parts) < FEWEST_PARTS or not complete or quantity.low == len(parts):
         return None
-    if any(compare(quantity, part) == "equal" for part in parts):
-        return None
+    if any(2 * part.low == sum(q.low for q in parts) for part in parts) and len(parts) > 2:
+        return None  # one is as much as all others: a total that is not called one, or chance
     return _result(unit, parts, group.passage, PLUS)
+
+
+def _is_their_total(part: Quantity, parts: Sequence[Quantity], group: _Values) -> bool:
+    """True for a value that is called a total and that none of the others exceeds."""
+    return part in group.totals and all(other.low <= part.low for other in parts)
 
 
 def _one_sentence(group: _Values) -> bool:
