@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.builtin.claims import claim_of
-from core.builtin.reading_windows import StatementReading, Window, read_statement
+from core.builtin.reading_windows import StatementReading, read_statement
 from core.builtin.rules import overall, quoted_ids
 from core.builtin.speech import cited, counted, quote_of, turn_said
 from core.concurrency import Stop
 from core.models.reader import EntailmentReader
-from core.records import Quote, Stance, Turn
+from core.records import Passage, Quote, Stance, Turn
 from core.roles import DebateView, Speak
 
 NAME = "Entailment reader"
@@ -111,15 +111,15 @@ def _opening(
     if len(readings) > 1:
         count = sum(1 for s in stances if s == stance)
         sentences.append(f"So I read {count} of {counted(len(readings), 'statement')}.")
-    window = first.contrary if stance == "hallucinated" else first.carrying
-    if window is None:
+    passage = _deciding_passage(first, stance)
+    if passage is None:
         sentences.append("I was given no passage that speaks about this.")
     elif stance == "hallucinated":
-        sentences.append(f"{_said(window)} {_degree(first.contradicted)} contradicts it.")
+        sentences.append(f"{cited(passage)} {_degree(first.contradicted)} contradicts it.")
     elif stance == "supported":
-        sentences.append(f"{_said(window)} {_degree(first.supported)} says so.")
+        sentences.append(f"{cited(passage)} {_degree(first.supported)} says so.")
     else:
-        sentences.append(f"{_leaning(first)} Closest is {_said(window)}.")
+        sentences.append(f"{_leaning(first)} Closest is {cited(passage)}.")
     return sentences
 
 
@@ -135,16 +135,19 @@ def _leaning(reading: StatementReading) -> str:
 def _rejoinder(reading: StatementReading, other: Turn, stance: Stance) -> list[str]:
     if other.stance == stance:
         return ["By its meaning I come to the same."]
-    if stance == "supported" and reading.carrying is not None:
-        return [f"Whatever its words, {_said(reading.carrying)} means the same as the statement."]
-    if stance == "hallucinated" and reading.contrary is not None:
-        return [f"Shared words or not, {_said(reading.contrary)} cannot hold together with it."]
+    passage = _deciding_passage(reading, stance)
+    if stance == "supported" and passage is not None:
+        return [f"Whatever its words, {cited(passage)} means the same as the statement."]
+    if stance == "hallucinated" and passage is not None:
+        return [f"Shared words or not, {cited(passage)} cannot hold together with it."]
     return ["By its meaning I still cannot decide it."]
 
 
-def _said(window: Window) -> str:
-    """The passage that the window was made around, with where it stands."""
-    return cited(window.passage)
+def _deciding_passage(reading: StatementReading, stance: Stance) -> Passage | None:
+    """What contradicts, under that stance; else where it is carried most."""
+    if stance == "hallucinated":
+        return reading.contrary_passage
+    return reading.carrying.passage if reading.carrying else None
 
 
 def _degree(p: float) -> str:
@@ -155,5 +158,5 @@ def _quotes(readings: Sequence[StatementReading], stances: Sequence[Stance]) -> 
     """The passages that decide, those that contradict first."""
     order = {"hallucinated": 0, "supported": 1, "unclear": 2}
     paired = sorted(zip(readings, stances, strict=True), key=lambda item: order[item[1]])
-    windows = [r.contrary if s == "hallucinated" else r.carrying for r, s in paired]
-    return tuple(dict.fromkeys(quote_of(w.passage) for w in windows if w))[:MOST_QUOTES]
+    passages = [_deciding_passage(reading, stance) for reading, stance in paired]
+    return tuple(dict.fromkeys(quote_of(p) for p in passages if p))[:MOST_QUOTES]

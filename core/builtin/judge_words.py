@@ -47,8 +47,8 @@ def _against(look: Look) -> str:
     if rule_stance(look.item) == "hallucinated":
         return _contradicted(look)
     if not look.reading.muted and entailment_stance(look.reading) == "hallucinated":
-        window = look.reading.contrary
-        where = cited(window.passage) if window else "the evidence"
+        passage = look.reading.contrary_passage
+        where = cited(passage) if passage else "the evidence"
         return f"Contradicted in meaning: {where} says otherwise."
     if overlap_stance(look.overlap) == "hallucinated":
         return _not_carried(look)

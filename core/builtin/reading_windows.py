@@ -53,7 +53,7 @@ class Window:
 
     @property
     def passage(self) -> Passage:
-        """The passage it was made around; the best-ranked where there are several."""
+        """The first that it covers; which of several says what it says: `StatementReading`."""
         return self.passages[0]
 
 
@@ -73,6 +73,20 @@ class StatementReading:
     contrary: Window | None = None
     muted: bool = False
     windows: tuple[Window, ...] = ()
+
+    @property
+    def contrary_passage(self) -> Passage | None:
+        """Of the passages that the contrary window covers the one that contradicts by itself.
+
+        Words shared count less here than for the vote of the windows: those of one window speak of
+        one thing, and a denial often has none of the statement's own words.
+        """
+        whole = self.contrary
+        if whole is None:
+            return None
+        alone = [w for w in self.windows if len(w.passages) == 1 and w.passage in whole.passages]
+        most = max(alone, key=lambda w: w.contradicted * (1.0 + w.bearing**0.5), default=whole)
+        return most.passage
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,20 @@ def test_neighbouring_windows_are_one_and_no_text_is_read_twice() -> None:
     assert len(reader.pairs) == len(texts)
 
 
+def test_the_passage_that_contradicts_is_told_from_its_neighbours() -> None:
+    """The first of the window was quoted, which said nothing against the statement."""
+    denial = "Nobody has lived in it since the keeper left."
+    texts = ("The lighthouse was built in 1841.", "It is white.", denial)
+    passages, sources = passages_of(texts)
+    reader = MarkedReader({("Nobody",): CONTRADICTED, ("lighthouse",): (0.3, 0.2, 0.5)})
+    said = "The lighthouse is inhabited by its keeper."
+    found = reading_of(reader, passages, sources, response=said)
+    assert found.contrary is not None
+    assert found.contrary.passage.text == texts[0]
+    assert found.contrary_passage is not None
+    assert found.contrary_passage.text == denial
+
+
 def test_windows_stay_narrow_and_few() -> None:
     texts = [f"Sentence {n} speaks of {'many ' * 60}things." for n in range(30)]
     passages, sources = passages_of(texts)
