@@ -284,7 +284,7 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
     known = progress.words is not None
     held = progress.memory.items()
     aside = [
-        progress.statements[i] for i, m in held if not m.is_checkable or m.label == "supported"
+        progress.statements[i] for i, m in held if not m.is_checkable or m.label != "hallucinated"
     ]
     yield from marked(
         run.play, seen, judgement, verdict, ruled, are_words_scored=known, aside=aside
