@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from core.acting import Play, calls_of, notes_of, part_played, why_unusable
 from core.audit.concluding import Found, judgement_of
 from core.audit.contested import closed, cut_down, labels_told
+from core.audit.placing import cut_alike, is_cut_from
 from core.audit.reflecting import applied
 from core.audit.steps import Auditing, Reading, checked
 from core.audit.told import answer_of
@@ -88,7 +89,7 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     final = dict(run.memory)
     ending: list[Event] = []
     if contested:
-        cut = cut_down(view, contested)
+        cut = cut_down(view, contested, progress.tool_uses)
         floor = Floor(run.play, cut, progress, Plan(max_turns=run.max_turns))
         yield from warned(floor)
         yield from debate(floor)
@@ -171,6 +172,8 @@ def _bench(run: AuditRun, view: CaseView, statement: Statement | None, reading: 
     def match(text: str, passages: Sequence[Passage]) -> Answer:
         reading.add([p for p in passages if p.id in view.evidence.passages])
         place = statement if statement and text in (statement.text, statement.rewrite) else None
+        if statement and is_cut_from(text, statement.text):
+            place = cut_alike(text, statement)
         # Only what opens a response can be the short answer that is read with its question.
         is_opening = statement is None or statement.index == 0
         asked = case if is_opening else replace(case, question="")
@@ -186,7 +189,11 @@ def _bench(run: AuditRun, view: CaseView, statement: Statement | None, reading: 
 def _asks_for(query: str, statement: Statement, case: Case) -> bool:
     """True for the words that the statement's passages were retrieved by."""
     plain = query.removeprefix(case.question).strip() if case.question else query.strip()
-    return plain in (statement.text, statement.rewrite)
+    own = statement.text
+    if plain in (own, statement.rewrite):
+        return True
+    before = range(len(own) - len(plain) + 1)  # blanks at its ends are gone from a query
+    return any(is_cut_from(f"{' ' * n}{plain}".ljust(len(own)), own) for n in before)
 
 
 def _reflected(
@@ -227,7 +234,8 @@ def _judged(
     alone: dict[int, tuple[Label, Judgement]] = {}
     for index in contested:
         # It calls them wrong together and does not say which: so it is asked of each.
-        own = yield from _word_of_judge(run, cut_down(run.view(), [index]))
+        only = cut_down(run.view(), [index], run.progress.tool_uses)
+        own = yield from _word_of_judge(run, only)
         alone[index] = (own.label, own)
     return alone
 

@@ -5,33 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from core.audited import Remembered
-from core.records import Judgement, Label, Project
+from core.audit.placing import cut_alike, is_cut_from
+from core.audited import Remembered, ToolUse
+from core.builtin.still_to_find import rest_of
+from core.records import Judgement, Label, Project, Statement
 from core.roles import CaseView, Evidence
 
 JUST_RIGHT, JUST_WRONG = 0.49, 0.51
 IN_QUESTION = "In question are only these statements of a longer response:"
 
 
-def cut_down(view: CaseView, indices: Sequence[int]) -> CaseView:
-    """The view with these statements alone.
+def cut_down(view: CaseView, indices: Sequence[int], uses: Sequence[ToolUse] = ()) -> CaseView:
+    """The view with these statements alone, less what tools have worked out of them.
 
     All else of the response is blank, so that places stay what they are, and the instruction names
     the statements in their self-contained form.
     """
-    chosen = tuple(s for s in view.statements if s.index in indices)
-    kept = [(s.start, s.end) for s in chosen]
-    response = "".join(
-        char if char.isspace() or any(a <= i < b for a, b in kept) else " "
-        for i, char in enumerate(view.case.response)
-    )
+    chosen = tuple(_left_of(s, uses) for s in view.statements if s.index in indices)
+    response = "".join(char if char.isspace() else " " for char in view.case.response)
+    for own in chosen:
+        response = f"{response[: own.start]}{own.text}{response[own.end :]}"
     asked = view.case.instruction or Project.instruction
-    listed = "\n".join(f"- {statement.rewrite}" for statement in chosen)
+    listed = "\n".join(f"- {' '.join(statement.rewrite.split())}" for statement in chosen)
     case = replace(view.case, response=response, instruction=f"{asked}\n{IN_QUESTION}\n{listed}")
     by_statement = {s.index: view.evidence.by_statement.get(s.index, ()) for s in chosen}
     ids = {i for found in by_statement.values() for i in found}
     passages = {i: p for i, p in view.evidence.passages.items() if i in ids}
     return replace(view, case=case, statements=chosen, evidence=Evidence(passages, by_statement))
+
+
+def _left_of(statement: Statement, uses: Sequence[ToolUse]) -> Statement:
+    """The statement with blanks for what tools have worked out of it."""
+    rest = rest_of(statement, [use for use in uses if use.statement == statement.index])
+    is_cut = is_cut_from(rest.text, statement.text)
+    return cut_alike(rest.text, statement) if is_cut else statement
 
 
 def closed(

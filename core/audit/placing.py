@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import msgspec
@@ -22,6 +23,8 @@ def about_statement(use: ToolUse, statement: Statement | None, about: str = "tex
     """
     text = _text(use.given, about)
     if statement is None or use.label == "unclear" or not text:
+        return use
+    if is_cut_from(text, statement.text):
         return use
     for own in (statement.text, statement.rewrite):
         is_short = len(text) <= LONGER_BY * len(own)
@@ -45,13 +48,41 @@ def placed(use: ToolUse, statement: Statement | None, case: Case, about: str = "
     low, high = (statement.start, statement.end) if statement else (0, len(case.response))
     text = _text(use.given, about)
     if 0 <= use.start < use.end <= len(text):
-        if case.response[low:high] == text:
+        if case.response[low:high] == text or is_cut_from(text, case.response[low:high]):
             return replace(use, start=low + use.start, end=low + use.end)
         words = text[use.start : use.end]
         if case.response.count(words, low, high) == 1:
             start = case.response.index(words, low, high)
             return replace(use, start=start, end=start + len(words))
     return replace(use, start=None, end=None)
+
+
+def is_cut_from(text: str, whole: str) -> bool:
+    """True for the whole with blanks for some of its characters: places stay what they are."""
+    if len(text) != len(whole) or text == whole or not text.strip():
+        return False
+    return all(one in (own, " ") for one, own in zip(text, whole, strict=True))
+
+
+def cut_alike(text: str, statement: Statement) -> Statement:
+    """The statement with the same words blank as in `text`, which is cut from it.
+
+    In its self-contained form they are blank where each stands once; else that is the text.
+    """
+    rewrite = statement.rewrite
+    for words in _cut_out(text, statement.text):
+        if rewrite.count(words) != 1:
+            return replace(statement, text=text, rewrite=text)
+        rewrite = rewrite.replace(words, " " * len(words))
+    return replace(statement, text=text, rewrite=rewrite)
+
+
+def _cut_out(text: str, whole: str) -> list[str]:
+    """The stretches of the whole that are blank in the text."""
+    gone = [one != own or own == " " for one, own in zip(text, whole, strict=True)]
+    runs = itertools.groupby(zip(gone, whole, strict=True), key=lambda pair: pair[0])
+    found = ["".join(own for _, own in run) for is_gone, run in runs if is_gone]
+    return [words for words in found if words.strip()]
 
 
 def _text(given: str, about: str) -> str:

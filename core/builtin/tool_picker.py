@@ -6,13 +6,15 @@ language model which type it is, each tool here says by its own deterministic `r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from core.audited import ToolUse
 from core.builtin.checkable import why_not_checkable
 from core.builtin.reading import read
+from core.builtin.still_to_find import Rest, denies_no_value, denies_only_parts, rest_of
 from core.concurrency import Stop
 from core.records import Case, Statement
 from core.roles import AuditView, Step
@@ -26,9 +28,13 @@ RULE = """For the response as a whole, then for each statement by itself:
 2. Every tool that works something out and reads the statement as one of its own is called: code,
 conditions, calendar and calculator in this order, then the others by name. One that refutes the
 statement ends it.
-3. A statement that was worked out to be right and names nobody and nothing else is done.
-4. All else is searched for in the sources and compared with what was found. A right sum beside a
-name that neither these nor the question speak of leaves the statement unclear."""
+3. A statement that was worked out to be right and names nobody is done where it is arithmetic
+alone or nothing was found for it; else it is compared with that, and wrong only where that has
+another value.
+4. All else is searched for in the sources and compared with what was found: of a right sum its
+result, of what the calendar bears out nothing. Sources that have the parts of a right sum do not
+deny its result. A right sum beside a name that neither these nor the question speak of leaves the
+statement unclear."""
 
 
 class BuiltInToolPicker:
@@ -46,7 +52,7 @@ class BuiltInToolPicker:
         case, statement = view.view.case, view.statement
         if statement is not None and (why := why_not_checkable(case, statement)):
             return Step(why, evidence=why, is_checkable=False)
-        if any(use.label == "hallucinated" for use in view.used):
+        if any(use.label == "hallucinated" and use.tool != MATCH for use in view.used):
             return Step("A tool refutes it; nothing more is needed.")
         done = {use.tool for use in view.used}
         for tool in self._that_work_out():
@@ -68,18 +74,21 @@ class BuiltInToolPicker:
     def _by_reading(self, view: AuditView, statement: Statement, done: set[str]) -> Step:
         tools = toolbox() if self._tools is None else self._tools
         right = [use for use in view.used if use.label == "supported"]
-        case = view.view.case
+        case, rest = view.view.case, rest_of(statement, view.used)
         names = _names(statement.text, case.language)
-        if right and not names:
+        is_told = rest.says_something(case.language) and view.view.evidence.of(statement.index)
+        if right and not names and not is_told:
             return Step("It is worked out to be right and names nothing else.")
-        if SEARCH in tools and SEARCH not in done:
+        if SEARCH in tools and SEARCH not in done and (names or not right):
             return Step(
                 "It is searched for.", SEARCH, _given(tools[SEARCH], statement, case) or "{}"
             )
         if MATCH in tools and MATCH not in done and _is_something_found(view, statement):
             return Step(
-                "It is compared with that.", MATCH, _compared(tools[MATCH], view, statement)
+                "It is compared with that.", MATCH, _compared(tools[MATCH], view, statement, rest)
             )
+        if any(use.tool == MATCH and use.label == "hallucinated" for use in view.used):
+            return _compared_in_vain(view, statement, rest, right, is_named=bool(names))
         if right and all(use.tool != MATCH for use in right) and names - _known(case):
             words = f"{right[-1].words} Nothing here speaks of the rest."
             return Step("What else it says is not found out.", label="unclear", evidence=words)
@@ -114,16 +123,37 @@ def _is_something_found(view: AuditView, statement: Statement) -> bool:
     return bool(view.view.evidence.of(statement.index)) or bool(_texts_found(view))
 
 
-def _compared(tool: Tool[Any], view: AuditView, statement: Statement) -> str:
+def _compared_in_vain(
+    view: AuditView,
+    statement: Statement,
+    rest: Rest,
+    right: Sequence[ToolUse],
+    *,
+    is_named: bool,
+) -> Step:
+    """The end of a statement that the sources do not carry: a right sum may stand all the same."""
+    sources = [p.text for p in view.view.evidence.of(statement.index)] + _texts_found(view)
+    use = next(use for use in view.used if use.tool == MATCH)
+    stands = denies_only_parts if is_named else denies_no_value
+    if right and stands(use, rest, statement, sources):
+        words = f"{right[-1].words} The sources have no other value."
+        return Step("The sources do not deny the result.", label="supported", evidence=words)
+    return Step("The sources are against it; nothing more is needed.")
+
+
+def _compared(tool: Tool[Any], view: AuditView, statement: Statement, rest: Rest) -> str:
     """The input of the comparison: with the case's own passages, else with what a search brought.
 
-    The rest of the response is left out: whether statements contradict each other is for the
-    reflector, who sees them all.
+    What tools have worked out is blank in it: nobody has to have written that. The rest of the
+    response is left out: whether statements contradict each other is for the reflector, who sees
+    them all.
     """
     given = tool.reads(statement, view.view.case) if tool.reads else None
     if given is None:
         return "{}"
     fields = msgspec.to_builtins(given)
+    if tool.about in fields:
+        fields[tool.about] = rest.text
     if "before" in fields:
         fields["before"] = ""
     if "context" in fields and not view.view.evidence.of(statement.index):

@@ -77,10 +77,11 @@ NOTHING = "The text states no calculation that can be read."
 
 
 def _shown(one: Equation) -> dict[str, Any]:
-    """One calculation for the tool's view; offsets in the text."""
+    """One calculation for the tool's view; offsets in the text, `result` those of its value."""
     return {
         "formula": one.formula, "stated": one.stated, "worked_out": one.instead,
         "holds": one.holds, "why": one.why, "start": one.start, "end": one.end,
+        "result": (one.wrong_start, one.wrong_end),
     }  # fmt: skip
 
 

@@ -63,6 +63,7 @@ def test_a_wrong_sum_is_marked_where_it_stands() -> None:
         "why": "",
         "start": text.index("3 hours"),
         "end": text.index(", which"),
+        "result": [told.start, told.end],
     }
     assert told.words == "3 hours + 0.5 hours + 1.5 hours is 5, not 4 hours."
 
