@@ -127,7 +127,7 @@ def _is_part(point: _Point, rest: Rest, statement: Statement, sources: Sequence[
     given = {number for text in sources for number in NUMBER.findall(text)}
     instead = set(NUMBER.findall(point.evidence)) if point.finding == "contradicted" else set()
     return any(
-        said == one.value and instead <= one.numbers and (one.numbers <= given or one.is_scaled)
+        said <= one.value and instead <= one.numbers and (one.numbers <= given or one.is_scaled)
         for one in rest.sums
     )
 

@@ -14,6 +14,7 @@ from core.tools.calendar import age_on
 from core.tools.date_answers import OPEN, DateFinding
 from core.tools.date_claims import LONGEST, DateClaim, date_claims
 from core.tools.full_dates import FIRST_YEAR, tongue_of
+from core.tools.later_claims import later_claims
 from core.tools.values.dates import DateValue, find_dates
 from core.tools.year_claims import year_claims
 
@@ -39,6 +40,8 @@ OF_ANOTHER = re.compile(
     r"|\bher\s+(?!age\b)\w|的(?:儿子|女儿|父亲|母亲|妻子|丈夫|哥哥|弟弟|姐姐|妹妹)",
     re.IGNORECASE,
 )
+WHEN_BEHIND = re.compile(r"\s+(?:in|on|im|am|en|le)?\s*(?:the\s+)?", re.IGNORECASE)
+WHEN_BEFORE = re.compile(r"\s*(?:时|的时候)\s*[，,]?\s*")
 OLDEST = 120
 
 
@@ -60,7 +63,16 @@ def age_claim(text: str, language: str) -> DateClaim | None:
     end = max(births[0].end, others[0].end, place[1])
     if born is None or day is None or OPEN.search(text[start:end]):
         return None
-    return _checked(text, born, day, place, (start, end), ages[0].span())
+    return _checked(text, born, day, place, (start, end), _told(text, ages[0].span(), others[0]))
+
+
+def _told(text: str, age: tuple[int, int], day: DateValue) -> tuple[int, int]:
+    """The words that tell the age, with a date that only says when: not “died in 2000, aged 23”."""
+    if WHEN_BEHIND.fullmatch(text[age[1] : day.start]) and age[1] <= day.start:
+        return age[0], day.end
+    if WHEN_BEFORE.fullmatch(text[day.end : age[0]]) and day.end <= age[0]:
+        return day.start, age[1]
+    return age
 
 
 def _checked(
@@ -109,6 +121,7 @@ def claims_in(text: str, language: str, before: str = "") -> list[DateClaim]:
         return []
     tongue = tongue_of(text, language)
     age = age_claim(text, tongue)
-    found = [*date_claims(text, tongue, before), *year_claims(text, tongue)]
+    found = [*date_claims(text, tongue), *year_claims(text, tongue)]
+    found += later_claims(text, tongue, before)
     found += [age] if age else []
     return sorted(found, key=lambda claim: claim.start)

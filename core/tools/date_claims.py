@@ -1,6 +1,6 @@
 """Finds in a text what it states of dates that the calendar can check, in five languages.
 
-Weekdays of dates, the time between two dates, and dates "ten years later"; ages are `age_claims`.
+Weekdays of dates and the time between two dates; the other kinds are gathered in `age_claims`.
 Strict: only words that say nothing else may stand between the parts of a claim, and what the text
 denies or leaves open is no claim. Source: HaluAgent 3.4 (calendar).
 """
@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from core.tools.calendar import TimeUnit, between, moved, weekday_name
+from core.tools.calendar import TimeUnit, between, weekday_name
 from core.tools.date_answers import DAYS, OPEN, SECONDS, DateFinding, stretch_words
-from core.tools.full_dates import FIRST_YEAR, full_date
+from core.tools.full_dates import full_date
 from core.tools.values.dates import DateValue, find_dates, find_weekdays
 from core.tools.values.quantities import Quantity, find_quantities
 
@@ -64,17 +64,6 @@ THAT_DAY = re.compile(
     r"|(?:那一?天|当天|这一?天)正?好?(?:是|为)))",
     re.IGNORECASE,
 )
-LATER = re.compile(
-    r"\s*(?:(?P<after>later|afterwards|after\s+that|später|danach|plus\s+tard|después|más\s+tarde"
-    r"|之后|以后|后)|(?P<before>earlier|before\s+that|früher|zuvor|plus\s+tôt|auparavant|antes"
-    r"|之前|以前|前))",
-    re.IGNORECASE,
-)
-THEN = re.compile(
-    rf"\s*[,(，（]?\s*(?:that\s+is\s*,?\s*|namely\s+|即|也就是|的)?"
-    rf"(?:(?:in|on|im\s+Jahre?|am|en|à|在|于)\s*)?{ARTICLE}",
-    re.IGNORECASE,
-)
 UNIT_WORDS: tuple[tuple[TimeUnit, str], ...] = (
     ("day", r"\bdays?\b|\btage?n?\b|\bjours?\b|\bdías?\b|[天日]"),
     ("week", r"\bweeks?\b|\bwochen?\b|\bsemaines?\b|\bsemanas?\b|周|星期|礼拜"),
@@ -107,22 +96,14 @@ class TimeSpan:
     end: int
 
 
-def date_claims(text: str, language: str, before: str = "") -> list[DateClaim]:
-    """All claims of a text about dates stated in full, in order, those that hold among them.
-
-    `before` is what stands in front of the text, where a date may be that it leans on.
-    """
-    if len(text) > LONGEST or not re.search(
-        r"\d{3}|[〇零一二三四五六七八九]{3}", f"{before}{text}"
-    ):
+def date_claims(text: str, language: str) -> list[DateClaim]:
+    """All claims of a text about dates stated in full, in order, those that hold among them."""
+    if len(text) > LONGEST or not YEAR.search(text):
         return []
     dates = find_dates(text, language)
-    spans = spans_in(text, language, dates)
-    told = find_dates(before[-LONGEST:], language) if before else []
     found = [
         *_weekdays(text, dates, language),
-        *_differences(text, dates, spans),
-        *_later(text, dates, spans, told),
+        *_differences(text, dates, spans_in(text, language, dates)),
     ]
     sure = [claim for claim in found if is_sure(text, claim)]
     return sorted(sure, key=lambda claim: claim.start)
@@ -226,66 +207,3 @@ def _difference(text: str, first: date, last: date, span: TimeSpan) -> DateFindi
     said = text[span.start : span.end]
     dates = (first, last)
     return DateFinding(holds, stretch_words(stretch), said, span.start, span.end, dates)
-
-
-def _later(
-    text: str, dates: Sequence[DateValue], spans: Sequence[TimeSpan], told: Sequence[DateValue]
-) -> Iterator[DateClaim]:
-    """A date so long after another, held against those before it: "ten years later, in 2031"."""
-    for span in spans:
-        later = LATER.match(text, span.end)
-        if later is None or not span.count.is_integer():
-            continue
-        target = next((day for day in dates if day.start >= later.end()), None)
-        if target is None or not THEN.fullmatch(text[later.end() : target.start]):
-            continue
-        anchors = [*told, *(day for day in dates if day.end <= span.start)]
-        sign = 1 if later["after"] else -1
-        checked = [
-            finding
-            for anchor in anchors
-            if (finding := _led(text, anchor, target, span, sign)) is not None
-        ]
-        right = [finding for finding in checked if finding.holds]
-        # Of several dates before it, who knows which is meant.
-        is_sure = len(anchors) == len(checked) == 1
-        if right or is_sure:
-            follows = (span.start, later.end())
-            yield DateClaim((right or checked)[0], span.start, target.end, follows)
-
-
-def _led(
-    text: str, anchor: DateValue, target: DateValue, span: TimeSpan, sign: int
-) -> DateFinding | None:
-    """The date told against the one worked out; None where the dates are too coarse to say."""
-    said = text[target.start : target.end]
-    one, other = full_date(anchor), full_date(target)
-    count = int(span.count)
-    if one and other:
-        goal = moved(one, sign * count, span.unit)
-        if goal is None:
-            return None
-        stretch = between(one, other, span.unit)
-        is_forward = (other >= one) == (sign > 0)
-        holds = is_forward and (other == goal or stretch.is_said_by(count))
-        if not holds and span.unit in DAYS and abs((other - goal).days) <= 1:
-            return None
-        worked_out = goal.isoformat()
-        return DateFinding(holds, worked_out, said, target.start, target.end, (one, goal))
-    return _led_by_years(anchor, target, span, sign, said)
-
-
-def _led_by_years(
-    anchor: DateValue, target: DateValue, span: TimeSpan, sign: int, said: str
-) -> DateFinding | None:
-    """Years alone: one off is left open, for twelve months may lie across two New Years."""
-    years = (anchor.year, target.year)
-    are_points = anchor.kind == target.kind == "point" and anchor.era == target.era == "ce"
-    are_plain = anchor.bound in ("exact", "since", "until") and target.bound == "exact"
-    if span.unit != "year" or not are_points or not are_plain or None in years:
-        return None
-    goal = (anchor.year or 0) + sign * int(span.count)
-    off = abs((target.year or 0) - goal)
-    if off == 1 or goal < FIRST_YEAR:
-        return None
-    return DateFinding(off == 0, str(goal), said, target.start, target.end, ())
