@@ -67,6 +67,11 @@ class Sum:
     value: frozenset[str]
     is_scaled: bool
 
+    @property
+    def telling(self) -> frozenset[str]:
+        """Its numbers of more than one digit: “2” stands somewhere in most texts."""
+        return frozenset(number for number in self.numbers if len(number) > 1)
+
 
 @dataclass(frozen=True)
 class Rest:
@@ -121,14 +126,18 @@ def denies_only_parts(
 
 
 def _is_part(point: _Point, rest: Rest, statement: Statement, sources: Sequence[str]) -> bool:
-    """True for a result that the sources have in parts, and nothing but parts in its place."""
+    """True for a result that the sources have in parts, and nothing but parts in its place.
+
+    What a product is made of is told in the sources or not; beside it they may tell other prices.
+    """
     start, end = point.start - statement.start, point.end - statement.start
     said = frozenset(NUMBER.findall(statement.text[max(0, start) : end]))
     given = {number for text in sources for number in NUMBER.findall(text)}
     instead = set(NUMBER.findall(point.evidence)) if point.finding == "contradicted" else set()
-    return any(
-        said <= one.value and instead <= one.numbers and (one.numbers <= given or one.is_scaled)
-        for one in rest.sums
+    own = [one for one in rest.sums if said <= one.value]
+    is_told = any(one.is_scaled and one.telling and one.telling <= given for one in own)
+    return is_told or any(
+        instead <= one.numbers and (one.numbers <= given or one.is_scaled) for one in own
     )
 
 

@@ -23,6 +23,7 @@ from tests.test_engine import case_of
 LENGTH = "The bridge is 412 m long. It was opened on 4 May 1911."
 NAMED = "The Orrin bridge is 412 m long. It was opened on 4 May 1911."
 PARTS = "The bridge has a main span of 400 m and an approach of 12 m."
+FARES = "A ticket costs 12.50 euros for adults and 6.00 euros for children."
 VISITS = "In 2023 the ferries carried 410,000 passengers."
 ZH = "桥长412米。桥于1911年5月4日通车。"
 FERRY = "The ferry ran from 1998 to 2023."
@@ -73,6 +74,8 @@ def audit(resources: Resources, roster: Roster) -> Audit:
         (PARTS, "The bridge is 400 m + 12 m = 412 m long.", "supported", []),
         (VISITS, "So they carried about 1,123 a day (410,000 / 365 = 1,123).", "supported", []),
         (LENGTH, "She has 3 + 4 = 7 apples.", "supported", []),
+        (FARES, "A ticket is 12.50 euros, so two cost 2 * 12.50 = 25 euros.", "supported", []),
+        (FARES, "Two tickets for adults cost 2 * 12.50 = 25 euros.", "supported", []),
         (LENGTH, "3 + 4 = 7.", "supported", []),
         (ZH, "3+4=7。", "supported", []),
     ],
