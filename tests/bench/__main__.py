@@ -22,6 +22,7 @@ from tests.bench.large_queue import QUICK, make_large_home, reruns
 from tests.bench.reader_speed import pairs_a_second
 from tests.bench.rerun import Session
 from tests.bench.retraining import report as retraining
+from tests.bench.side_by_side import of_a_panel, of_an_audit
 from tests.bench.thick_pdf import CLAIM, make_thick_pdf
 from tests.bench.with_models import stop_to_closed, wall_over_critical_path
 from tests.browser.serving import FLAGS, Server, free_port
@@ -41,7 +42,7 @@ def main() -> int:
     """Print each figure beside its goal; `--path` is the folder of the public sets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, help="the folder with ReaLMistake's")
-    parser.add_argument("--only", choices=("retraining", "queue"), help="nothing but this")
+    parser.add_argument("--only", choices=("retraining", "queue", "panel"), help="nothing but this")
     parser.add_argument(
         "--whole", action="store_true", help="let SetFit's usual recipe run to its end (an hour)"
     )
@@ -49,9 +50,12 @@ def main() -> int:
     if given.only:
         if given.only == "retraining":
             retraining(given.path, is_whole=given.whole)
-        else:
-            with tempfile.TemporaryDirectory() as folder:
+            return 0
+        with tempfile.TemporaryDirectory() as folder:
+            if given.only == "queue":
                 _queue_figures(Path(folder) / "queue")
+            else:
+                _side_by_side_figures(Path(folder))
         return 0
     sys.stdout.write(
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians (least to most)\n"
@@ -61,6 +65,7 @@ def main() -> int:
         _page_figures(Path(folder))
         _engine_figures(Path(folder))
         _model_figures(Path(folder))
+        _side_by_side_figures(Path(folder))
         _reader_figures(Path(folder) / "readers")
         _queue_figures(Path(folder) / "queue")
     retraining(given.path, is_whole=given.whole)
@@ -206,6 +211,15 @@ def _model_figures(folder: Path) -> None:
         ratios = wall_over_critical_path(folder, 3, seconds)
         _say(f"debate with models, {seconds} s a call: wall / critical", ratios, goal, unit="x")
     _say("Stop to closed connection, in a stream", stop_to_closed(REPEATS), "500 ms", unit="ms")
+
+
+def _side_by_side_figures(folder: Path) -> None:
+    kinds = {"panel of four": of_a_panel, "audit of ten statements": of_an_audit}
+    for name, measured in kinds.items():
+        for seconds in (0.2, 1.0):
+            found = measured(folder, REPEATS, seconds)
+            _say(f"{name}, {seconds} s a call: wall / critical", found.ratios, "1.1", unit="x")
+            _say("(processor time a call, milliseconds)", found.processor, "-", unit="")
 
 
 def _reader_figures(folder: Path) -> None:

@@ -7,20 +7,37 @@ from __future__ import annotations
 
 import sys
 
-from tests.models.cast import Cast, as_json
-from tests.models.loopback import Reply, loopback
+from core.agents.llm_tool_picker import WHOLE
+from tests.models.cast import Cast, Part, as_json
+from tests.models.loopback import Asked, Reply, loopback
 
 SPANS = [
     {"reason": "r", "quote": q, "category": "number_or_date", "instead": i, "p": 0.9}
     for q, i in (("512 m", "412 m"), ("1931", "1932"))
 ]
+VOTES = [{"number": 1, "reason": "r", "p": 0.9}]
+
+
+def picked(asked: Asked) -> Reply:
+    """A tool picker that searches for each statement once, and for the response as a whole not."""
+    step = {"thought": "t", "tool": "", "input": {}, "label": "unclear", "evidence": ""}
+    if "observation (" in asked.prompt:
+        return as_json(step | {"label": "hallucinated", "evidence": "It says otherwise."})
+    if WHOLE in asked.prompt:
+        return as_json(step)
+    return as_json(step | {"tool": "search", "input": {"query": "<statement>"}, "label": ""})
 
 
 def main() -> None:
-    """Serve one debate after the other."""
-    lines = {"debate": Reply("DENY, WRONG. The evidence says otherwise.")}
-    cast = Cast(lines | {"spans": as_json({"spans": SPANS})}, pause=float(sys.argv[1]))
-    with loopback(cast) as server:
+    """Serve one run after the other."""
+    parts: dict[str, Part] = {
+        "debate": Reply("DENY, WRONG. The evidence says otherwise."),
+        "spans": as_json({"spans": SPANS}),
+        "panel_spans": as_json({"spans": [SPANS[0] | {"before": "is"}]}),
+        "panel_votes": as_json({"votes": VOTES}),
+        "pick_tool": picked,
+    }
+    with loopback(Cast(parts, pause=float(sys.argv[1]))) as server:
         sys.stdout.write(f"{server.base}\n")
         sys.stdout.flush()
         sys.stdin.read()

@@ -47,7 +47,7 @@ def wall_over_critical_path(folder: Path, repeats: int, seconds: float) -> list[
     home = folder / f"models{seconds}"
     case = _case(home)
     ratios = []
-    with _models(seconds) as base:
+    with models(seconds) as base:
         jobs = Jobs(home, keys=Keys({}))
         sheet = _never_of_one_mind(one_model("openai/loopback", base))
         for _ in range(repeats + 1):
@@ -63,7 +63,7 @@ def wall_over_critical_path(folder: Path, repeats: int, seconds: float) -> list[
 
 
 @contextlib.contextmanager
-def _models(seconds: float) -> Iterator[str]:
+def models(seconds: float) -> Iterator[str]:
     """The address of models in a process of their own: they must not share our one interpreter."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.model_server", str(seconds)],

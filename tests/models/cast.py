@@ -19,6 +19,8 @@ SIGNS = {
     "reflect": "Each statement of a response was checked by itself",
     "spans": "You mark the words of a response",
     "span_vote": "You vote on whether certain words",
+    "panel_spans": "You annotate answers for hallucinations",
+    "panel_votes": "Somebody has marked words of an answer",
 }
 Part = Reply | Callable[[Asked], Reply]
 
