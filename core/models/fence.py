@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from core.models.disguise import skeleton, visible
 from core.models.steering import steering
@@ -105,20 +106,27 @@ class Fence:
 
     def harmless(self, text: str) -> str:
         """The text without anything that could be taken for a fence, a role or a mark of ours."""
-        for _ in range(_ROUNDS):
-            before, text = text, self._once(text)
-            if text == before:
-                return text
-        # Marks within marks within marks are no honest text: not one of their words is kept.
-        return self._once(_changed(text, _ANY_MARK, lambda _: "…"))
+        return _harmless(self.token, text)
 
-    def _once(self, text: str) -> str:
-        text = visible(text).translate(_BRACKETS)
-        text = _changed(text, _FORGED, lambda _: "")
-        text = _changed(text, re.compile(re.escape(self.token.casefold())), lambda _: "…")
-        text = _changed(text, _FENCE_LIKE, _in_parentheses)
-        text = _changed(text, _MARKUP, lambda found: found.translate(_PLAIN_MARKUP))
-        return _changed(text, _POSING_LINE, lambda found: _POSED + found)
+
+# A run's prompts show the same evidence and response again and again.
+@lru_cache(maxsize=64)
+def _harmless(token: str, text: str) -> str:
+    for _ in range(_ROUNDS):
+        before, text = text, _once(token, text)
+        if text == before:
+            return text
+    # Marks within marks within marks are no honest text: not one of their words is kept.
+    return _once(token, _changed(text, _ANY_MARK, lambda _: "…"))
+
+
+def _once(token: str, text: str) -> str:
+    text = visible(text).translate(_BRACKETS)
+    text = _changed(text, _FORGED, lambda _: "")
+    text = _changed(text, re.compile(re.escape(token.casefold())), lambda _: "…")
+    text = _changed(text, _FENCE_LIKE, _in_parentheses)
+    text = _changed(text, _MARKUP, lambda found: found.translate(_PLAIN_MARKUP))
+    return _changed(text, _POSING_LINE, lambda found: _POSED + found)
 
 
 def _changed(text: str, pattern: re.Pattern[str], change: Callable[[str], str]) -> str:

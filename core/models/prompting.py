@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
 
@@ -114,8 +114,7 @@ def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
     Raises:
         ConfigError: a field has no value, or a value no field; the message names it.
     """
-    parts = _parts(prompt, ConfigError)
-    used = {name for text in parts.values() for name in _fields(prompt, text, ConfigError)}
+    parts, used = _read(prompt, ConfigError)
     where = f"The prompt {_title(prompt)}"
     if missing := used - fields.keys():
         raise ConfigError(f"{where} needs a value for {_named(missing)}, which was not given.")
@@ -143,8 +142,7 @@ def check_edit(name: str, language: str, text: str) -> None:
             "Shorten it."
         )
     prompt = Prompt(name, language, text, is_edited=True)
-    parts = _parts(prompt, InputError)
-    used = {name for part in parts.values() for name in _fields(prompt, part, InputError)}
+    _, used = _read(prompt, InputError)
     needed = set(FIELDS[prompt.name])
     if missing := needed - used:
         raise InputError(
@@ -156,6 +154,15 @@ def check_edit(name: str, language: str, text: str) -> None:
             f"The prompt {_title(prompt)} contains {_named(unknown)}, which is never filled. "
             f"Its fields are {_named(needed)}; take out the others."
         )
+
+
+@lru_cache(maxsize=128)  # a prompt is filled for every call of its role
+def _read(prompt: Prompt, error: type[ReviewError]) -> tuple[Mapping[str, str], frozenset[str]]:
+    """The texts of a prompt's parts, and the names of the fields in them."""
+    parts = _parts(prompt, error)
+    return parts, frozenset(
+        name for text in parts.values() for name in _fields(prompt, text, error)
+    )
 
 
 def _parts(prompt: Prompt, error: type[ReviewError]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from io import BytesIO
 from math import ceil
 
@@ -60,6 +61,8 @@ _LONG_SIDE, _SHORT_SIDE = 2048, 768
 _UNKNOWN_SIZE = (1568, 1568)
 
 MESSAGE_TOKENS = 8  # what a message takes besides its text
+# The lines of our prompts, and of a run's evidence, come again with every call.
+_KEPT_LINES, _LONGEST_KEPT = 4_096, 1_000  # lines, characters
 
 
 def estimated_tokens(text: str) -> int:
@@ -92,6 +95,15 @@ def fitting(parts: Sequence[str], room: int) -> int:
 
 
 def _line(line: str) -> float:
+    return _kept_line(line) if len(line) <= _LONGEST_KEPT else _counted_line(line)
+
+
+@lru_cache(maxsize=_KEPT_LINES)
+def _kept_line(line: str) -> float:
+    return _counted_line(line)
+
+
+def _counted_line(line: str) -> float:
     tokens, words, letters, known = 0.0, 0, 0, 0
     for match in _RUNS.finditer(line):
         run = match.group()
