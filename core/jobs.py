@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from core.concurrency import Stop
 from core.config import Settings
 from core.errors import NOT_STORED, UNEXPECTED, ConflictError, ReviewError
-from core.events import Event, ProgressMade, RunFailed, RunResumed, RunStopped
+from core.events import ENDINGS, Event, ProgressMade, RunFailed, RunResumed, RunStopped
 from core.models.keys import Keys
 from core.progress import folded
 from core.queueing import offer
@@ -262,7 +262,9 @@ class Jobs:
                 live.words.clear()  # of a turn that is lost
 
     def _append(self, store: Store, active: _Active, *events: Event) -> None:
-        with store.writing():
+        """Steps can be done again after a power cut; whoever has read a run's end relies on it."""
+        is_end = any(event.kind in ENDINGS for event in events)
+        with store.writing() if is_end else store.noting():
             store.runs.append(active.run_id, self.owner, events)
 
     def _end_badly(self, active: _Active, message: str) -> None:
@@ -284,7 +286,7 @@ class Jobs:
             if not mine:
                 continue
             try:
-                with open_store(self.home) as store:
+                with open_store(self.home) as store, store.noting():
                     asked = store.runs.beat(self.owner, list(mine), time.time())
             except Exception as error:  # noqa: BLE001 - the heart goes on whatever was in its way
                 LOGGER.error("the heartbeat missed a beat: %r", error)
