@@ -17,10 +17,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from core.concurrency import Stop
 from core.errors import ConfigError, KeyMissing, ModelError, ReplyError, ReviewError, Stopped
+from core.models.books import Books
 from core.models.call import Asked, Call, Completion, Model, Speak, in_silence
 from core.models.caps import Caps, WorstCase, worst_case, worst_of_texts
 from core.models.settlement import (
@@ -36,7 +37,7 @@ from core.models.settlement import (
 )
 from core.records import ModelCall
 from core.seats import Seat
-from core.store import Store, open_store
+from core.store import Store
 from core.store.ledger import LedgerRow
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Account", "Caps", "LedgerDesk"]
 
+T = TypeVar("T")
 LOST = "The program ended before the reply came; whether it was billed is not known."
 log = logging.getLogger(__name__)
 
@@ -77,6 +79,7 @@ class LedgerDesk:
     ) -> None:
         self._model = model
         self._home = home
+        self._books = Books(home)
         self._account = account
         self._caps = caps
         self._clock = clock
@@ -130,8 +133,7 @@ class LedgerDesk:
         worst = worst_of_texts(seat, texts)
         self._write_again()
         row = self._reservation(asked, digest, worst)
-        with self._books(asked) as store:
-            self._reserve(store, row, worst, asked)
+        self._booked(asked, lambda store: self._reserve(store, row, worst, asked))
         with self._under_way_as(row, asked, worst, stop):
             found = embed(seat, texts, stop)
         used = Completion("", "stop", found.tokens, 0, found.is_counted, found.cost, found.seconds)
@@ -147,28 +149,32 @@ class LedgerDesk:
 
     def _entered(self, asked: Asked, worst: WorstCase) -> tuple[LedgerRow, Origin]:
         """A finished row from the ledger, or a reservation; looked up and written in one go."""
-        run_id, slot, digest = self._account.run_id, asked.slot, asked.call.digest
-        row = self._reservation(asked, digest, worst)
-        may_reuse = self._reuses or asked.call.seat.temperature == 0
-        with self._books(asked) as store:
-            if own := store.ledger.finished(run_id, slot, digest):
-                return own, "resumed"
-            if may_reuse and (other := store.ledger.reusable(run_id, slot, digest)):
-                row = reused(row, other)
-                store.ledger.put(row)
-                return row, "reused"
-            lost = self._settled_lost(store, row, worst)
-            self._reserve(store, row, worst, asked)
+        new = self._reservation(asked, asked.call.digest, worst)
+        row, origin, lost = self._booked(asked, lambda store: self._found(store, new, worst, asked))
         for dead in lost:
             self._tell(dead, "called")
-        return row, "called"
+        return row, origin
 
-    @contextlib.contextmanager
-    def _books(self, asked: Asked) -> Iterator[Store]:
-        """The store in one transaction that others wait for, before the call is sent."""
+    def _found(
+        self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked
+    ) -> tuple[LedgerRow, Origin, list[LedgerRow]]:
+        """The row to go by, where it comes from, and the calls that died before it."""
+        key = row.run_id, row.slot, row.digest
+        may_reuse = self._reuses or asked.call.seat.temperature == 0
+        if own := store.ledger.finished(*key):
+            return own, "resumed", []
+        if may_reuse and (other := store.ledger.reusable(*key)):
+            row = reused(row, other)
+            store.ledger.put(row)
+            return row, "reused", []
+        lost = self._settled_lost(store, row, worst)
+        self._reserve(store, row, worst, asked)
+        return row, "called", lost
+
+    def _booked(self, asked: Asked, act: Callable[[Store], T]) -> T:
+        """What comes of the act in a transaction that others wait for, before the call is sent."""
         try:
-            with open_store(self._home) as store, store.writing():
-                yield store
+            return self._books.write(act)
         except sqlite3.Error as error:
             raise ModelError(
                 f"{who_of(asked)}: not asked, nothing was sent. Expected to write the ledger in "
@@ -233,7 +239,10 @@ class LedgerDesk:
             raise
 
     def _settle(self, row: LedgerRow) -> None:
-        """Write what became of a call and tell it; a paid reply outlives a ledger that fails."""
+        """Write what became of a call and tell it; a paid reply outlives a ledger that fails.
+
+        It need not outlive a power cut: then the reservation stands, which counts for more.
+        """
         self._write(row)
         with self._lock:
             self._under_way.discard(row.id)
@@ -241,8 +250,7 @@ class LedgerDesk:
 
     def _write(self, row: LedgerRow) -> None:
         try:
-            with open_store(self._home) as store:
-                store.ledger.put(row)
+            self._books.note(lambda store: store.ledger.put(row))
         except (sqlite3.Error, ReviewError, OSError) as error:
             log.warning("call %s could not be written to the ledger: %s", row.id, error)
             with self._lock:

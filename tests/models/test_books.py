@@ -1,0 +1,116 @@
+"""The books: what waits together is written together, and nobody's failure is another's loss."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from core.models import books
+from core.models.books import Act, Books
+from core.store import Store, open_store
+
+MANY = 12
+NORMAL, FULL = 1, 2  # as SQLite has it
+
+
+class Refused(Exception):
+    """What an act may raise."""
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path | None]:
+    """The homes whose database was opened by the books, once for each transaction."""
+    homes: list[Path | None] = []
+
+    def opening(home: Path | None) -> Store:
+        homes.append(home)
+        return open_store(home)
+
+    monkeypatch.setattr(books, "open_store", opening)
+    return homes
+
+
+def noting(number: int) -> Act[int]:
+    """Writes a setting of that number."""
+
+    def act(store: Store) -> int:
+        store.projects.save_note(f"note {number}", str(number))
+        return number
+
+    return act
+
+
+def noted(home: Path) -> set[int]:
+    with open_store(home) as store:
+        return {n for n in range(MANY) if store.projects.note(f"note {n}") == str(n)}
+
+
+def together(home: Path, acts: list[Act[int]]) -> list[Future[int]]:
+    """The acts, all of which wait while another is written."""
+    ledger, begun, goes_on = Books(home), threading.Event(), threading.Event()
+
+    def first(store: Store) -> None:
+        begun.set()
+        assert goes_on.wait(20)
+
+    with ThreadPoolExecutor(len(acts) + 1) as pool:
+        pool.submit(ledger.write, first)
+        assert begun.wait(20)
+        asked = [pool.submit(ledger.write, act) for act in acts]
+        wait_until(lambda: len(ledger._waiting) == len(acts))
+        goes_on.set()
+    return asked
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_what_waits_together_is_written_in_one_transaction(
+    home: Path, opened: list[Path | None]
+) -> None:
+    done = together(home, [noting(n) for n in range(MANY)])
+    assert [each.result() for each in done] == list(range(MANY))
+    assert noted(home) == set(range(MANY))
+    assert opened == [home, home], "the first one's, and that of all others"
+
+
+def test_what_one_act_raises_is_its_own_loss_alone(home: Path) -> None:
+    def refused(store: Store) -> int:
+        noting(3)(store)
+        raise Refused
+
+    done = together(home, [refused if n == 3 else noting(n) for n in range(MANY)])
+    assert isinstance(done[3].exception(), Refused)
+    assert all(each.exception() is None for each in done if each is not done[3])
+    assert noted(home) == set(range(MANY)) - {3}, "what it wrote before is taken back"
+
+
+def test_an_error_of_the_database_is_heard_by_all_whose_writes_are_lost(home: Path) -> None:
+    def broken(store: Store) -> int:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    done = together(home, [broken if n == 5 else noting(n) for n in range(MANY)])
+    for each in done:
+        with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+            each.result()
+    assert noted(home) == set()
+    assert Books(home).write(noting(1)) == 1, "the next one is written again"
+
+
+def test_what_is_only_noted_does_not_wait_for_the_disk(home: Path) -> None:
+    def safety(store: Store) -> int:
+        (level,) = store.db.conn.execute("PRAGMA synchronous").fetchone()
+        return int(level)
+
+    ledger = Books(home)
+    assert (ledger.write(safety), ledger.note(safety), ledger.write(safety)) == (FULL, NORMAL, FULL)
