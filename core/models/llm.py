@@ -150,26 +150,28 @@ class _Answer:
         """Read to the end: the provider's own finish reason, and the usage litellm reports."""
         wrapper = await self._within(_litellm().acompletion(**self.request))
         usage, length = None, 0
+
+        def take(piece: str) -> int:
+            if piece:
+                said.append(piece)
+                put(without_keys(shown_safely(piece), self.request))
+            return len(piece)
+
         try:
             tap.onto(wrapper)
             chunks: AsyncIterator[Any] = aiter(wrapper)
             while (chunk := await self._within(anext(chunks, None))) is not None:
                 usage = getattr(chunk, "usage", None) or usage
-                piece = chunk.choices[0].delta.content if chunk.choices else None
-                if piece:
-                    said.append(piece)
-                    put(without_keys(shown_safely(piece), self.request))
-                    length += len(piece)
-                    if length > LONGEST_ANSWER:
-                        raise _TooLong
-                if usage and tap.finish and tap.is_counted and not wrapper.holding_chunk:
-                    # litellm would now put the whole together again and log it: a few ms a call
-                    await self._within(tap.rest())
+                length += take((chunk.choices and chunk.choices[0].delta.content) or "")
+                if length > LONGEST_ANSWER:
+                    raise _TooLong
+                if tap.has_said_all and not wrapper.holding_chunk:
+                    take(await self._within(tap.rest()))
                     break
         finally:
             # Also when the task was cancelled: Stop promises a closed connection.
             await wrapper.aclose()
-        return tap.finish or wrapper.received_finish_reason, usage
+        return tap.finish or wrapper.received_finish_reason, usage or tap.usage
 
     async def _within(self, step: Any) -> Any:
         """One step of the stream, within the silence that the seat allows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 
@@ -19,6 +20,7 @@ class Tap:
         self.finish: str | None = None
         self.usage: Any = None
         self._events: AsyncIterator[Any] | None = None
+        self._is_plain = False
 
     def onto(self, wrapper: Any) -> None:
         """Put the tap between litellm's wrapper and the stream it reads."""
@@ -26,17 +28,35 @@ class Tap:
         if hasattr(stream, "__aiter__"):
             wrapper.completion_stream = tapped = _Tapped(stream, self)
             self._events = tapped
+            self._is_plain = type(stream).__module__.partition(".")[0] == "openai"
 
     @property
     def is_counted(self) -> bool:
         """True when the provider itself said how many tokens there were."""
         return self.usage is not None
 
-    async def rest(self) -> None:
-        """Hear out what is left of the stream, so that its connection can be used again."""
+    @property
+    def has_said_all(self) -> bool:
+        """True when nothing but a count can follow, in the API's own stream, which says so.
+
+        Whoever goes on reading has litellm put the whole together again, price it and log it,
+        which is as much work as all before.
+        """
+        return self._is_plain and self.finish is not None
+
+    async def rest(self) -> str:
+        """Hear out what is left of the stream, so that its connection can be used again.
+
+        Returns words that came after the end, which there should be none of. A stream that breaks
+        now has said all: only its count may be missing.
+        """
+        late = ""
         if self._events is not None:
-            async for _ in self._events:
-                pass
+            with suppress(Exception):
+                async for event in self._events:
+                    for choice in _of(event, "choices") or ():
+                        late += _of(_of(choice, "delta"), "content") or ""
+        return late
 
     def hear(self, event: Any) -> None:
         """Take note of one event, whichever shape the provider's code gave it."""
