@@ -120,7 +120,7 @@ def _measured(home: Path, case: Case, kind: _Kind, repeats: int, seconds: float)
 
 
 def _seat(name: str, base: str) -> Seat:
-    """A seat whose calls are made anew: at temperature 0 an equal one would come from the ledger."""
+    """Its calls are made anew: at temperature 0 an equal one would come from the ledger."""
     return Seat(f"openai/{name}", base, temperature=0.3)
 
 
