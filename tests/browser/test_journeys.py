@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, verdict
-from tests.browser.serving import Server
+from tests.browser.serving import Server, free_port
 
 pytestmark = [
     pytest.mark.browser,
@@ -27,6 +27,15 @@ CATS = (
     "are more often left pawed. A female cat is called a queen."
 )
 WRONG = "Female cats do not tend to be right pawed."
+
+
+@pytest.fixture(scope="module")
+def server_of_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for all tests that only look at a page and leave nothing in its home."""
+    server = Server(tmp_path_factory.mktemp("pages") / "home", free_port())
+    server.start()
+    yield server
+    server.kill()
 
 
 def begin(page: Page, tmp_path: Path, claim: str = WRONG, name: str = "cats.txt") -> None:
@@ -65,6 +74,7 @@ def test_upload_and_a_live_debate_that_nothing_disturbs(
     page.locator(".cp-turn-said").first.wait_for()
     second = open_page(server, address.removeprefix(server.url))
     second.locator(".cp-turn-said").first.wait_for()
+    server.hurry()
     assert verdict(page).endswith("Hallucinated")
     assert verdict(second).endswith("Hallucinated")
     assert page.locator("mark").first.inner_text() == "not"
@@ -91,6 +101,7 @@ def test_stop_stops_and_resume_goes_on(
     expect(page.locator(".cp-turn").filter(visible=True)).to_have_count(spoken)
     second = open_page(server, page.url.removeprefix(server.url))
     second.get_by_text("What was found so far is kept").wait_for()
+    server.hurry()
     page.get_by_role("button", name="Resume").click()
     assert verdict(page).endswith("Hallucinated")
     assert verdict(second).endswith("Hallucinated"), "the other tab sees it go on"
@@ -105,6 +116,7 @@ def test_a_killed_server_leaves_a_run_that_its_own_link_resumes(
     page.locator(".cp-turn").nth(1).wait_for()
     address = page.url.removeprefix(server.url)
     server.kill()
+    server.hurry()
     server.start()
     again = open_page(server, address)
     again.get_by_text("The process that ran this went away").wait_for()
@@ -159,6 +171,7 @@ def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page:
     settle(page)  # a click while the script runs can be lost
     page.get_by_role("button", name=re.compile("^Play")).click()
     page.get_by_role("button", name=re.compile("^Pause")).wait_for()
+    page.get_by_text("4×", exact=True).click()
     page.locator(".cp-verdict").wait_for(timeout=60_000)
 
 
@@ -192,10 +205,11 @@ def test_a_trace_file_plays_on_another_machine(
 
 @pytest.mark.parametrize("path", ["/", "/history", "/retrain", "/library", "/project"])
 def test_narrow_and_dark_pages_do_not_overflow(
-    make_server: MakeServer, open_page: OpenPage, path: str
+    server_of_pages: Server, open_page: OpenPage, path: str
 ) -> None:
-    server = make_server()
-    page = open_page(server, path, viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page = open_page(
+        server_of_pages, path, viewport={"width": 390, "height": 844}, color_scheme="dark"
+    )
     page.locator("h1").first.wait_for()
     settle(page)
     wide = page.evaluate("document.documentElement.scrollWidth")

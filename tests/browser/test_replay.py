@@ -62,6 +62,7 @@ def test_the_speaker_stays_in_view_and_the_verdict_ends_the_play(
         assert soon_in_view(turns.last), f"turn {number} is out of sight"
     page.get_by_role("button", name=re.compile("^Play")).click()
     page.get_by_role("button", name=re.compile("^Pause")).wait_for()
+    page.get_by_text("4×", exact=True).click()
     page.locator(".cp-verdict").wait_for(timeout=60_000)
     page.get_by_role("button", name=re.compile("^Play")).wait_for()
     settle(page)
