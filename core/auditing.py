@@ -15,10 +15,10 @@ from core.audit.contested import closed, cut_down, labels_told
 from core.audit.placing import cut_alike, is_cut_from
 from core.audit.reflecting import applied
 from core.audit.steps import Auditing, Reading, checked
-from core.audit.told import answer_of
 from core.audit.waves import waves
 from core.audit.whole import settled
 from core.audited import Remembered
+from core.builtin.matching import answer_of
 from core.concurrency import Stop, merged
 from core.debate.ceda import debate
 from core.debate.floor import Floor

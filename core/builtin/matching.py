@@ -1,27 +1,27 @@
-"""Reads a statement against passages for the match tool, through the judge's own readers.
+"""Reads a statement against passages for the match tool, through a judge's own readers.
 
-It answers as the built-in judge would, for one statement. Whether a statement answers a question
-it does not say: how alike the two are tells too little (docs/search-and-match.md has the figures).
-Source: HaluAgent 2.2 (semantic checker; the paper asks GPT-4).
+Whether a statement answers a question it does not say: how alike the two are tells too little
+(docs/search-and-match.md has the figures). Source: HaluAgent 2.2 (semantic checker; the paper asks
+GPT-4).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
-from core.builtin.entailment_reader import stance_of as entailment_stance
-from core.builtin.judge import BuiltInJudge, Finding
-from core.builtin.rules import stance_of as rule_stance
+from core.builtin.entailment_reader import NAME as ENTAILMENT_READER
+from core.builtin.rules import RuleChecker
 from core.concurrency import Stop
-from core.records import Case, Context, Passage, Point, Statement
-from core.roles import CaseView, Evidence, JudgeView
+from core.records import Case, Judgement, Passage, Statement
+from core.roles import CaseView, Evidence, EvidenceReader
 from core.tools.toolbox import Answer
 
-NOTHING_SAID = "The words make no statement that a source could carry or contradict."
-NOTHING_READ = "There is no passage to read it against."
+# What these call hallucinated they saw denied; the overlap reader only misses it.
+DENYING = (ENTAILMENT_READER, RuleChecker.name)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class BuiltInMatcher:
     texts, from which a table's rows are added up.
     """
 
-    judge: BuiltInJudge
+    judge: EvidenceReader
     language: str
     stop: Stop
     question: str = ""
@@ -41,55 +41,51 @@ class BuiltInMatcher:
     def __call__(self, statement: str, passages: Sequence[Passage]) -> Answer:
         """The statement's label; offsets lie in `statement`.
 
-        `gave["finding"]` is holds, contradicted, unsupported or open: contradicted only where the
-        rules name a contrast or the entailment reader sees a denial.
-
         Raises:
             Stopped: the person stopped the check.
         """
-        if not passages:
-            return Answer("unclear", NOTHING_READ, {"finding": "open"}, has_something=False)
-        found = self.judge.findings(self._view(statement, passages), self.stop)
-        if not found:
-            return Answer("unclear", NOTHING_SAID, {"finding": "open"}, has_something=False)
-        return _answer(found[0])
-
-    def _view(self, statement: str, passages: Sequence[Passage]) -> JudgeView:
-        """The statement as the only one of a response."""
         case = Case("", "", statement, self.question, language=self.language)
-        whole = (Statement(0, 0, len(statement), statement, statement),)
-        ids = tuple(passage.id for passage in passages)
-        evidence = Evidence({p.id: p for p in passages}, {0: ids})
-        view = CaseView(case, whole, evidence, self.sources)
-        return JudgeView(view, Context((), ids, ""), (), reached_consensus=False)
+        alone = Statement(0, 0, len(statement), statement, statement)
+        evidence = Evidence({passage.id: passage for passage in passages}, {})
+        view = CaseView(case, (alone,), evidence, self.sources)
+        found = self.judge.read_statement(view, alone, self.stop)
+        answer = answer_of(found, alone)
+        # Where no label follows, a number beside it would be taken for one.
+        p = None if found.label == "unclear" else answer.p
+        return replace(answer, p=p, has_something=bool(found.readers))
 
 
-def _answer(found: Finding) -> Answer:
-    points = [point for point in found.points if point.finding != "carried"]
-    worst = max(points, key=lambda point: point.weight, default=None)
-    finding = _finding_of(found)
-    return Answer(
-        found.label,
-        found.spoken.reason,
-        {"finding": finding, "readers": msgspec.to_builtins(found.look.stances)},
-        None if found.label == "unclear" else round(found.p, 4),
-        worst.start if worst else None,
-        worst.end if worst else None,
-        _instead(worst, finding),
-        worst.category if worst else "",
+def answer_of(found: Judgement, statement: Statement) -> Answer:
+    """A judge's finding on one statement as the match tool gives it.
+
+    `gave["finding"]` is holds, contradicted, unsupported or open: contradicted only where a reader
+    saw the statement denied. The place of the wrong words is that of the strongest point, in the
+    statement's text, contradicted words before missing ones.
+    """
+    gave: dict[str, Any] = {
+        "finding": _finding_of(found),
+        "readers": msgspec.to_builtins(found.readers),
+        "points": msgspec.to_builtins(found.points),
+        "cause": found.cause,
+    }
+    answer = Answer(found.label, found.prose or found.text, gave, found.p)
+    wrong = [point for point in found.points if point.finding == "contradicted"] or found.points
+    if found.label != "hallucinated" or not wrong:
+        return answer
+    point = max(wrong, key=lambda point: point.weight)
+    return replace(
+        answer,
+        start=point.start - statement.start,
+        end=point.end - statement.start,
+        instead=point.evidence if point.finding == "contradicted" else "",
+        category=point.category,
     )
 
 
-def _finding_of(found: Finding) -> str:
-    """A contrast that the rules name, or a denial that the entailment reader sees, contradicts."""
+def _finding_of(found: Judgement) -> str:
+    """In the words of the tool `match`."""
     if found.label != "hallucinated":
         return "holds" if found.label == "supported" else "open"
-    is_denied = not found.look.reading.muted
-    is_denied = is_denied and entailment_stance(found.look.reading) == "hallucinated"
-    is_contradicted = is_denied or rule_stance(found.look.item) == "hallucinated"
-    return "contradicted" if is_contradicted else "unsupported"
-
-
-def _instead(point: Point | None, finding: str) -> str:
-    """What the source has in the words' place; nothing where it only lacks them."""
-    return point.evidence if point is not None and finding == "contradicted" else ""
+    is_denied = any(v.stance == "hallucinated" and v.reader in DENYING for v in found.readers)
+    is_denied = is_denied or any(point.finding == "contradicted" for point in found.points)
+    return "contradicted" if is_denied else "unsupported"

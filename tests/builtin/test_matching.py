@@ -8,15 +8,17 @@ from functools import cache
 import pytest
 
 from core.builtin.judge import BuiltInJudge
-from core.builtin.matching import BuiltInMatcher
+from core.builtin.matching import BuiltInMatcher, answer_of
 from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.errors import Stopped
 from core.models.encoder import load_encoder
 from core.models.reader import load_reader
-from core.records import Label
+from core.records import Label, Statement
+from core.roles import CaseView, Evidence
 from core.tools.box.match import TOOL, Match, passages_of
 from core.tools.toolbox import use
+from tests.fakes import make_case
 from tests.tools.box.benches import bench
 
 SOURCE = "The Orrin bridge was opened in 1931. It is 412 m long and carries a tramway."
@@ -224,3 +226,38 @@ def test_nine_of_twenty_contradictory_pairs_are_caught_and_no_plain_one() -> Non
             assert json.loads(used.gave)["finding"] == "self_contradictory"
             caught[contradicts] += 1
     assert caught == {True: 9, False: 0}
+
+
+@pytest.mark.parametrize(
+    ("statement", "source"),
+    [(statement, rest) for statement, rest, contradicts in OWN_EXAMPLES if contradicts][:8],
+)
+def test_an_audits_comparison_is_the_tools_own(statement: str, source: str) -> None:
+    """A judge that reads a statement of a longer response says it in the tool's words too."""
+    before = "All that follows was told by the guide. "
+    case = make_case(before + statement)
+    own = Statement(1, len(before), len(case.response), statement, statement)
+    read = passages_of(source, "report")
+    view = CaseView(case, (own,), Evidence({p.id: p for p in read}, {}), {})
+    found = answer_of(judge().read_statement(view, own, Stop()), own)
+    alone = matcher()(statement, read)
+    assert (found.label, found.gave["finding"]) == (alone.label, alone.gave["finding"])
+    assert (found.start, found.end, found.instead) == (alone.start, alone.end, alone.instead)
+
+
+@pytest.mark.parametrize(
+    ("statement", "finding"),
+    [
+        ("The festival takes place in winter.", "contradicted"),
+        ("The drug is approved in Canada.", "unsupported"),
+    ],
+)
+def test_contradicted_is_what_a_reader_denies_and_not_what_none_carries(
+    statement: str, finding: str
+) -> None:
+    """Of neither the rules name a contrast; the entailment reader denies the first alone."""
+    source = next(rest for text, rest, _ in OWN_EXAMPLES if text == statement)
+    found = matcher()(statement, passages_of(source, "report"))
+    stances = {view["reader"]: view["stance"] for view in found.gave["readers"]}
+    assert stances["Rule checker"] == "unclear"
+    assert (found.label, found.gave["finding"]) == ("hallucinated", finding)
