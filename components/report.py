@@ -27,7 +27,7 @@ from components.words import (
 from core.builtin.speech import shortened
 from core.progress import Progress
 from core.records import Case, Passage, Run, Span
-from core.reviews import Correction, category_words
+from core.reviews import Correction, category_words, instead_words
 
 STYLES = Path(__file__).parent / "assets" / "app.css"
 # A longer span is read in the response; thousands of them would each repeat half of it.
@@ -101,7 +101,7 @@ def _line(run: Run, progress: Progress) -> str:
 
 
 def span_table(spans: Sequence[Span]) -> Html:
-    """The marked words, what is wrong with them, and what the evidence says."""
+    """The marked words, what is wrong with them, and what they should say."""
     rows = [
         element(
             "tr",
@@ -113,7 +113,7 @@ def span_table(spans: Sequence[Span]) -> Html:
         )
         for number, span in enumerate(spans, start=1)
     ]
-    names = ("", "Words", "What is wrong", "The evidence says", "p")
+    names = ("", "Words", "What is wrong", "It should say", "p")
     head = element("tr", *(element("th", name) for name in names))
     return element("table", element("thead", head), element("tbody", *rows))
 
@@ -121,6 +121,12 @@ def span_table(spans: Sequence[Span]) -> Html:
 def _words_of(span: Span) -> str:
     """The span's words; of a very long one the beginning."""
     return span.text if len(span.text) <= LONGEST_SPAN else shortened(span.text, LONGEST_SPAN)
+
+
+def _instead(span: Span) -> str:
+    """A line of what its words should say; empty where nobody said."""
+    leads = instead_words(in_evidence=span.in_evidence)
+    return f"\n{leads}: {span.instead}" if span.instead else ""
 
 
 def said_words(correction: Correction) -> str:
@@ -178,7 +184,7 @@ def markdown_report(
     lines += ["", "## Sources", "", *_fenced("\n".join(given) or "none")]
     for number, span in enumerate(progress.spans, start=1):
         lines += ["", f"{number}. {category_words(span.category)}, {percent(span.p)}", ""]
-        lines += _fenced(_words_of(span) + (f"\nevidence: {span.instead}" if span.instead else ""))
+        lines += _fenced(_words_of(span) + _instead(span))
     audit = audit_texts(progress)
     lines += ["", "## Statement by statement"] if audit else []
     lines += [line for told in audit for line in ("", *_fenced(told))]

@@ -12,7 +12,7 @@ from components.show import paged, show
 from components.words import escaped, percent
 from core.progress import Progress
 from core.records import Case, Span
-from core.reviews import category_words
+from core.reviews import category_words, instead_words
 
 
 def draw_response(case: Case, progress: Progress, key: str) -> None:
@@ -68,7 +68,8 @@ def span_marks(spans: tuple[Span, ...]) -> list[Mark]:
 
 
 def _span_words(span: Span) -> str:
-    instead = f"; the evidence says “{span.instead}”" if span.instead else ""
+    leads = instead_words(in_evidence=span.in_evidence)
+    instead = f"; {leads} “{span.instead}”" if span.instead else ""
     return f"{category_words(span.category)} ({percent(span.p)}){instead}"
 
 
@@ -79,7 +80,8 @@ def _draw_spans(spans: tuple[Span, ...], key: str) -> None:
         with left:
             words = f"**{number}.** “{escaped(span.text)}” — {category_words(span.category)}"
             if span.instead:
-                words += f"; the evidence says “**{escaped(span.instead)}**”"
+                leads = instead_words(in_evidence=span.in_evidence)
+                words += f"; {leads} “**{escaped(span.instead)}**”"
             st.markdown(f"{words}  \n:gray[marked by {escaped(span.source)} · {percent(span.p)}]")
         quote = span.quote
         with right:

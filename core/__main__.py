@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from core.command import debate_options, parser_of, require_sense, require_words
 from core.config import MEGABYTE, PROJECT_ROOT, home_from
 from core.errors import InputError, ReviewError
+from core.reviews import instead_words
 from core.seats import BUILT_IN
 
 if TYPE_CHECKING:
@@ -232,7 +233,8 @@ def _plainly(result: dict[str, object]) -> str:
     lines = [f"{str(label).upper()}{sure}", f"{result['rationale'] or result['cause_words']}"]
     spans = result["spans"]
     for span in spans if isinstance(spans, list) else []:
-        instead = f": the evidence says {span['instead']}" if span["instead"] else ""
+        leads = instead_words(in_evidence=span["in_evidence"])
+        instead = f": {leads} {span['instead']}" if span["instead"] else ""
         lines.append(f"  wrong: {span['text']}{instead}")
     if result["for_people"]:
         lines.append("For people to decide: below what this project answers by itself.")

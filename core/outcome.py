@@ -17,7 +17,8 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
     Offsets of statements and spans count code points of the response, those of evidence and
     quotes of the source's text. A run that did not finish has `label: null`. `cost` is in US
     dollars, null where a part of it is not known; built-in agents call nothing and cost nothing.
-    `models` has an entry for each language model that was called.
+    What stands in a span's `instead` was read in a source where `in_evidence` is true, and worked
+    out otherwise. `models` has an entry for each language model that was called.
     """
     verdict = progress.verdict if run.status == "finished" else None
     return {
@@ -91,6 +92,7 @@ def _span(span: Span) -> dict[str, Any]:
         "category": span.category,
         "source": span.source,
         "instead": span.instead,
+        "in_evidence": span.in_evidence,
     }
 
 

@@ -279,8 +279,8 @@ class Verdict:
 class Span:
     """Words of the response that do not hold: `[start, end)` in `Case.response`.
 
-    `source` names the agents (or the person) who marked it; `instead` is what the evidence says.
-    `category` is a `Category`, or one of the project's own.
+    `source` names the agents (or the person) who marked it; `instead` is what they should say, and
+    `quote` the place where a source says so. `category` is a `Category`, or one of a project's own.
     """
 
     start: int
@@ -291,6 +291,11 @@ class Span:
     source: str
     instead: str = ""
     quote: Quote | None = None
+
+    @property
+    def in_evidence(self) -> bool:
+        """A source has `instead`; else a tool worked it out, or nobody found where it stands."""
+        return self.quote is not None and self.quote.status != "not_found"
 
 
 @dataclass(frozen=True)

@@ -173,3 +173,8 @@ def category_words(category: str) -> str:
     """A category on screen; a project's own categories are their own words."""
     own: dict[str, str] = {str(name): words for name, words in CATEGORY_WORDS.items()}
     return own.get(category, category)
+
+
+def instead_words(*, in_evidence: bool) -> str:
+    """What leads up to a span's `instead`: a source says it, or it was worked out."""
+    return "the evidence says" if in_evidence else "it should say"

@@ -10,6 +10,7 @@ import pytest
 
 from components.cues import at_moment, cues
 from components.report import LONGEST_SPAN, html_report, markdown_report
+from components.response import span_marks
 from components.verdict import TOO_FEW, Past, worth_of, worth_words
 from components.words import escaped, percent
 from core.events import (
@@ -271,3 +272,19 @@ def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
 def test_a_report_of_a_debate_has_no_statements_section() -> None:
     assert "Statement by statement" not in html_report(RUN, CASE, progress(), SAID, CARD)
     assert "Statement by statement" not in markdown_report(RUN, CASE, progress(), SAID, CARD)
+
+
+def test_only_what_a_source_says_is_called_what_the_evidence_says() -> None:
+    read, worked_out = SPAN, replace(SPAN, instead="Sunday", quote=None)
+    lost = replace(SPAN, quote=replace(QUOTE, status="not_found"))
+    for span, words in (
+        (read, "the evidence says “412 m”"),
+        (worked_out, "it should say “Sunday”"),
+        (lost, "it should say “412 m”"),
+    ):
+        (mark,) = span_marks((span,))
+        assert words in mark.title
+    told = folded([*EVENTS[:-2], SpanAdjudicated(104.0, worked_out, True, "")])
+    report = markdown_report(RUN, CASE, told, [], None)
+    assert "it should say: Sunday" in report
+    assert "evidence says" not in report
