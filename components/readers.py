@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from components.audit_rows import has_audit
 from components.markup import Html, element
 from components.words import LABEL_SIGNS, LABEL_WORDS, clipped, counted
 from core.progress import Progress
@@ -21,9 +22,10 @@ def readers_html(progress: Progress) -> Html:
     if not views:
         return Html("")
     split = {index: own for index, own in views.items() if _disagree(own)}
-    parts: list[str | Html] = [element("div", _summary(views, split))]
+    total = len(progress.statements) if has_audit(progress) else len(views)
+    parts: list[str | Html] = [element("div", _summary(views, split, total))]
     for index, own in list(split.items())[:MOST_SHOWN]:
-        if len(views) > 1:
+        if total > 1:
             statement = progress.statements.get(index)
             words = clipped(statement.text, LONGEST) if statement else f"statement {index + 1}"
             parts.append(element("div", f"“{words}”", class_="cp-quiet", dir="auto"))
@@ -46,7 +48,18 @@ def line_of(views: Sequence[ReaderView]) -> str:
     return " · ".join(f"{view.reader}: {LABEL_WORDS[view.stance].lower()}" for view in views)
 
 
-def _summary(views: dict[int, list[ReaderView]], split: dict[int, list[ReaderView]]) -> str:
+def _summary(
+    views: dict[int, list[ReaderView]], split: dict[int, list[ReaderView]], total: int
+) -> str:
+    """What the readers came to; `total` are all statements, of which an audit has only some read.
+
+    The table below it counts them all.
+    """
+    if len(views) < total:
+        some = f"{len(split)} of" if split else "each of"
+        on = f"{some} the {len(views):,} statements" if len(views) > 1 else "the one statement"
+        agree, end = ("disagree", ":") if split else ("agree", ".")
+        return f"{SEEN} the readers {agree} on {on} that they read ({total:,} in all){end}"
     if not split:
         own = next(iter(views.values()))
         if len(views) > 1:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from components.readers import readers_html, readers_words
-from core.events import JudgementReached, StatementFound
+from core.audited import Remembered
+from core.events import JudgementReached, MemoryUpdated, StatementFound
 from core.progress import Progress
 from core.records import Judgement, ReaderView, Stance, Statement
 
@@ -64,3 +65,23 @@ def test_all_views_stand_in_one_line_those_in_dispute_first() -> None:
 def test_a_run_from_before_readers_were_kept_shows_nothing() -> None:
     assert readers_html(progress()) == ""
     assert readers_html(Progress()) == ""
+
+
+def test_an_audit_says_how_many_statements_were_read_of_how_many() -> None:
+    """Sums and dates are worked out and read by nobody; the table below counts them too."""
+
+    def audited(*readers: ReaderView) -> str:
+        made = progress(*readers)
+        made.add(
+            MemoryUpdated(1.5, Remembered(1, "supported", 0.1, "It adds up.", ("calculator",)))
+        )
+        return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", readers_html(made))).strip()
+
+    start = "With all the evidence before them the readers"
+    words = audited(*views(0, "supported", "hallucinated"))
+    assert words.startswith(f"{start} disagree on the one statement that they read (2 in all):")
+    assert "The tower is" in words
+    words = audited(*views(0, "supported", "supported"))
+    assert words == f"{start} agree on the one statement that they read (2 in all)."
+    both = (*views(0, "supported", "hallucinated"), *views(1, "supported", "supported"))
+    assert audited(*both).startswith(f"{start} disagree on 1 of 2 statements:")
