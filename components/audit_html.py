@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from components.audit_rows import Row
-from components.audit_steps import LONGEST_TEXT, steps_html, tag
+from components.audit_steps import LONGEST_TEXT, MOST_STEPS, steps_html, tag
 from components.highlight import marked_text
 from components.markup import Html, element, joined
+from components.tool_views.sources import is_shown, shown_once
 from components.words import clipped, percent
 from core.audited import Reconsidered, Remembered
 from core.records import Passage
 
 NOTHING_TO_CHECK = "Nothing to check"
+MOST_PASSAGES = 5
 HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
 
 
@@ -39,8 +41,9 @@ def row_html(row: Row, anchor: str, *, is_over: bool, is_open: bool = False) -> 
     completed = (
         [_named("Read as", clipped(rewrite, LONGEST_TEXT))] if rewrite != row.statement.text else []
     )
-    parts: list[str | Html] = [*completed, steps_html(row.uses)]
-    parts += [memory_html(row.memory, row.passages)] if row.memory else []
+    uses, shown = shown_once(row.uses[:MOST_STEPS])
+    parts: list[str | Html] = [*completed, steps_html([*uses, *row.uses[MOST_STEPS:]])]
+    parts += [memory_html(row.memory, row.passages, shown)] if row.memory else []
     parts += [change_html(change) for change in row.changes]
     return element(
         "details",
@@ -104,8 +107,11 @@ def sure_words(memory: Remembered) -> str:
     return percent(memory.p if memory.label == "hallucinated" else 1.0 - memory.p)
 
 
-def memory_html(memory: Remembered, passages: Sequence[Passage]) -> Html:
-    """What is held of the statement: label, evidence, the passages that were read."""
+def memory_html(memory: Remembered, passages: Sequence[Passage], shown: Sequence[str]) -> Html:
+    """What is held of the statement: label, evidence, the passages that were read.
+
+    Of those whose words are `shown` with the steps only the place is told.
+    """
     sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
     held = element(
         "div",
@@ -114,17 +120,26 @@ def memory_html(memory: Remembered, passages: Sequence[Passage]) -> Html:
         clipped(memory.evidence, LONGEST_TEXT),
         dir="auto",
     )
+    listed = passages[:MOST_PASSAGES]
     read = [
         element(
             "div",
-            element("div", f"{p.source}{f', p. {p.page}' if p.page else ''}", class_="cp-quiet"),
-            clipped(p.text, LONGEST_TEXT),
+            element("div", _place_of(passage), class_="cp-quiet"),
+            clipped(passage.text, LONGEST_TEXT),
             class_="cp-quote",
             dir="auto",
         )
-        for p in passages[:5]
+        for passage in listed
+        if not is_shown(passage.text, shown)
     ]
-    return joined([_named("In memory", held), *read])
+    above = dict.fromkeys(_place_of(p) for p in listed if is_shown(p.text, shown))
+    places = f"Read, as shown above: {'; '.join(above)}"
+    known = [element("div", places, class_="cp-quiet", dir="auto")] if above else []
+    return joined([_named("In memory", held), *known, *read])
+
+
+def _place_of(passage: Passage) -> str:
+    return f"{passage.source}{f', p. {passage.page}' if passage.page else ''}"
 
 
 def change_html(change: Reconsidered) -> Html:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
 import msgspec
 
 from components.markup import Html, element, joined, outward
+from components.tool_views.plain import read_object
 from components.tool_views.view import View
-from components.words import clipped
+from components.words import clipped, counted
+from core.audited import ToolUse
 
 MOST_SOURCES = 8
 LONGEST_TEXT = 500
@@ -29,10 +35,11 @@ class Source(msgspec.Struct):
 
 
 class Search(msgspec.Struct):
-    """What the search tool gives; `by` says who answered."""
+    """What the search tool gives; `by` says who answered, `above` how many stand above already."""
 
     sources: list[Source]
     by: str = ""
+    above: int = 0
 
 
 class Match(msgspec.Struct):
@@ -41,17 +48,51 @@ class Match(msgspec.Struct):
     finding: str
     by: str = ""
     sources: list[Source] = []
+    above: int = 0
 
 
 def _search(given: Search) -> Html:
-    by = [element("div", f"Answered by {clipped(given.by, 80)}.", class_="cp-quiet")]
-    return joined([*(by if given.by else []), sources_html(given.sources)])
+    told = [f"Answered by {clipped(given.by, 80)}."] if given.by else []
+    told += [f"{counted(given.above, 'place')} of it shown above."] if given.above > 0 else []
+    line = [element("div", " ".join(told), class_="cp-quiet")] if told else []
+    return joined([*line, sources_html(given.sources)])
 
 
 def _match(given: Match) -> Html:
     words = FINDING_WORDS.get(given.finding, clipped(given.finding, 60))
     by = f" ({clipped(given.by, 60)})" if given.by else ""
-    return joined([element("div", f"Compared{by}: {words}."), sources_html(given.sources)])
+    above = f" with the {counted(given.above, 'place')} above" if given.above > 0 else ""
+    return joined([element("div", f"Compared{by}{above}: {words}."), sources_html(given.sources)])
+
+
+def shown_once(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], list[str]]:
+    """The uses without sources that an earlier one shows; all words of sources as they show them.
+
+    What a search found is compared next, and kept in memory: three times the same passages.
+    """
+    shown: list[str] = []
+    kept = []
+    for use in uses:
+        fields = read_object(use.gave) if use.tool in ("search", "match") else {}
+        found = fields.get("sources")
+        sources = found if isinstance(found, list) else []
+        new = [source for source in sources if not is_shown(_words_of(source), shown)]
+        shown += [_words_of(source) for source in new[:MOST_SOURCES]]
+        above = len(sources) - len(new)
+        told = json.dumps(fields | {"sources": new, "above": above}) if above else use.gave
+        kept.append(replace(use, gave=told))
+    return kept, shown
+
+
+def is_shown(text: str, shown: Sequence[str]) -> bool:
+    """True for words that stand among those already, as far as they would be shown."""
+    words = clipped(text, LONGEST_TEXT).rstrip("…")
+    return bool(words) and any(words in other for other in shown)
+
+
+def _words_of(source: object) -> str:
+    text = source.get("text") if isinstance(source, dict) else None
+    return clipped(text, LONGEST_TEXT) if isinstance(text, str) else ""
 
 
 def sources_html(sources: list[Source]) -> Html:

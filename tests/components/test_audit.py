@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,11 +17,12 @@ from components.audit_rows import has_audit, rows_of, summary_words, whole_uses
 from components.audit_steps import step_html, whole_html
 from components.highlight import Mark, Part, marked_text
 from components.report_audit import audit_texts
+from components.tool_views.sources import is_shown, shown_once
 from core.audited import Remembered, ToolUse
 from core.events import MemoryUpdated, RunStarted, ToolCalled
 from core.progress import folded
-from core.records import Label, Plan
-from tests.audits_told import CASE, RESPONSE, SENTENCES, STEPS, begun, told
+from core.records import Label, Passage, Plan
+from tests.audits_told import CASE, PASSAGE, RESPONSE, SENTENCES, STEPS, begun, told
 from tests.components.test_markup import NASTY, bare
 
 DONE = folded(told())
@@ -167,3 +170,54 @@ def test_a_statement_that_says_nothing_to_check_is_not_called_unclear() -> None:
     assert summary_words(rows) == (
         "3 hallucinated · 0 unclear · 1 supported, of 5 statements; 1 with nothing to check"
     )
+
+
+def searched(text: str, title: str = "bridge.pdf") -> dict[str, str]:
+    return {"title": title, "address": "page 2", "text": text}
+
+
+def row_of(uses: Sequence[ToolUse], *passages: Passage) -> str:
+    memory = Remembered(0, "supported", 0.1, "So.", ("search",), tuple(p.id for p in passages))
+    first = rows_of(DONE)[0]
+    row = replace(first, uses=tuple(uses), memory=memory, passages=passages)
+    return bare(row_html(row, "", is_over=True, is_open=True).partition("</summary>")[2])
+
+
+def step(tool: str, *sources: dict[str, str]) -> ToolUse:
+    gave = json.dumps({"finding": "holds", "by": "readers", "sources": sources})
+    return ToolUse(tool, 0, "{}", gave, "found", "unclear", "So.", 0.1)
+
+
+def test_an_opened_row_shows_each_passage_once() -> None:
+    """It was found, compared and kept in memory: three times the same words."""
+    around = f"Look at it. {PASSAGE.text} It is old."
+    shown = row_of(
+        [step("search", searched(around)), step("match", searched(PASSAGE.text))], PASSAGE
+    )
+    assert shown.count(PASSAGE.text) == 1
+    assert "Compared (readers) with the 1 place above: the evidence says the same." in shown
+    assert "Read, as shown above: bridge.pdf, p. 2" in shown
+
+
+def test_a_passage_that_no_step_shows_stands_in_memory() -> None:
+    shown = row_of([step("search", searched("Something else."))], PASSAGE)
+    assert shown.count(PASSAGE.text) == 1
+    assert "as shown above" not in shown
+
+
+def test_what_is_cut_off_above_is_shown_where_it_is_kept() -> None:
+    around = "x" * 600 + PASSAGE.text
+    assert row_of([step("search", searched(around))], PASSAGE).count(PASSAGE.text) == 1
+
+
+@given(st.lists(st.lists(st.sampled_from(("a", "ab", "c d", "")), max_size=4), max_size=4))
+def test_no_words_of_a_source_are_lost_or_told_twice(steps: list[list[str]]) -> None:
+    uses = [step("search", *(searched(text, f"s{n}") for text in texts))
+            for n, texts in enumerate(steps)]  # fmt: skip
+    kept, shown = shown_once(uses)
+    before = [text for texts in steps for text in texts if text]
+    assert all(is_shown(text, shown) for text in before)
+    for number, use in enumerate(kept):
+        told = [source["text"] for source in json.loads(use.gave)["sources"]]
+        earlier = [text for texts in steps[:number] for text in texts if text]
+        assert not any(text and any(text in other for other in earlier) for text in told)
