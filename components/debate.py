@@ -8,6 +8,7 @@ from components.audit_rows import has_audit
 from components.evidence import Place, draw_place_button
 from components.markup import element
 from components.show import show
+from components.state_panel import contested_words
 from components.trace import quote_line, turn_html
 from components.words import QUOTE_SIGNS, QUOTE_WORDS
 from core.progress import Progress
@@ -21,6 +22,8 @@ def draw_debate(progress: Progress, key: str) -> None:
     if not progress.turns:
         is_settled = has_audit(progress) and progress.judgement is not None
         st.caption(SETTLED if is_settled else "Nobody has spoken yet.")
+    elif has_audit(progress):
+        st.caption(f"The debate is about {contested_words(progress)}.")
     debaters = list(dict.fromkeys(turn.debater for turn in progress.turns))
     shown_round = 0
     for turn in progress.turns:

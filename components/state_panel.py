@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from components.audit_rows import has_audit
 from components.markup import Html, element
 from components.readers import readers_words
 from components.words import LABEL_WORDS, counted, percent, protocol_words
 from core.builtin.speech import shortened
 from core.progress import Progress
-from core.records import Case, Judgement, Run
+from core.records import Case, Context, Judgement, Run
 
 LONGEST = 300
 
@@ -54,22 +55,41 @@ def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
 def _intermediate(progress: Progress) -> list[tuple[str, str]]:
     context = progress.context
     described = [event.text or "not readable here" for event in progress.images.values()]
+    images = [("Information from images", " ".join(described))] if described else []
+    if has_audit(progress):
+        return [
+            ("Statements", str(len(progress.statements))),
+            ("Passages", f"{len(progress.evidence)} found"),
+            *images,
+            ("Debated", contested_words(progress)),
+            *(_argued(progress, context, "Passages of the debate") if context else []),
+        ]
+    passages, *argued = _argued(progress, context, "Passages")
+    return [("Statements", str(len(progress.statements))), passages, *images, *argued]
+
+
+def contested_words(progress: Progress) -> str:
+    """Which statements of an audit were argued about."""
+    if progress.context is None:
+        return "nothing, for nothing stayed contested" if progress.judgement else "nothing so far"
+    numbers = ", ".join(str(index + 1) for index in progress.contested)
+    noun = "statement" if len(progress.contested) == 1 else "statements"
+    return f"only what stayed contested: {noun} {numbers}" if numbers else "what stayed contested"
+
+
+def _argued(progress: Progress, context: Context | None, passages: str) -> list[tuple[str, str]]:
+    """What the debate had before it and how it went; `passages` names what it read."""
     shares = (
         "; ".join(f"{s.debater}: {counted(len(s.passages), 'passage')}" for s in context.shares)
         if context
         else "none yet"
     )
+    consensus = "consensus reached" if progress.reached_consensus else "no consensus"
     return [
-        ("Statements", str(len(progress.statements))),
-        ("Passages", context.summary if context else f"{len(progress.evidence)} found"),
-        *([("Information from images", " ".join(described))] if described else []),
+        (passages, context.summary if context else f"{len(progress.evidence)} found"),
         ("Shares", shares),
         ("Conflicts", " ".join(context.conflicts) if context and context.conflicts else "none"),
-        (
-            "Debate",
-            f"{len(progress.turns)} turns, "
-            + ("consensus reached" if progress.reached_consensus else "no consensus"),
-        ),
+        ("Debate", f"{counted(len(progress.turns), 'turn')}, {consensus}"),
     ]
 
 

@@ -95,6 +95,7 @@ class Progress:
     judgement: Judgement | None = None
     tool_uses: list[ToolUse] = field(default_factory=list)
     memory: dict[int, Remembered] = field(default_factory=dict)
+    contested: tuple[int, ...] = ()  # the statements that an audit's debate is about
     reconsidered: list[Reconsidered] = field(default_factory=list)
     calls: dict[str, ModelCall] = field(default_factory=dict)
     reused: StepsReused | None = None
@@ -132,6 +133,8 @@ class Progress:
                 self.passages[event.statement] = event.passages
             case "context_built":
                 self.context = event.context
+                held = sorted(self.memory.items())
+                self.contested = tuple(i for i, entry in held if entry.is_contested)
             case "model_called":
                 self.calls[event.call.id] = event.call
             case "tool_called":
