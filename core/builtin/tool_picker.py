@@ -15,6 +15,7 @@ from core.audited import ToolUse
 from core.builtin.checkable import why_not_checkable
 from core.builtin.reading import read
 from core.builtin.still_to_find import Rest, denies_no_value, denies_only_parts, rest_of
+from core.builtin.thoughts import thoughts_in
 from core.concurrency import Stop
 from core.records import Case, Statement
 from core.roles import AuditView, Step
@@ -52,16 +53,17 @@ class BuiltInToolPicker:
         case, statement = view.view.case, view.statement
         if statement is not None and (why := why_not_checkable(case, statement)):
             return Step(why, evidence=why, is_checkable=False)
-        if any(use.label == "hallucinated" and use.tool != MATCH for use in view.used):
-            return Step("A tool refutes it; nothing more is needed.")
+        thoughts = thoughts_in(case.language)
+        wrong = (u for u in view.used if u.label == "hallucinated" and u.tool != MATCH)
+        if (refuting := next(wrong, None)) is not None:
+            return Step(thoughts.refuted.format(tool=refuting.tool))
         done = {use.tool for use in view.used}
         for tool in self._that_work_out():
             given = None if tool.name in done else _given(tool, statement, case)
             if given is not None and not _is_for_statements(tool, given, view):
-                what = "statement" if statement else "response"
-                return Step(f"The {what} is one for the tool {tool.name}.", tool.name, given)
+                return Step(thoughts.for_tool(tool.name), tool.name, given)
         if statement is None:
-            return Step("No more tool reads the response as a whole.")
+            return Step(thoughts.whole_done)
         return self._by_reading(view, statement, done)
 
     def _that_work_out(self) -> list[Tool[Any]]:
@@ -75,24 +77,24 @@ class BuiltInToolPicker:
         tools = toolbox() if self._tools is None else self._tools
         right = [use for use in view.used if use.label == "supported"]
         case, rest = view.view.case, rest_of(statement, view.used)
+        thoughts = thoughts_in(case.language)
         names = _names(statement.text, case.language)
         is_told = rest.says_something(case.language) and view.view.evidence.of(statement.index)
         if right and not names and not is_told:
-            return Step("It is worked out to be right and names nothing else.")
+            return Step(thoughts.right)
         if SEARCH in tools and SEARCH not in done and (names or not right):
-            return Step(
-                "It is searched for.", SEARCH, _given(tools[SEARCH], statement, case) or "{}"
-            )
-        if MATCH in tools and MATCH not in done and _is_something_found(view, statement):
-            return Step(
-                "It is compared with that.", MATCH, _compared(tools[MATCH], view, statement, rest)
-            )
+            why = thoughts.search_rest if right else thoughts.search
+            return Step(why, SEARCH, _given(tools[SEARCH], statement, case) or "{}")
+        is_found = _is_something_found(view, statement)
+        if MATCH in tools and MATCH not in done and is_found:
+            why = thoughts.compare_rest if right else thoughts.compare
+            return Step(why, MATCH, _compared(tools[MATCH], view, statement, rest))
         if any(use.tool == MATCH and use.label == "hallucinated" for use in view.used):
             return _compared_in_vain(view, statement, rest, right, is_named=bool(names))
         if right and all(use.tool != MATCH for use in right) and names - _known(case):
             words = f"{right[-1].words} Nothing here speaks of the rest."
-            return Step("What else it says is not found out.", label="unclear", evidence=words)
-        return Step("All that can be looked up is looked up.")
+            return Step(thoughts.rest_unknown, label="unclear", evidence=words)
+        return Step(thoughts.done if is_found else thoughts.nothing_found)
 
 
 def _is_for_statements(tool: Tool[Any], given: str, view: AuditView) -> bool:
@@ -132,13 +134,14 @@ def _compared_in_vain(
     is_named: bool,
 ) -> Step:
     """The end of a statement that the sources do not carry: a right sum may stand all the same."""
+    thoughts = thoughts_in(view.view.case.language)
     sources = [p.text for p in view.view.evidence.of(statement.index)] + _texts_found(view)
     use = next(use for use in view.used if use.tool == MATCH)
     stands = denies_only_parts if is_named else denies_no_value
     if right and stands(use, rest, statement, sources):
         words = f"{right[-1].words} The sources have no other value."
-        return Step("The sources do not deny the result.", label="supported", evidence=words)
-    return Step("The sources are against it; nothing more is needed.")
+        return Step(thoughts.not_denied, label="supported", evidence=words)
+    return Step(thoughts.denied)
 
 
 def _compared(tool: Tool[Any], view: AuditView, statement: Statement, rest: Rest) -> str:
