@@ -15,6 +15,7 @@ from core.progress import Progress
 from core.reviews import category_words
 
 MEAN = "Mean of the vote"
+EACH_WORD = "Every word by itself"
 LEAST_SHOWN = 0.1  # colder words are not coloured: they would be most of the text
 LONGEST_REASON = 160
 Layers = dict[str, list[Mark]]
@@ -58,8 +59,7 @@ def _told(progress: Progress) -> Iterable[tuple[str, Mark]]:
     if progress.words:
         for score in progress.words.scores:
             if score.p >= LEAST_SHOWN:
-                name = f"{progress.words.agent}, word by word"
-                yield name, Mark(score.start, score.end, "", percent(score.p), "", score.p)
+                yield EACH_WORD, Mark(score.start, score.end, "", percent(score.p), "", score.p)
 
 
 def _because(reason: str) -> str:

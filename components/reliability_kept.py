@@ -12,7 +12,16 @@ from components import state
 from core.learning.complement import Pair, pairs
 from core.learning.debate_worth import Worth, worth
 from core.learning.heard import MOST_RUNS, Agent, Known, Row, rows_of, words_of
-from core.learning.reliability import KINDS, KindRecord, Record, Table, by_kinds, records, table_of
+from core.learning.reliability import (
+    KINDS,
+    KindRecord,
+    Record,
+    Table,
+    by_kinds,
+    records,
+    table_of,
+    voices_once,
+)
 from core.store import open_store
 from core.store.changes import Mark
 
@@ -63,7 +72,7 @@ def _figures(home: str, project_id: str, mark: Mark) -> Figures:
     """Kept until somebody says something or a run ends."""
     with open_store(Path(home)) as store:
         rows = rows_of(store, project_id, _known(home, project_id))
-    table = table_of(rows)
+    table = voices_once(table_of(rows))
     found = records(table)
     paired = tuple(record.agent for record in found[:MOST_PAIRED])
     columns = [table.agents.index(agent) for agent in paired]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from components.agent_charts import Cell, pairs_figure
 from components.reliability_kept import Figures, shown_names
+from components.words import counted
 from core.learning.complement import FEWEST, Pair
 
 MOST_ROWS = 20
@@ -23,6 +26,9 @@ def draw_pairs(found: Figures) -> None:
     if not found.pairs:
         return
     st.subheader("Who makes up for whom", anchor=False, help=MEASURE)
+    if all(own.is_thin or own.reduction is None for own in found.pairs):
+        st.caption(why_nothing(found.pairs))
+        return
     names = shown_names(found.paired)
     cells = [
         Cell(names[p.one], names[p.other], None if p.is_thin else p.reduction, _words(p, names))
@@ -52,6 +58,21 @@ def draw_pairs(found: Figures) -> None:
                 "Errors that go": st.column_config.Column(help=MEASURE),
             },
         )
+
+
+def why_nothing(found: Sequence[Pair]) -> str:
+    """Why no pair has a figure."""
+    thin = sum(own.is_thin for own in found)
+    spotless = sum(own.reduction is None for own in found if not own.is_thin)
+    told = []
+    if thin:
+        told.append(f"{thin} of them spoke on fewer than {FEWEST} of the same cases")
+    if spotless:
+        told.append(f"in {spotless} the better one made no error that another could make up for")
+    return (
+        f"There are {counted(len(found), 'pair')} of agents and nothing to show of them yet: "
+        f"{', and '.join(told)}. Each answer on Review adds a case."
+    )
 
 
 def _row(own: Pair, names: dict[str, str]) -> dict[str, object]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.learning.heard import Agent, Row
+from core.learning.heard import DEBATER, READER, Agent, Row
 from core.learning.posterior import Share, by_kind, posterior
 from core.learning.votes import UNCLEAR, Numbers
 
@@ -81,6 +81,30 @@ def table_of(rows: Sequence[Row]) -> Table:
                 own[column[agent]] = told
     wrong = np.array([float(row.is_wrong) for row in newest])
     return Table(agents, said, wrong, tuple(newest))
+
+
+def voices_once(table: Table) -> Table:
+    """The table without built-in agents that stand in it a second time under another part.
+
+    The built-in judge hears the readers that debate. Where one said the same in both parts on every
+    case on which it has both, it is one voice: the part with more cases stays, the debater's where
+    both have as many. Where the two differ they stay two: a debater knows a share of the evidence.
+    """
+    left_out: set[Agent] = set()
+    for reader in table.agents:
+        for debater in table.agents:
+            if (reader.part, debater.part, reader.name) != (READER, DEBATER, debater.name):
+                continue
+            if reader.model or debater.model:
+                continue
+            one, other = (table.said[:, table.agents.index(a)] for a in (reader, debater))
+            both = ~np.isnan(one) & ~np.isnan(other)
+            if both.any() and (one[both] == other[both]).all():
+                is_more = (~np.isnan(one)).sum() > (~np.isnan(other)).sum()
+                left_out.add(debater if is_more else reader)
+    kept = [n for n, agent in enumerate(table.agents) if agent not in left_out]
+    agents = tuple(table.agents[number] for number in kept)
+    return replace(table, agents=agents, said=table.said[:, kept])
 
 
 def records(table: Table) -> list[Record]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from components.heat import LEAST_SHOWN, MEAN, heated, layers_of, missing_votes
+from components.heat import EACH_WORD, LEAST_SHOWN, MEAN, heated, layers_of, missing_votes
 from components.highlight import Mark, marked_text
 from core.events import (
     RunStarted,
@@ -38,9 +38,9 @@ PROGRESS = folded(
 
 def test_each_agent_has_its_layer_and_who_gave_no_vote_has_none() -> None:
     layers = layers_of(PROGRESS)
-    assert list(layers) == [MEAN, "Ada", "Ben", "Elder", "Reader, word by word"]
+    assert list(layers) == [MEAN, "Ada", "Ben", "Elder", EACH_WORD]
     assert [mark.strength for mark in layers["Ben"]] == [0.7]
-    assert [mark.strength for mark in layers["Reader, word by word"]] == [0.6, 0.3]
+    assert [mark.strength for mark in layers[EACH_WORD]] == [0.6, 0.3]
     assert all((m.strength or 0) >= LEAST_SHOWN for own in layers.values() for m in own)
     assert missing_votes(PROGRESS) == ["Cleo on 1"]
 

@@ -17,7 +17,7 @@ from core.learning.complement import pair, pairs
 from core.learning.debate_worth import worth
 from core.learning.heard import Agent, Heard, Row, rows_of, words_of
 from core.learning.posterior import FIRMNESS, Share, by_kind, firmness, posterior
-from core.learning.reliability import Record, by_kinds, records, table_of
+from core.learning.reliability import Record, Table, by_kinds, records, table_of, voices_once
 from core.records import Verdict
 from core.reviews import Gold
 from core.store import Store, open_store
@@ -279,3 +279,34 @@ def test_names_are_as_short_as_they_can_be() -> None:
 def test_a_share_of_few_cases_says_so() -> None:
     assert Share(0.5, 0.1, 0.9, 2, 4).is_thin
     assert not posterior(5, 10).is_thin
+
+
+NONE = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("debater", "reader", "left"),
+    [
+        ((1.0, 0.0, 0.5), (1.0, 0.0, 0.5), ["debater"]),
+        ((NONE, 0.0, NONE), (1.0, 0.0, 0.5), ["reader"]),
+        ((1.0, 0.0, NONE), (NONE, 0.0, NONE), ["debater"]),
+        ((1.0, 0.0, 0.5), (1.0, 0.5, 0.5), ["debater", "reader"]),
+        ((1.0, NONE, NONE), (NONE, 0.0, NONE), ["debater", "reader"]),
+    ],
+)
+def test_a_built_in_voice_stands_once_unless_it_said_two_things(
+    debater: tuple[float, ...], reader: tuple[float, ...], left: list[str]
+) -> None:
+    agents = (Agent("Rules", "debater"), Agent("Rules", "reader"), Agent("Other", "reader"))
+    said = np.array([debater, reader, reader]).T
+    found = voices_once(Table(agents, said, np.zeros(3), ()))
+    assert [agent.part for agent in found.agents if agent.name == "Rules"] == left
+    assert "Other" in {agent.name for agent in found.agents}
+    kept = [agents.index(agent) for agent in found.agents]
+    assert np.array_equal(found.said, said[:, kept], equal_nan=True)
+
+
+def test_a_model_is_no_built_in_voice() -> None:
+    agents = (Agent("x", "debater", "openai/x"), Agent("x", "reader"))
+    said = np.ones((3, 2))
+    assert voices_once(Table(agents, said, np.zeros(3), ())).agents == agents

@@ -163,3 +163,15 @@ def test_tools_stand_with_their_usage_and_success(app: OpenApp, home: Path) -> N
     assert row["Its label is right"] == "1.00 (0.34 to 1.00), n=2, too few"
     assert row["Always hallucinated"] == "0.50"
     assert "3 audits, 2 of them over responses that people answered" in texts(at)
+
+
+def test_pairs_without_a_figure_are_told_of_instead_of_an_empty_chart(
+    app: OpenApp, home: Path
+) -> None:
+    with open_store(home) as store:
+        tell(store, told(6))
+    at = app(PAGE)
+    figures = [json.loads(own.proto.spec) for own in at.get("plotly_chart")]
+    assert "heatmap" not in [trace["type"] for figure in figures for trace in figure["data"]]
+    assert "Who makes up for whom" in [own.value for own in at.subheader]
+    assert "spoke on fewer than 10 of the same cases" in texts(at)
