@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import io
+import os
 import shutil
 import sqlite3
 import sys
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 from PIL import Image, ImageDraw, ImageFont
 
+from core.agents.keys_here import keys_here
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
 from core.errors import ConfigError, ReviewError
@@ -24,6 +26,8 @@ from core.intake.request import silent
 from core.login import login_here, require_reachable
 from core.store import open_store
 from core.tools.sandbox import why_off
+from core.tools.web.chosen import web_choice
+from core.tools.web.search import tried
 from core.verdict.classifier import load_classifier
 
 OCR_WORD = "Counterpoint"
@@ -142,6 +146,18 @@ def _sandbox(home: Path) -> str:
     return "code in answers can be run, walled off by bubblewrap"
 
 
+def _web(home: Path) -> str:
+    """Whether audits can ask the web: the provider that was chosen is asked once."""
+    with open_store(home) as store:
+        choice = web_choice(store)
+    if not choice.provider:
+        return "off: no provider is chosen under Settings, Web search; nothing is ever sent"
+    works, words = tried(choice, keys_here(os.environ, PROJECT_ROOT), Stop())
+    if not works:
+        raise ConfigError(f"{words} Until it works audits go by their own documents alone.")
+    return f"on. {words}"
+
+
 def _training(home: Path) -> str:
     names = ("torch", "sentence-transformers", "setfit")
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
@@ -168,6 +184,7 @@ LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
     ("classifier", _classifier),
     ("OCR", _ocr),
     ("code sandbox", _sandbox),
+    ("web search", _web),
     ("retraining", _training),
     ("login", _login),
 )

@@ -14,16 +14,20 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
+import core.doctor
 from core.__main__ import main
 from core.agents.roster_file import roster_file
 from core.agents.rosters import SHIPPED, one_model
 from core.checking import first_project
 from core.config import Settings
 from core.intake.library import store_file
+from core.models.keys import SEARCH_KEY
 from core.seats import Seat
 from core.store import open_store
+from core.tools.web.chosen import WebChoice, save_web_choice
 from tests.models.cast import Cast, role_of
 from tests.models.loopback import Loopback, Reply, loopback
+from tests.tools.web.server import as_json, serving
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRET = "test-key-0123456789"
@@ -680,3 +684,44 @@ def test_a_tool_without_sources_and_provider_is_off_and_says_so(
     code, out, err = tools(capsys, "search", "--input", '{"query": "How long is it?"}')
     assert (code, out) == (1, "")
     assert "no provider of web searches is chosen" in err
+
+
+def web_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other check is made."""
+    looks = tuple(look for look in core.doctor.LOOKS if look[0] == "web search")
+    assert looks
+    monkeypatch.setattr("core.doctor.LOOKS", looks)
+
+
+def choose_web(home: Path, choice: WebChoice) -> None:
+    with open_store(home) as store, store.writing():
+        save_web_choice(store, choice)
+
+
+def test_doctor_says_whether_the_web_can_be_searched(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web_alone(monkeypatch)
+    assert main(["doctor"]) == 0
+    assert "ok    web search: off: no provider is chosen" in capsys.readouterr().out
+    result = {"title": "Wikipedia", "url": "https://a.org/", "content": "An encyclopedia."}
+    with serving(as_json({"results": [result]})) as server:
+        choose_web(home, WebChoice("searxng", server.origin))
+        assert main(["doctor"]) == 0
+        assert "ok    web search: on. SearXNG found 1" in capsys.readouterr().out
+    assert main(["doctor"]) == 1
+    assert "FAIL  web search: 127.0.0.1 could not be asked" in capsys.readouterr().out
+
+
+def test_doctor_shows_no_key(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web_alone(monkeypatch)
+    choose_web(home, WebChoice("google", cx="engine:1"))
+    assert main(["doctor"]) == 1
+    assert f"expected {SEARCH_KEY}, found none" in capsys.readouterr().out
+    monkeypatch.setenv(SEARCH_KEY, "AIza secret-0123")  # with a blank, so that nobody is asked
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "holds a letter that no key has" in out
+    assert "secret-0123" not in out
