@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from core.audit.steps import MOST_STEPS
 from core.audited import AUDIT
@@ -31,7 +32,6 @@ QUERY_TOKENS, BATCH_TOKENS = 40, 8_000  # of one statement; of passages that are
 LIKELY_TURNS = 3
 MARK_TOKENS = 30
 DENSE = ("zh", "ja", "ko", "th")
-TOOLBOX_TOKENS = 4_600  # every tool with its two examples, as a picker reads them
 LIKELY_STEPS = 3  # of a statement: search, compare, conclude
 STEP_TOKENS = 120  # what a step brought, or what is held of a statement, in a prompt
 
@@ -98,14 +98,25 @@ def _auditing(sheet: RosterSheet, about: _About) -> Iterator[Step]:
     A tool asks the picker's seat, at most twice: a translation is put back and then compared.
     """
     places = about.statements + 1
-    read = TOOLBOX_TOKENS + about.evidence // about.statements + STEP_TOKENS
+    read = about.evidence // about.statements + STEP_TOKENS
     picks = MOST_STEPS * places * about.again if about.is_most else LIKELY_STEPS * about.statements
-    yield about.step(sheet.tool_picker, "pick_tool", 150, beside=read, calls=picks, at_once=AT_ONCE)
+    known = 0 if sheet.tool_picker.is_built_in else _toolbox_tokens()
+    yield about.step(
+        sheet.tool_picker, "pick_tool", 150, beside=known + read, calls=picks, at_once=AT_ONCE
+    )
     asked = 2 * MOST_STEPS * places * about.again if about.is_most else about.statements
     yield about.step(sheet.tool_picker, "match", 120, beside=read, calls=asked, at_once=AT_ONCE)
     held = STEP_TOKENS * about.statements
     times = 2 * about.again if about.is_most else 1
     yield about.step(sheet.reflector, "reflect", 100, beside=held, calls=times)
+
+
+@cache
+def _toolbox_tokens() -> int:
+    """Of every tool with its two examples, as a picker reads them."""
+    from core.agents.llm_tool_picker import told_tools  # which loads all tools: 0.15 s
+
+    return sum(estimated_tokens(text) for text in told_tools())
 
 
 def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:

@@ -65,7 +65,7 @@ class LlmToolPicker(LlmAgent):
         slot = f"{about} step {len(view.used) + 1}"
         # The schema would have to allow any input; providers' strict schemas refuse that.
         asking = self._asking("pick_tool", case, stop, role="tool picker", slot=slot)
-        tools, examples = _told_tools()
+        tools, examples = told_tools()
         fields = {
             "tools": tools,
             "tool_examples": examples,
@@ -113,7 +113,7 @@ def _check(reply: _Reply) -> None:
 
 
 @lru_cache(maxsize=1)
-def _told_tools() -> tuple[str, str]:
+def told_tools() -> tuple[str, str]:
     """The tools in words, and each of them at work."""
     tools = [tool for tool in toolbox().values() if not tool.is_system]
     return described(tools), _examples(tools)
