@@ -53,7 +53,9 @@ def expectation(
     store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
 ) -> str:
     """Time, calls and cost of checking responses (each with its question), in Markdown."""
-    time = sum(expected_seconds(store, entries, len(text)) for text, _ in asked)
+    time = sum(
+        expected_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
+    )
     if plan.sheet is None:
         return f"expected time: {seconds(time)} · no cost"
     sizes = sizes_of(store, entries, asked or [("", "")], plan)

@@ -3,8 +3,9 @@
 The built-in agents' part goes by the text's length and the files to read, at this computer's pace:
 after reading, the time grows with the response: every statement is searched for, argued about and
 judged. 1 to 400 sentences over sources of 20 to 2,000 sentences took a fifth of a second and about
-1.1 s for each 1,000 characters (two cores of a noisy machine, 2026-11); the newest runs here say
-how much faster or slower this computer is.
+1.1 s for each 1,000 characters (two cores of a noisy machine, 2026-11), and audits of 60 to 540
+characters as long as debates of the same texts (medians of 2.2 s for each 1,000, n=9 each, on a
+busier one); the newest runs here by the same protocol say how much faster or slower it goes.
 
 The models' part sums up the calls that each role makes. Their pace is a guess: no provider
 promises one.
@@ -157,13 +158,19 @@ def _rounded(tokens: int) -> int:
 
 
 def expected_seconds(
-    store: Store, entries: Sequence[LibraryEntry], characters: int, roster: str = "builtin"
+    store: Store,
+    entries: Sequence[LibraryEntry],
+    characters: int,
+    roster: str = "builtin",
+    protocol: str = "ceda",
 ) -> float:
     """Seconds for a check of a response of that length over these sources.
 
-    Sources that are read already cost nothing more.
+    Sources that are read already cost nothing more. Only earlier checks by the same protocol tell
+    the pace: an audit takes longer the more of it is contested, or is code to be run.
     """
-    paces = [seconds / _usual(length) for seconds, length in store.runs.seconds_of_recent(roster)]
+    recent = store.runs.seconds_of_recent(roster, protocol)
+    paces = [seconds / _usual(length) for seconds, length in recent]
     waiting = [entry for entry in entries if entry.status in ("waiting", "reading")]
     reading = sum(
         PER_IMAGE_SECONDS if entry.kind == "image" else PER_MEGABYTE_SECONDS * entry.size / 1e6

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-import msgspec
 import pytest
 
+from core.agents.llm_tool_picker import told_tools
 from core.estimate import (
     PER_IMAGE_SECONDS,
     PER_MEGABYTE_SECONDS,
@@ -20,14 +20,12 @@ from core.estimate import (
     sizes_of,
 )
 from core.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
-from core.expected_calls import TOOLBOX_TOKENS, Size
+from core.expected_calls import Size, steps_of
 from core.models.window import estimated_tokens
 from core.records import LibraryEntry, Plan, Project, Run, Source, Verdict
 from core.seats import RosterSheet, Seat
 from core.store import Store
 from core.store.readings import Vectors
-from core.tools.described import described
-from core.tools.toolbox import toolbox
 from tests.fakes import make_case
 
 VERDICT = Verdict("supported", 0.1, 0.9, "It is right.")
@@ -50,11 +48,12 @@ def add_run(
     extra: Event | None = None,
     origin: str = "here",
     roster: str = "builtin",
+    protocol: str = "ceda",
 ) -> None:
     """A finished run over a text of that length; it waited and read before it began to search."""
     case = make_case("x" * characters, id=f"c{number}")
     store.cases.add(case, [])
-    plan = Plan(roster=roster)
+    plan = Plan(protocol, roster)
     at = 100.0 * number
     run = Run(f"r{number}", case.id, "project", plan, "queued", at, origin=origin)  # type: ignore[arg-type]
     store.runs.add(run, "me", at)
@@ -111,6 +110,15 @@ def test_runs_of_elsewhere_or_of_another_roster_say_nothing(shelf: Store) -> Non
     assert expected_seconds(shelf, [], 700, "other") == pytest.approx(50.0)
 
 
+def test_audits_are_paced_by_audits_and_debates_by_debates(shelf: Store) -> None:
+    usual = expected_seconds(shelf, [], 1_500)
+    add_run(shelf, 1, 1_500, 4.0 * usual, protocol="audit")
+    assert expected_seconds(shelf, [], 1_500) == usual
+    add_run(shelf, 2, 1_500, 2.0 * usual)
+    assert expected_seconds(shelf, [], 1_500) == pytest.approx(2.0 * usual)
+    assert expected_seconds(shelf, [], 1_500, protocol="audit") == pytest.approx(4.0 * usual)
+
+
 def test_only_what_is_not_read_yet_is_added(shelf: Store) -> None:
     base = expected_seconds(shelf, [], 70)
     assert expected_seconds(shelf, [entry(status="ready")], 70) == base
@@ -120,7 +128,7 @@ def test_only_what_is_not_read_yet_is_added(shelf: Store) -> None:
     assert image == pytest.approx(PER_IMAGE_SECONDS)
 
 
-def steps_of(store: Store, work: Callable[[], object]) -> int:
+def work_of(store: Store, work: Callable[[], object]) -> int:
     """How many hundreds of steps the database takes for that work."""
     count = itertools.count()
     store.db.conn.set_progress_handler(lambda: next(count) and None, 100)
@@ -135,7 +143,7 @@ def test_it_stays_quick_with_many_runs(shelf: Store) -> None:
     for number in range(2_000):
         add_run(shelf, number, 70, 0.5)
         if number + 1 in (20, 2_000):
-            steps[number + 1] = steps_of(shelf, lambda: expected_seconds(shelf, [], 70))
+            steps[number + 1] = work_of(shelf, lambda: expected_seconds(shelf, [], 70))
     assert steps[2_000] < 50 * steps[20]
 
 
@@ -193,15 +201,14 @@ def test_a_panel_extracts_once_each_and_votes_on_all_others() -> None:
     assert unseen.likely.tokens < expected_use(panel, Size(5_000)).likely.tokens
 
 
-def test_the_toolbox_is_as_long_as_is_supposed() -> None:
-    tools = [tool for tool in toolbox().values() if not tool.is_system]
-    examples = "".join(
-        f"{one.question}{one.response}{one.thought}{msgspec.json.encode(one.given).decode()}"
-        for tool in tools
-        for one in tool.examples
-    )
-    found = estimated_tokens(described(tools) + examples)
-    assert 0.6 * TOOLBOX_TOKENS < found < TOOLBOX_TOKENS
+def test_a_picker_is_expected_to_read_every_tool() -> None:
+    tools = estimated_tokens("".join(told_tools()))
+    size = Size(240, protocol="audit")
+    picker = [s for s in steps_of(RosterSheet("ours", tool_picker=SEAT), size, False) if s.calls]
+    (picks, asked) = [step for step in picker if not step.seat.is_built_in]
+    assert picks.calls == 3 * asked.calls
+    assert tools < picks.prompt < 1.5 * tools
+    assert asked.prompt < tools, "what is compared is no matter of tools"
 
 
 def test_a_model_of_ones_own_that_costs_nothing_says_so() -> None:

@@ -97,13 +97,8 @@ def sorted_out(store: Store, project: Project, which: str = "all", *, balance: b
 
 def newest_audits(store: Store, project_id: str) -> Iterator[tuple[str, str]]:
     """(run, case) of the newest finished audit of each case by each roster, oldest first."""
-    rows = store.db.query(
-        "SELECT id, case_id, json_extract(plan, '$.roster') AS roster FROM runs "
-        "WHERE project_id = ? AND status = 'finished' "
-        "AND json_extract(plan, '$.protocol') = ? ORDER BY started_at, id",
-        [project_id, AUDIT],
-    )
-    newest = {(row["case_id"], row["roster"]): row["id"] for row in rows}
+    told = reversed(store.runs.finished(project_id, AUDIT))
+    newest = {(case_id, roster): run_id for run_id, case_id, roster in told}
     yield from ((run_id, case_id) for (case_id, _), run_id in newest.items())
 
 

@@ -5,7 +5,7 @@ Source: HaluAgent 3.4, figure 2 (usage rate and proportion of successful detecti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 from core.audited import AUDIT, ToolOutcome, ToolUse
@@ -101,7 +101,7 @@ def tool_rates(
     counts: dict[str, _Counts] = {name: _Counts() for name in toolbox()}
     audits = decided = 0
     with store.reading():
-        for run_id, case_id in _newest(store, project_id, most):
+        for run_id, case_id, _ in store.runs.finished(project_id, AUDIT, most):
             case = store.cases.get(case_id)
             if case is None:
                 continue
@@ -113,15 +113,6 @@ def tool_rates(
             _count(known[run_id], answer, counts)
     rates = (_rate(name, own, audits) for name, own in counts.items())
     return ToolRates(audits, decided, tuple(sorted(rates, key=lambda r: (-r.calls, r.tool))))
-
-
-def _newest(store: Store, project_id: str, most: int) -> Iterator[tuple[str, str]]:
-    rows = store.db.query(
-        "SELECT id, case_id FROM runs WHERE project_id = ? AND status = 'finished' "
-        "AND json_extract(plan, '$.protocol') = ? ORDER BY started_at DESC, id LIMIT ?",
-        [project_id, AUDIT, most],
-    )
-    yield from ((row["id"], row["case_id"]) for row in rows)
 
 
 def _audited(progress: Progress, case: Case, *, is_read: bool) -> Audited:

@@ -221,8 +221,22 @@ class Runs:
         )
         return [_run_row(row, now, lease) for row in rows], total
 
-    def seconds_of_recent(self, roster: str, limit: int = 20) -> list[tuple[float, int]]:
-        """(seconds, characters of the response) of the newest whole checks by a roster.
+    def finished(
+        self, project_id: str, protocol: str, most: int = -1
+    ) -> list[tuple[str, str, str]]:
+        """(run, case, roster) of a project's finished runs by a protocol, newest first."""
+        rows = self._db.query(
+            "SELECT id, case_id, json_extract(plan, '$.roster') AS roster FROM runs "
+            "WHERE project_id = ? AND status = 'finished' "
+            "AND json_extract(plan, '$.protocol') = ? ORDER BY started_at DESC, id DESC LIMIT ?",
+            [project_id, protocol, most],
+        )
+        return [(row["id"], row["case_id"], row["roster"]) for row in rows]
+
+    def seconds_of_recent(
+        self, roster: str, protocol: str, limit: int = 20
+    ) -> list[tuple[float, int]]:
+        """(seconds, characters of the response) of the newest whole checks by both.
 
         Seconds are those after the sources were read. Runs that were resumed or took steps over
         from another say nothing about a new one.
@@ -230,12 +244,13 @@ class Runs:
         rows = self._db.query(
             "SELECT r.finished_at - max(e.at) AS seconds, length(c.response) AS characters FROM "
             "(SELECT * FROM runs WHERE status = 'finished' AND origin = 'here' "
-            " AND json_extract(plan, '$.roster') = ? ORDER BY started_at DESC LIMIT ?) r "
+            " AND json_extract(plan, '$.roster') = ? AND json_extract(plan, '$.protocol') = ? "
+            " ORDER BY started_at DESC LIMIT ?) r "
             "JOIN cases c ON c.id = r.case_id JOIN events e ON e.run_id = r.id "
             "WHERE e.kind IN ('run_started', 'document_read', 'image_described') "
             "AND NOT EXISTS (SELECT 1 FROM events x WHERE x.run_id = r.id "
             " AND x.kind IN ('run_resumed', 'steps_reused')) GROUP BY r.id",
-            [roster, limit],
+            [roster, protocol, limit],
         )
         return [(max(0.0, row["seconds"]), row["characters"]) for row in rows]
 
