@@ -6,6 +6,7 @@ Source: HaluAgent 2.2 (calendar tool).
 from __future__ import annotations
 
 import calendar
+import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
@@ -13,6 +14,11 @@ from typing import Literal
 TimeUnit = Literal["day", "week", "month", "year"]
 MONTHS_A_YEAR = 12
 DAYS_A_WEEK = 7
+CHINESE_DAYS = {
+    name: f"星期{day}" for name, day in zip(calendar.day_name, "一二三四五六日", strict=True)
+}
+CHINESE_UNITS = {"day": "天", "week": "周", "month": "个月", "year": "年"}
+OF_UNITS = re.compile(r"([\d,]+) (day|week|month|year)s?\b")
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,19 @@ def moved(day: date, count: int, unit: TimeUnit) -> date | None:
 def weekday_name(day: date) -> str:
     """The weekday in English: "Friday"."""
     return calendar.day_name[day.weekday()]
+
+
+def in_language(words: str, language: str) -> str:
+    """A weekday or a time in English, as a text in that language would say it: 星期一, 3天.
+
+    Chinese alone is known; anything else, a date as 2014-02-06 among them, stays as it is.
+    """
+    if not language.casefold().startswith("zh"):
+        return words
+    if words in CHINESE_DAYS:
+        return CHINESE_DAYS[words]
+    told = OF_UNITS.sub(lambda m: f"{m[1]}{CHINESE_UNITS[m[2]]}", words)
+    return told.replace(" and ", "零").replace(" to ", "至")
 
 
 def age_on(born: date, day: date) -> int | None:

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.tools.calendar import TimeUnit, age_on, between, moved, weekday_name
+from core.concurrency import Stop
+from core.tools.box.calendar import TOOL, Dates
+from core.tools.calendar import TimeUnit, age_on, between, in_language, moved, weekday_name
+from core.tools.toolbox import Bench, use
 
 LEAP = date(2024, 2, 29)
 
@@ -70,3 +73,24 @@ def test_moving_and_measuring_agree(first: date, days: int) -> None:
         reached = moved(first, found.whole, unit)
         assert reached is not None
         assert reached + timedelta(days=found.days_over) == last
+
+
+@pytest.mark.parametrize(
+    ("words", "chinese"),
+    [
+        ("Sunday", "星期日"),
+        ("1 day", "1天"),
+        ("1,200 weeks", "1,200周"),
+        ("2 weeks and 3 days", "2周零3天"),
+        ("3 to 4 years", "3至4年"),
+        ("2014-02-06", "2014-02-06"),
+    ],
+)
+def test_what_is_worked_out_for_a_chinese_text_is_said_in_chinese(words: str, chinese: str) -> None:
+    assert in_language(words, "zh-Hans") == chinese
+    assert in_language(words, "en") == words
+
+
+def test_a_wrong_chinese_weekday_is_put_right_in_chinese() -> None:
+    found = use(TOOL, Dates("大桥于1931年5月4日通车，那天是星期日。", language="zh"), Bench(Stop()))
+    assert (found.label, found.instead) == ("hallucinated", "星期一")

@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.records import Case, Statement
 from core.tools.age_claims import claims_in
 from core.tools.bare_answers import says_only
-from core.tools.calendar import TimeUnit, weekday_name
+from core.tools.calendar import TimeUnit, in_language, weekday_name
 from core.tools.date_answers import DateFinding
 from core.tools.date_claims import DateClaim
 from core.tools.date_questions import check_dates
@@ -128,8 +128,8 @@ def _answer(found: DateFinding, given: Dates, *, said_in: tuple[int, int] | None
     if not found.holds:
         words = f"The calendar gives {found.worked_out}, but the text says “{found.given}”."
         return Answer(
-            "hallucinated", words, gave, 1.0 - DOUBT, found.start, found.end, found.worked_out,
-            category="number_or_date",
+            "hallucinated", words, gave, 1.0 - DOUBT, found.start, found.end,
+            in_language(found.worked_out, given.language), category="number_or_date",
         )  # fmt: skip
     words = f"The calendar gives {found.worked_out}, as the text says."
     start, end = said_in or (found.start, found.end)
