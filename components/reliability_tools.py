@@ -15,6 +15,7 @@ from core.learning.tool_rates import MOST_RUNS, Audited, ToolRate, ToolRates, to
 from core.learning.track_record import Share
 from core.store import open_store
 from core.store.changes import Mark
+from core.tools.toolbox import toolbox
 
 MOST_KEPT = 4  # projects
 HELP = {
@@ -50,7 +51,7 @@ def draw_tools() -> None:
         )
         st.plotly_chart(figure, key="reliability.tools.figure", width="stretch")
     st.dataframe(
-        [_row(rate) for rate in rates.tools],
+        [_row(rate) for rate in rates.tools if rate.calls or not _is_system(rate.tool)],
         key="reliability.tools",
         hide_index=True,
         height="content",
@@ -58,6 +59,12 @@ def draw_tools() -> None:
     )
     if any(rate.label_right.n < FEWEST for rate in judged):
         st.caption(f"Below {FEWEST} labels (a hollow circle) a share says little.")
+
+
+def _is_system(name: str) -> bool:
+    """Tools that run the audit itself; nobody chooses them."""
+    tool = toolbox().get(name)
+    return tool is not None and tool.is_system
 
 
 def _current() -> ToolRates:

@@ -192,9 +192,10 @@ def said_in(progress: Progress) -> tuple[dict[Agent, float], dict[Agent, float],
     if progress.judgement is not None:
         judge = played("judge", progress.judgement.agent, JUDGE)
         whole = dict(stances(progress))
+        reads = _reading_judge(progress, judge)
         for reader in {view.reader for view in progress.judgement.readers}:
             said = whole[f"{reader}, all evidence"]
-            last[Agent(reader, READER, judge.model, judge.rules)] = VALUES[said]
+            last[Agent(reader, READER, reads.model, reads.rules)] = VALUES[said]
         last[judge] = VALUES[progress.judgement.label]
     verdict = progress.verdict
     if verdict is not None and verdict.classifier:
@@ -202,6 +203,13 @@ def said_in(progress: Progress) -> tuple[dict[Agent, float], dict[Agent, float],
         own = Agent("Classifier", CLASSIFIER, verdict.classifier)
         last[own] = VALUES[verdict.label] if p is None else p
     return last, opening, opener
+
+
+def _reading_judge(progress: Progress, judge: Agent) -> Agent:
+    """Whose readers those of a judgement are: an audit borrows the built-in judge's."""
+    own = next((used for used in progress.roles if used.role == "judge"), None)
+    is_borrowed = bool(progress.memory) and own is not None and own.built_in
+    return Agent(own.agent, JUDGE, "", own.rule_hash) if own and is_borrowed else judge
 
 
 def _players(progress: Progress) -> Callable[[str, str, str], Agent]:
@@ -231,7 +239,7 @@ def words_of(agents: Iterable[Agent]) -> dict[Agent, str]:
         lambda a: f"{a.name}, {a.part} {a.seat}".rstrip() + f" ({a.model or 'built in'})",
         lambda a: (
             f"{a.name}, {a.part} {a.seat}".rstrip()
-            + f" ({a.model or 'built in'}, rules {a.rules[:6] or 'unknown'})"
+            + f" ({f'{a.model}, ' if a.model else ''}rules {a.rules[:6] or 'unknown'})"
         ),
     )
     for words in steps:

@@ -10,20 +10,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.audited import Remembered
 from core.curation import settle
-from core.events import LabelPredicted
+from core.events import (
+    Event,
+    JudgementReached,
+    LabelPredicted,
+    MemoryUpdated,
+    RunStarted,
+    StatementFound,
+)
 from core.jobs import new_id
 from core.learning.complement import pair, pairs
 from core.learning.debate_worth import worth
-from core.learning.heard import Agent, Heard, Row, rows_of, words_of
+from core.learning.heard import Agent, Heard, Row, rows_of, said_in, words_of
 from core.learning.posterior import FIRMNESS, Share, by_kind, firmness, posterior
 from core.learning.reliability import Record, Table, by_kinds, records, table_of, voices_once
-from core.records import Verdict
+from core.progress import folded
+from core.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict
 from core.reviews import Gold
 from core.store import Store, open_store
 from core.store.cases import fingerprint
 from core.store.ledger import LedgerRow
 from core.store.versions import Version
+from tests.fakes import make_case
 from tests.learning.runs_told import Told, tell
 
 RIGHT = Told((("Ada", "hallucinated"), ("Ben", "supported")), "hallucinated", "hallucinated")
@@ -310,3 +320,26 @@ def test_a_model_is_no_built_in_voice() -> None:
     agents = (Agent("x", "debater", "openai/x"), Agent("x", "reader"))
     said = np.ones((3, 2))
     assert voices_once(Table(agents, said, np.zeros(3), ())).agents == agents
+
+
+def test_the_readers_that_an_audit_borrows_are_the_judges_own() -> None:
+    """A debate and an audit by one engine are read by the same readers, who stand there once."""
+    case, views = make_case("A. B."), (ReaderView("Rules", 0, "supported"),)
+    roles = (RoleUsed("judge", "Judge", True, "", "j1"),)
+    begun = [
+        RunStarted(1.0, case, Plan(), roles),
+        StatementFound(1.1, Statement(0, 0, 2, "A.", "A.")),
+    ]
+    debate: list[Event] = [
+        JudgementReached(3.0, Judgement("Judge", "supported", "", readers=views), 0.1)
+    ]
+    held = MemoryUpdated(2.0, Remembered(0, "supported", 0.1, "So."))
+    audit: list[Event] = [
+        held,
+        JudgementReached(3.0, Judgement("Audit", "supported", "", readers=views), 0.1),
+    ]
+    readers = [
+        {agent for agent in said_in(folded([*begun, *events]))[0] if agent.part == "reader"}
+        for events in (debate, audit)
+    ]
+    assert readers[0] == readers[1] == {Agent("Rules", "reader", "", "j1")}
