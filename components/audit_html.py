@@ -13,6 +13,7 @@ from components.highlight import marked_text
 from components.markup import Html, element, joined
 from components.tool_views.sources import is_shown, shown_once
 from components.words import clipped, percent
+from core.audit.remembering import READING
 from core.audited import Reconsidered, Remembered
 from core.records import Passage
 
@@ -30,6 +31,7 @@ def head_html() -> Html:
 def row_html(row: Row, anchor: str, *, is_over: bool, is_open: bool = False) -> Html:
     """A statement: the line that is always seen, and what opens below it.
 
+    Passages that were found for it and that no tool read are left to the evidence below.
     `anchor` is the id of its words in the response above, empty where they are not on the page.
     """
     jump = (
@@ -43,7 +45,8 @@ def row_html(row: Row, anchor: str, *, is_over: bool, is_open: bool = False) -> 
     )
     uses, shown = shown_once(row.uses[:MOST_STEPS])
     parts: list[str | Html] = [*completed, steps_html([*uses, *row.uses[MOST_STEPS:]])]
-    parts += [memory_html(row.memory, row.passages, shown)] if row.memory else []
+    read = row.passages if any(use.tool in READING for use in row.uses) else ()
+    parts += [memory_html(row.memory, read, shown)] if row.memory else []
     parts += [change_html(change) for change in row.changes]
     return element(
         "details",

@@ -8,6 +8,7 @@ from components.markup import Html, element
 from components.tool_views import tool_view
 from components.tool_views.plain import input_words
 from components.words import LABEL_SIGNS, LABEL_WORDS, clipped, seconds
+from core.audit.remembering import SEARCH
 from core.audited import ToolOutcome, ToolUse
 from core.records import Label
 
@@ -55,6 +56,8 @@ def step_html(use: ToolUse) -> Html:
 
 def _said(use: ToolUse) -> list[str | Html]:
     words = clipped(use.words, LONGEST_TEXT)
+    if use.outcome == "found" and use.tool == SEARCH and use.label == "unclear":
+        return [words]  # it brings what can be compared, and says nothing by itself
     if use.outcome == "found":
         return [tag(use.label), " ", words]
     told = element("span", f"The tool {OUTCOME_WORDS[use.outcome]}.", class_="cp-tag cp-unclear")

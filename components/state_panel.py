@@ -94,12 +94,15 @@ def _argued(progress: Progress, context: Context | None, passages: str) -> list[
 
 
 def _contested(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
-    """What readers and debaters contested; a language model as judge lists none."""
+    """What readers and debaters contested; neither a language model nor an audit lists words."""
     judge = next((used for used in progress.roles if used.role == "judge"), None)
     if judge is not None and not judge.built_in:
         return []
+    readers = [("Readers", readers_words(judgement))] if judgement.readers else []
+    if has_audit(progress):
+        return readers
     return [
-        *([("Readers", readers_words(judgement))] if judgement.readers else []),
+        *readers,
         ("Contested by several", ", ".join(judgement.agreed) or "nothing"),
         ("Contested by one", ", ".join(judgement.disputed) or "nothing"),
     ]

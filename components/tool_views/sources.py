@@ -35,10 +35,9 @@ class Source(msgspec.Struct):
 
 
 class Search(msgspec.Struct):
-    """What the search tool gives; `by` says who answered, `above` how many stand above already."""
+    """What the search tool gives beside its words; `above` tells how many stand above already."""
 
     sources: list[Source]
-    by: str = ""
     above: int = 0
 
 
@@ -52,9 +51,8 @@ class Match(msgspec.Struct):
 
 
 def _search(given: Search) -> Html:
-    told = [f"Answered by {clipped(given.by, 80)}."] if given.by else []
-    told += [f"{counted(given.above, 'place')} of it shown above."] if given.above > 0 else []
-    line = [element("div", " ".join(told), class_="cp-quiet")] if told else []
+    above = f"{counted(given.above, 'place')} of it shown above." if given.above > 0 else ""
+    line = [element("div", above, class_="cp-quiet")] if above else []
     return joined([*line, sources_html(given.sources)])
 
 

@@ -221,3 +221,14 @@ def test_no_words_of_a_source_are_lost_or_told_twice(steps: list[list[str]]) -> 
         told = [source["text"] for source in json.loads(use.gave)["sources"]]
         earlier = [text for texts in steps[:number] for text in texts if text]
         assert not any(text and any(text in other for other in earlier) for text in told)
+
+
+def test_a_search_has_no_label_of_its_own() -> None:
+    shown = bare(step_html(step("search", searched(PASSAGE.text))))
+    assert "Unclear" not in shown
+    assert PASSAGE.text in shown
+
+
+def test_passages_that_no_tool_read_are_not_told_as_what_is_held() -> None:
+    worked_out = ToolUse("calendar", 0, "{}", "{}", "found", "supported", "It was a Monday.", 0.1)
+    assert PASSAGE.text not in row_of([worked_out], PASSAGE)
