@@ -66,11 +66,11 @@ def why_nothing(found: Sequence[Pair]) -> str:
     spotless = sum(own.reduction is None for own in found if not own.is_thin)
     told = []
     if thin:
-        told.append(f"{thin} of them spoke on fewer than {FEWEST} of the same cases")
+        told.append(f"{thin} spoke on fewer than {FEWEST} of the same cases")
     if spotless:
         told.append(f"in {spotless} the better one made no error that another could make up for")
     return (
-        f"There are {counted(len(found), 'pair')} of agents and nothing to show of them yet: "
+        f"Of {counted(len(found), 'pair')} of agents nothing can be told yet: "
         f"{', and '.join(told)}. Each answer on Review adds a case."
     )
 

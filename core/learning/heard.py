@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 
+from core.audited import AUDIT
 from core.learning.debate_features import DebateFeatures, features_of
 from core.progress import Progress, folded
 from core.queueing import stances
@@ -208,7 +209,8 @@ def said_in(progress: Progress) -> tuple[dict[Agent, float], dict[Agent, float],
 def _reading_judge(progress: Progress, judge: Agent) -> Agent:
     """Whose readers those of a judgement are: an audit borrows the built-in judge's."""
     own = next((used for used in progress.roles if used.role == "judge"), None)
-    is_borrowed = bool(progress.memory) and own is not None and own.built_in
+    is_audit = progress.plan is not None and progress.plan.protocol == AUDIT
+    is_borrowed = is_audit and own is not None and own.built_in
     return Agent(own.agent, JUDGE, "", own.rule_hash) if own and is_borrowed else judge
 
 
