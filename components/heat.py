@@ -46,7 +46,8 @@ def _told(progress: Progress) -> Iterable[tuple[str, Mark]]:
     for span in progress.proposed:
         instead = f", should say “{clipped(span.instead, 80)}”" if span.instead else ""
         words = f"{percent(span.p)}, {category_words(span.category)}{instead}"
-        yield span.source, Mark(span.start, span.end, "", words, "", span.p)
+        for name in span.source.split(", "):  # who raised it together has a layer each
+            yield name, Mark(span.start, span.end, "", words, "", span.p)
     for vote in progress.votes:
         if vote.p is not None:
             why = f"{percent(vote.p)}{_because(vote.reason)}"

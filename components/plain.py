@@ -11,6 +11,7 @@ import re
 
 from core.records import Reply
 
+TOLD = re.compile(r"(?<=[.。]) (?=“[^”]{1,200}”: |\d+ statements? says? nothing )")
 REPLIES: tuple[tuple[str, Reply], ...] = (("AGREE", "agree"), ("DENY", "deny"))
 REPLY = re.compile(r"\s*(agree|deny)\s*(?:[.:;,!–—-]+\s*|$)", re.IGNORECASE)
 VERDICT = re.compile(r"(?:^|\s)verdict:\s*(?:in)?correct\b[,:]?([^.]*)\.?\s*$", re.IGNORECASE)
@@ -36,6 +37,11 @@ def rationale_words(text: str) -> str:
     before = text[: found.start()].rstrip()
     rest = found[1].strip()
     return before or (_capitalised(rest) + "." if rest else "")
+
+
+def rationale_lines(text: str) -> list[str]:
+    """The same in lines: of an audit one for each statement that it tells of (“…”: why)."""
+    return TOLD.split(rationale_words(text))
 
 
 def _capitalised(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.markup import Html, element
-from components.plain import rationale_words
+from components.plain import rationale_lines
 from components.readers import readers_html
 from components.show import show
 from components.words import (
@@ -62,8 +62,8 @@ def verdict_html(progress: Progress, card: dict[str, Any] | None, past: Past = N
         if past.for_people:
             parts.append(element("div", f"⚑ {past.for_people}", class_="cp-verdict-people"))
     if verdict.p_hallucinated is not None:
-        why = rationale_words(verdict.rationale)
-        parts.append(element("div", why, class_="cp-verdict-why", dir="auto"))
+        why = (element("div", line, dir="auto") for line in rationale_lines(verdict.rationale))
+        parts.append(element("div", *why, class_="cp-verdict-why"))
     parts.append(readers_html(progress))
     again = again_words(progress)
     if again:

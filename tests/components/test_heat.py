@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from components.heat import EACH_WORD, LEAST_SHOWN, MEAN, heated, layers_of, missing_votes
 from components.highlight import Mark, marked_text
@@ -73,3 +74,9 @@ def test_reasons_are_text() -> None:
 
 def test_marks_without_strength_are_plain() -> None:
     assert "cp-heat" not in marked_text("abc", [Mark(0, 1, "1", "x")])
+
+
+def test_who_raised_words_together_has_a_layer_each() -> None:
+    both = replace(SPAN, source="Ada, Zoe")
+    layers = layers_of(folded([SpanProposed(1.0, SPAN), SpanProposed(2.0, both)]))
+    assert {name: len(marks) for name, marks in layers.items()} == {"Ada": 2, "Zoe": 1}

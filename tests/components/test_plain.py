@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.plain import rationale_words, spoken
+from components.plain import rationale_lines, rationale_words, spoken
 from components.trace import debate_html
 from components.verdict import verdict_html
 from core.progress import Progress
@@ -85,3 +85,19 @@ def test_a_verdict_is_drawn_without_the_machines_sentence() -> None:
     made = verdict_html(Progress(verdict=Verdict("hallucinated", 0.9, 0.9, text)), None)
     assert "INCORRECT" not in made
     assert "A clear contradiction." in made
+
+
+def test_each_wrong_statement_of_an_audit_stands_on_its_own_line() -> None:
+    text = (
+        "2 of 9 statements are wrong. “It opened on a “Sunday”.”: The calendar gives “Monday”. "
+        "“全桥长512米。”: The evidence says “412米”. "
+        "1 statement says nothing that could be checked."
+    )
+    lines = rationale_lines(text)
+    assert " ".join(lines) == text
+    assert lines[0].startswith("2 of 9")
+    assert lines[-2] == "“全桥长512米。”: The evidence says “412米”."
+    assert lines[-1].startswith("1 statement says nothing")
+    assert rationale_lines("The evidence says “412 m”. It is wrong.") == [
+        "The evidence says “412 m”. It is wrong."
+    ]
