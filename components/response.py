@@ -49,7 +49,7 @@ def _chosen(names: list[str], key: str) -> list[str]:
 def _legend(progress: Progress) -> str:
     words = (
         "The warmer, the surer; point at words, or go to them with Tab, to see who says what. "
-        "Where agents differ the surest one colours. Outlined: marked in the end."
+        "Where agents differ the surest one colours. Between lines: marked in the end."
     )
     if progress.soft and progress.soft.used:
         words += f" The run of {progress.soft.used} alone decides."

@@ -85,7 +85,7 @@ def _draw_panel_size(seats: Sequence[str]) -> None:
             words, key="rosters.panel.more", on_click=change_panel, args=(larger,), help=PANEL_HELP
         )
     if now:
-        words = "Take a panel seat out" if smaller else "Mark words without a panel"
+        words = "Take the last panel seat out" if smaller else "Mark words without a panel"
         st.button(words, key="rosters.panel.fewer", on_click=change_panel, args=(smaller,))
         st.checkbox(
             "The panel's models see the evidence", key=f"{KEY}sees", persist_state="session"

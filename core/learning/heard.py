@@ -230,17 +230,22 @@ def _players(progress: Progress) -> Callable[[str, str, str], Agent]:
     return agent
 
 
+def _part(agent: Agent) -> str:
+    """The part in a name: a reader reads for the judge, who has all the evidence."""
+    return "for the judge" if agent.part == READER else agent.part
+
+
 def words_of(agents: Iterable[Agent]) -> dict[Agent, str]:
     """A name for each on screen, no longer than it takes to tell them apart."""
     every = sorted(set(agents))
     shown: dict[Agent, str] = {}
     steps: tuple[Callable[[Agent], str], ...] = (
         lambda a: f"{a.name} {a.model}".strip() if a.part == CLASSIFIER else a.name,
-        lambda a: f"{a.name}, {a.part}",
-        lambda a: f"{a.name}, {a.part} {a.seat}".rstrip(),
-        lambda a: f"{a.name}, {a.part} {a.seat}".rstrip() + f" ({a.model or 'built in'})",
+        lambda a: f"{a.name}, {_part(a)}",
+        lambda a: f"{a.name}, {_part(a)} {a.seat}".rstrip(),
+        lambda a: f"{a.name}, {_part(a)} {a.seat}".rstrip() + f" ({a.model or 'built in'})",
         lambda a: (
-            f"{a.name}, {a.part} {a.seat}".rstrip()
+            f"{a.name}, {_part(a)} {a.seat}".rstrip()
             + f" ({f'{a.model}, ' if a.model else ''}rules {a.rules[:6] or 'unknown'})"
         ),
     )
