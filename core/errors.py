@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 UNEXPECTED = "An unexpected error ended the run; the server's log has the details."
+LONGEST_REPLY = 20_000  # characters of an unusable reply that are kept to be looked at
 NOT_STORED = (
     "The run could not be stored to its end; free the disk or the database, then resume it."
 )
@@ -64,11 +65,11 @@ class BudgetReached(ModelError):
 
 
 class ReplyError(ReviewError):
-    """Raised when an agent's reply cannot be read; the reply is kept, never guessed from."""
+    """Raised when an agent's reply cannot be read; its beginning is kept, never guessed from."""
 
     def __init__(self, message: str, *, reply: str) -> None:
         super().__init__(message)
-        self.reply = reply
+        self.reply = reply[:LONGEST_REPLY]
 
 
 class ModelRefused(ReplyError):

@@ -40,7 +40,16 @@ from core.records import Case, Plan, Run
 from core.seats import RosterSheet, Seat
 from core.store import open_store
 from tests.intake.builders import bar_chart, png
-from tests.models.cast import Cast, Part, as_json, in_turn, judged, role_of
+from tests.models.cast import (
+    Cast,
+    Part,
+    as_json,
+    endless,
+    in_turn,
+    judged,
+    oversized,
+    role_of,
+)
 from tests.models.hostile import HOSTILE
 from tests.models.loopback import Asked, Loopback, Reply, loopback
 
@@ -187,6 +196,8 @@ FAILURES: dict[str, tuple[Part, str]] = {
     "empty reply": (Reply(""), "unreadable_reply"),
     "no verdict line twice": (Reply("It is hard to say."), "unreadable_reply"),
     "a verdict in the middle": (Reply("Verdict: 1\nOr is it?"), "unreadable_reply"),
+    "a reply without an end": (endless(), "unreadable_reply"),
+    "far too long a reply": (oversized(), "unreadable_reply"),
 }
 
 
@@ -210,7 +221,9 @@ WHOSE: dict[str, str | tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("role", list(WHOSE))
-@pytest.mark.parametrize("reply", [Reply("Hm."), Reply(""), Reply("No.", refusal=True)])
+@pytest.mark.parametrize(
+    "reply", [Reply("Hm."), Reply(""), Reply("No.", refusal=True), endless(), oversized()]
+)
 def test_an_unusable_reply_costs_only_its_role(bench: Bench, role: str, reply: Reply) -> None:
     with loopback(Cast({role: reply})) as server:
         sheet = sheet_at(server)

@@ -20,7 +20,7 @@ from core.models.call import Asked, Call, Completion, Desk, Message, Picture, in
 from core.models.fence import Fence
 from core.models.prices import window_of
 from core.models.prompting import LANGUAGES, Prompt, PromptBook, filled
-from core.models.window import fitting, words_tokens
+from core.models.window import beginning, fitting, words_tokens
 from core.records import Case, Project
 from core.roles import Speak
 from core.seats import Seat
@@ -187,12 +187,24 @@ class Asking:
         self, messages: tuple[Message, ...], *, again: bool = False, speak: Speak = in_silence
     ) -> Completion:
         """The reply; the retry that shows the model its error has a slot of its own."""
+        if again:
+            messages = self._shortened(messages)
         call = Call(self.seat, messages, self.schema, self.work.fence.token)
         slot = self.slot + AGAIN if again else self.slot
         name = f"{self.prompt.language}/{self.prompt.name}"
         asked = Asked(self.role, slot, call, name, self.prompt.hash, self.cut)
         said = self.work.desk.ask(asked, self.stop, speak)
         return replace(said, text=THOUGHT.sub("", said.text, count=1))
+
+    def _shortened(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """A retry with no more of the reply before it than its seat allows, and the window takes.
+
+        A model that keeps to no limit would else use up the caps, and the run, for its role.
+        """
+        *before, reply, mend = messages
+        room = window_of(self.seat) - self.seat.max_tokens - words_tokens((*before, mend))
+        kept = beginning(reply.text, min(room, self.seat.max_tokens))
+        return (*before, replace(reply, text=kept or "…"), mend)
 
     def mend(self, error: str) -> Message:
         """The message that shows the model what was wrong with its reply."""

@@ -104,7 +104,7 @@ class Model(Protocol):
         Raises:
             ModelError: the service failed, after retries (ModelTimeout when it was silent).
             ModelRefused: the model or a filter declined.
-            ReplyError: the answer is empty.
+            ReplyError: the answer is empty, or longer than any.
             ConfigError: the key is wrong or missing, or the model is unknown.
             Stopped: `stop` was set; the connection is closed by then.
         """

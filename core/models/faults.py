@@ -10,7 +10,14 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from core.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, ReviewError
+from core.errors import (
+    ConfigError,
+    ModelError,
+    ModelRefused,
+    ModelTimeout,
+    ReplyError,
+    ReviewError,
+)
 from core.models.keys import Keys
 from core.models.provider import provider_of, shown_address
 from core.seats import Seat
@@ -109,11 +116,12 @@ class Faults:
             "take. Give the seat a lower token limit, or more seconds."
         )
 
-    def too_long(self, characters: int) -> ModelError:
-        """It sent more than any answer has."""
-        return ModelError(
+    def too_long(self, characters: int, said: str) -> ReplyError:
+        """It sent more than any answer has; `said` is what came of it."""
+        return ReplyError(
             f"{self.who} sent more than {characters:,} characters and went on: it keeps to no "
-            "token limit. What came is not used. Take another model or server."
+            "token limit. What came is not used. Take another model or server.",
+            reply=said,
         )
 
     def broken_off(self, words: str, *, has_begun: bool) -> Fault:

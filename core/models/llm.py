@@ -69,7 +69,7 @@ class LiteLlm:
             ConfigError: the key, the model's name or the address is wrong.
             ModelError: the service failed, after retries (ModelTimeout when it was silent).
             ModelRefused: the model or a filter declined.
-            ReplyError: the answer is empty.
+            ReplyError: the answer is empty, or longer than any.
             Stopped: `stop` was set; the connection is closed by then.
         """
 
@@ -138,7 +138,8 @@ class _Answer:
             error = self.faults.silent(seconds) if silent else self.faults.endless(seconds)
             return Fault(error)
         except _TooLong:
-            return Fault(self.faults.too_long(LONGEST_ANSWER))
+            came = without_keys(joined(said), self.request)
+            return Fault(self.faults.too_long(LONGEST_ANSWER, came))
         except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
             return self.faults.of(error, self.request, has_begun=bool(said))
         text = without_keys(joined(said), self.request)

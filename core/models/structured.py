@@ -20,9 +20,11 @@ from core.models.call import Completion, Message
 
 Kind = TypeVar("Kind")
 LONGEST = 200_000
-DEEPEST = 100  # what repair reads of deeper ones takes minutes
+# What repair reads of deeper ones takes minutes, and what reads them later may break off.
+DEEPEST = 100
 # Possessive: a fence that never ends is gone over once.
 FENCED = re.compile(r"```[a-zA-Z]*+\s*+(.*?)```", re.DOTALL)
+MARK = re.compile(r"\\.|[\"{}\[\]]", re.DOTALL)
 # What only some providers allow in a schema; our own decoder checks it anyway.
 LEFT_OUT = frozenset({"title", "minimum", "maximum", "minLength", "maxLength", "maxItems"})
 
@@ -59,6 +61,11 @@ class Shape(Generic[Kind]):
             Unusable: it is cut off, holds no JSON object, or one of another form.
         """
         text = completion.text.strip()[:LONGEST]
+        if _depth(text) > DEEPEST and _nesting(text) > DEEPEST:
+            raise Unusable(
+                "Expected a JSON object of the form asked for, found one nested more than "
+                f"{DEEPEST} deep."
+            )
         try:
             return self._decoder.decode(text)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -145,6 +152,20 @@ def _depth(text: str) -> int:
     """How many brackets are open at once at most, those within strings counted too."""
     steps = (1 if char in "{[(" else -1 for char in text if char in "{[()]}")
     return max(accumulate(steps, lambda depth, step: max(0, depth + step)), default=0)
+
+
+def _nesting(text: str) -> int:
+    """As `_depth` for strict JSON: brackets within strings are words."""
+    depth = deepest = 0
+    is_string = False
+    for found in MARK.finditer(text):
+        mark = found.group()
+        if mark == '"':
+            is_string = not is_string
+        elif not is_string and mark in "{[]}":
+            depth += 1 if mark in "{[" else -1
+            deepest = max(deepest, depth)
+    return deepest
 
 
 def _closed(schema: Any) -> Any:

@@ -94,6 +94,13 @@ def fitting(parts: Sequence[str], room: int) -> int:
     return len(parts)
 
 
+def beginning(text: str, room: int) -> str:
+    """As much of the text's beginning as surely fits into that many tokens; all of it if it can."""
+    while text and (taken := estimated_tokens(text)) > room:
+        text = text[: min(len(text) - 1, len(text) * max(0, room) // taken)]
+    return text
+
+
 def _line(line: str) -> float:
     return _kept_line(line) if len(line) <= _LONGEST_KEPT else _counted_line(line)
 

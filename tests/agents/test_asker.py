@@ -12,6 +12,7 @@ import pytest
 from core.agents.asker import SeatAsker
 from core.concurrency import Stop
 from core.errors import ConfigError, ModelError, ReplyError
+from core.models.window import estimated_tokens
 from tests.agents.seats import FENCE, SEAT, Workplace, workplace
 
 
@@ -54,6 +55,16 @@ def test_an_unreadable_reply_is_shown_to_the_model_once() -> None:
     first, second = (asked.slot for asked in place.desk.asked)
     assert second == f"{first} again"
     assert "could not be used" in place.prompt
+
+
+def test_of_a_reply_without_measure_no_more_is_shown_than_its_seat_allows() -> None:
+    place = workplace(["word " * 60_000, GOOD])
+    assert asker(place)("back_translation", FIELDS, Opinion).same_meaning
+    first, second = (asked.call.messages for asked in place.desk.asked)
+    reply, mend = second[len(first) :]
+    assert "word word".startswith(reply.text[:9])
+    assert estimated_tokens(reply.text) <= SEAT.max_tokens
+    assert "JSON object" in mend.text
 
 
 def test_two_unreadable_replies_are_no_answer() -> None:

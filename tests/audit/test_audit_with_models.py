@@ -20,7 +20,7 @@ from core.progress import Progress, folded
 from core.records import Plan, Run
 from core.seats import RosterSheet, Seat
 from core.store import open_store
-from tests.models.cast import Cast, Part, as_json, judged, role_of
+from tests.models.cast import Cast, Part, as_json, endless, judged, oversized, role_of
 from tests.models.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import case_of
 
@@ -135,6 +135,13 @@ def test_a_wrong_input_is_shown_to_the_model_once(home: Path) -> None:
     assert not progress.problems
 
 
+def nested(depth: int) -> Reply:
+    """A tool's call with an input of so many objects, one within the other."""
+    text = '{"text":' * depth + '"3 + 4 = 7."' + "}" * depth
+    rest = '"tool": "calculator", "label": "", "evidence": ""'
+    return Reply(f'{{"thought": "Hm.", {rest}, "input": {text}}}', piece=10_000)
+
+
 FAULTS: dict[str, tuple[Part, str]] = {
     "500": (Reply(status=500), "agent_failed"),
     "hang": (Reply(fault="hang_before"), "agent_failed"),
@@ -145,6 +152,11 @@ FAULTS: dict[str, tuple[Part, str]] = {
     "another form": (as_json({"thought": 3}), ""),
     "no such tool": (step("Hm.", "oracle"), ""),
     "neither": (step("Hm."), ""),
+    "no end": (endless(), ""),
+    "too much": (oversized(), ""),
+    "200 objects in each other": (nested(200), ""),
+    "980 objects in each other": (nested(980), ""),
+    "50,000 objects in each other": (nested(50_000), ""),
 }
 
 
@@ -166,6 +178,7 @@ def test_a_fault_of_the_picker_is_told_and_is_no_label(home: Path, fault: str) -
     "part",
     [
         Reply("All is well."),
+        oversized(),
         as_json({"changes": [{"statement": 9, "reason": "?", "reach": "local"}]}),
         as_json({"changes": [
             {"statement": 9, "reason": "?", "reach": "local", "because_of": [], "after": "unclear"}
@@ -184,6 +197,15 @@ def test_a_fault_of_the_reflector_leaves_the_built_in_one(home: Path, part: Part
         run, progress = audited(home, seated(server))
     assert (run.status, run.label) == ("finished", "hallucinated")
     assert any(p.message.startswith("Reflector (loopback)") for p in progress.problems)
+
+
+def test_a_reflector_without_an_end_leaves_the_built_in_one(home: Path) -> None:
+    with loopback(Cast({"pick_tool": picking, "reflect": endless()})) as server:
+        run, progress = audited(home, seated(server))
+    assert (run.status, run.label) == ("finished", "hallucinated")
+    (problem,) = progress.problems
+    assert problem.message.startswith("Reflector (openai/loopback)")
+    assert "stands in" in problem.message
 
 
 def test_ten_statements_are_asked_about_at_the_same_time(home: Path) -> None:

@@ -40,6 +40,16 @@ def judged(verdict: int, why: str = "The evidence decides it.") -> Reply:
     return Reply(f"{why}\nVerdict: {verdict}")
 
 
+def endless() -> Reply:
+    """A reply that goes on beyond what any answer has."""
+    return Reply("word " * 210_000, piece=200_000)
+
+
+def oversized() -> Reply:
+    """A reply far longer than its seat allows, and of no use."""
+    return Reply("word " * 60_000, piece=50_000)
+
+
 USUAL: Mapping[str, Part] = {
     "image_question": Reply("Say which bars there are and how tall each of them is."),
     "image_reading": Reply("The chart shows that Switzerland imported the most in 2018."),

@@ -15,7 +15,7 @@ from PIL import Image
 
 from core.models.call import Picture
 from core.models.prompting import FIELDS, LANGUAGES, NAMES, filled, shipped
-from core.models.window import estimated_tokens, fitting, picture_tokens
+from core.models.window import beginning, estimated_tokens, fitting, picture_tokens
 
 LEAST, MOST = 0.95, 1.6
 SAMPLES = {
@@ -150,3 +150,11 @@ def test_a_picture_takes_what_the_dearer_of_two_providers_counts(
 def test_a_picture_of_unknown_size_counts_as_the_largest_that_is_sent() -> None:
     for data in (b"", b"not a picture", b"\x89PNG\r\n\x1a\n" + b"\x00" * 20):
         assert picture_tokens(Picture("image/png", data)) == 3279
+
+
+@given(st.text(max_size=300), st.integers(-2, 40))
+def test_a_beginning_is_all_that_fits_or_all(text: str, room: int) -> None:
+    kept = beginning(text, room)
+    assert text.startswith(kept)
+    assert estimated_tokens(kept) <= max(0, room) or not kept
+    assert kept == text or estimated_tokens(text) > room
