@@ -26,7 +26,8 @@ class ToolUse:
     does; `p` is the probability that they are hallucinated, None where the tool gives none.
     `outcome` tells a tool that had nothing to say from one that is off here or that failed: neither
     of the two is ever a label. `agent` chose it, and `thought` is why. `[start, end)` are the words
-    that do not hold, and `instead` is what they should say.
+    that do not hold, and `instead` is what they should say. `is_over_cap` marks a call that failed
+    because a cap left no room for it: a resumed run makes it again.
     """
 
     tool: str
@@ -44,6 +45,7 @@ class ToolUse:
     end: int | None = None
     instead: str = ""
     category: str = ""
+    is_over_cap: bool = False
 
 
 @dataclass(frozen=True)

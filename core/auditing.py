@@ -77,7 +77,8 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     progress = run.progress
     if progress.judgement is not None:
         return
-    if not (progress.reconsidered or progress.context or progress.turns):
+    has_reflected = progress.reconsidered or progress.context or progress.turns
+    if progress.is_reopened or not has_reflected:
         yield from statements_checked(run)
         view = run.view()
         for entry in list(settled(view.statements, run.memory, progress.tool_uses)):

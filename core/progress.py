@@ -97,6 +97,7 @@ class Progress:
     memory: dict[int, Remembered] = field(default_factory=dict)
     contested: tuple[int, ...] = ()  # the statements that an audit's debate is about
     reconsidered: list[Reconsidered] = field(default_factory=list)
+    is_reopened: bool = False  # statements that were checked are to be checked again
     calls: dict[str, ModelCall] = field(default_factory=dict)
     reused: StepsReused | None = None
     verdict: Verdict | None = None
@@ -200,6 +201,24 @@ class Progress:
         if self.verdict and self.verdict.cause in RESUMABLE:
             self.verdict = None
             self.problems = [p for p in self.problems if p.cause not in RESUMABLE]
+        if self.judgement is None:
+            self._reopen()
+
+    def _reopen(self) -> None:
+        """Calls of tools that failed at a cap are made again, with all that followed from them."""
+        first: dict[int | None, int] = {}
+        for place, use in enumerate(self.tool_uses):
+            if use.is_over_cap:
+                first.setdefault(use.statement, place)
+        if not first:
+            return
+        self.tool_uses = [
+            use
+            for place, use in enumerate(self.tool_uses)
+            if place < first.get(use.statement, len(self.tool_uses))
+        ]
+        self.memory = {i: entry for i, entry in self.memory.items() if i not in first}
+        self.is_reopened = True
 
     @property
     def first_verdict(self) -> Verdict | None:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from core.audit.placing import about_statement, placed
 from core.audit.remembering import concluded
@@ -21,6 +24,11 @@ from core.roles import AuditView, CaseView, Step, ToolPicker
 from core.tools.toolbox import Bench, Tool, read_input, use
 
 MOST_STEPS = 6
+MOST_REFUSALS = 2  # of a call that was made before
+REPEATED = (
+    "This very call was made before and is not made again: what came of it stands above. Call "
+    "another tool, give another input, or conclude."
+)
 TOO_MANY = "The picker came to no conclusion in {most} steps; what the tools said decides."
 
 
@@ -84,12 +92,12 @@ def checked(
     Raises:
         ModelError: the picker's service failed; the run can be resumed at this step.
     """
-    uses, picker = list(past), audit.picker
+    uses, picker = list(past), _picker_after(audit, past)
     index = statement.index if statement else None
     reading = Reading(audit.view.evidence.of(index) if index is not None else ())
     bench = audit.bench(statement, reading)
     end = Step(TOO_MANY.format(most=MOST_STEPS))
-    while len(uses) < MOST_STEPS:
+    while len(uses) < MOST_STEPS and _refusals(uses) < MOST_REFUSALS:
         audit.stop.check()
         seen = AuditView(audit.view, statement, tuple(uses), tuple(memory))
         step, told = _next(audit, picker, seen)
@@ -99,7 +107,8 @@ def checked(
         if not step.tool:
             end = step
             break
-        made = _used(audit, picker.name, step, statement, bench)
+        made = _refused(audit, step, uses) or _used(audit, step, statement, bench)
+        made = replace(made, statement=index, agent=picker.name, thought=step.thought)
         yield from (ModelCalled(audit.now(), call) for call in audit.calls_made())
         uses.append(made)
         yield ToolCalled(audit.now(), made)
@@ -110,13 +119,21 @@ def checked(
         yield MemoryUpdated(audit.now(), concluded(statement.index, uses, end, read))
 
 
+def _picker_after(audit: Auditing, past: Sequence[ToolUse]) -> ToolPicker:
+    """Who goes on with it: the spare where it had to stand in before."""
+    spare = audit.spare
+    stood_in = spare is not None and any(use.agent == spare.name for use in past)
+    return spare if spare is not None and stood_in else audit.picker
+
+
 def _next(audit: Auditing, picker: ToolPicker, seen: AuditView) -> tuple[Step, list[Event]]:
     """The picker's next step, or its spare's for an unusable reply; with what there is to tell."""
     try:
         step = picker.next_step(seen, audit.stop)
     except ReplyError as error:
         rest = "The built-in agent stands in." if audit.spare else "Nobody stands in."
-        words = f"Tool picker ({picker.name}): {error} {rest}"
+        told_by = "" if str(error).startswith("Tool picker (") else f"Tool picker ({picker.name}): "
+        words = f"{told_by}{error} {rest}"
         told = [*_calls(audit), ProblemMet(audit.now(), "auditing", words, reply=error.reply)]
         spare = audit.spare
         return (spare.next_step(seen, audit.stop) if spare else Step(words)), told
@@ -127,12 +144,8 @@ def _calls(audit: Auditing) -> Iterator[Event]:
     yield from (ModelCalled(audit.now(), call) for call in audit.calls_made())
 
 
-def _used(
-    audit: Auditing, agent: str, step: Step, statement: Statement | None, bench: Bench
-) -> ToolUse:
+def _used(audit: Auditing, step: Step, statement: Statement | None, bench: Bench) -> ToolUse:
     """The tool called as the step says; a tool or an input that there is not has failed."""
-    index = statement.index if statement else None
-    blank = ToolUse(step.tool, index, step.given or "{}", "{}", "failed", "unclear", "", 0.0)
     tool = audit.tools.get(step.tool)
     try:
         if tool is None:
@@ -140,7 +153,22 @@ def _used(
             raise InputError(f"Expected one of the tools {known}, found “{step.tool}”.")
         made = use(tool, read_input(tool, step.given), bench)
         made = placed(made, statement, audit.view.case, tool.about)
-        made = about_statement(made, statement, tool.about)
+        return about_statement(made, statement, tool.about)
     except InputError as error:
-        made = replace(blank, words=str(error))
-    return replace(made, statement=index, agent=agent, thought=step.thought)
+        words = str(error)
+        return ToolUse(step.tool, None, step.given or "{}", "{}", "failed", "unclear", words, 0.0)
+
+
+def _refused(audit: Auditing, step: Step, uses: Sequence[ToolUse]) -> ToolUse | None:
+    """What a picker is told that makes the very call of an earlier step; None for a new call."""
+    given = step.given or "{}"
+    if tool := audit.tools.get(step.tool):
+        with suppress(InputError):
+            given = msgspec.json.encode(read_input(tool, given)).decode()
+    if all((one.tool, one.given) != (step.tool, given) for one in uses):
+        return None
+    return ToolUse(step.tool, None, given, "{}", "nothing", "unclear", REPEATED, 0.0)
+
+
+def _refusals(uses: Sequence[ToolUse]) -> int:
+    return sum(one.words == REPEATED for one in uses)

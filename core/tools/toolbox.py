@@ -18,7 +18,7 @@ import msgspec
 
 from core.audited import ToolUse
 from core.concurrency import Stop
-from core.errors import InputError, ModelError, ReplyError
+from core.errors import BudgetReached, InputError, ModelError, ReplyError
 from core.records import Case, Label, Passage, Statement
 from core.tools import box
 
@@ -179,7 +179,9 @@ def use(tool: Tool[Given], given: Given, bench: Bench) -> ToolUse:
         answer = tool.work(given, bench)
     except (InputError, ModelError, ReplyError) as error:
         seconds = time.perf_counter() - began
-        return replace(blank, outcome="failed", words=str(error), seconds=seconds)
+        is_over = isinstance(error, BudgetReached)
+        failed = replace(blank, outcome="failed", words=str(error), seconds=seconds)
+        return replace(failed, is_over_cap=is_over)
     return ToolUse(
         tool.name,
         None,

@@ -13,12 +13,13 @@ from core.audited import Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.engine import Resources, review
-from core.errors import ModelError, ReplyError
+from core.errors import BudgetReached, ModelError, ReplyError
 from core.events import TRANSIENT, Event, RunResumed
 from core.models.encoder import load_encoder
 from core.progress import Progress, can_resume, folded
-from core.records import Case, Plan, Run
+from core.records import Case, Context, Plan, Run
 from core.roles import AuditView, CaseView, Roster, Step
+from core.tools.toolbox import Bench, Found
 from core.verdict.classifier import load_classifier
 from tests.fakes import ticking
 from tests.test_engine import case_of
@@ -274,11 +275,36 @@ def test_a_wrong_call_is_a_failed_use_and_no_label(
 
 
 def test_a_picker_that_never_ends_is_cut_off(roster: Roster, resources: Resources) -> None:
-    picker = ScriptedPicker({1: [RIGHT_SUM] * 50})
+    sums = [replace(RIGHT_SUM, given=f'{{"text": "3 + 4 = 7.{" " * n}"}}') for n in range(50)]
+    picker = ScriptedPicker({1: [*sums]})
     case = contested_case(resources)
     state = told(folded(audit(case, replace(roster, tool_picker=picker), resources)))
     assert len(state.tool_uses) == 6
     assert state.memory[1].label == "supported", "what the tools said decides"
+
+
+def test_a_call_that_was_made_before_is_refused_and_the_second_time_ends_the_statement(
+    roster: Roster, resources: Resources
+) -> None:
+    same = replace(RIGHT_SUM, given='{ "formula": "", "text": "3 + 4 = 7." }')
+    other = replace(RIGHT_SUM, given='{"text": "Here 3 + 4 = 7."}')
+    picker = ScriptedPicker({1: [RIGHT_SUM, same, other, RIGHT_SUM, other, other]})
+    played = replace(roster, tool_picker=picker)
+    case = contested_case(resources)
+    whole = durable(audit(case, played, resources))
+    state = told(folded(whole))
+    assert [use.outcome for use in state.tool_uses] == ["found", "nothing", "found", "nothing"]
+    again = state.tool_uses[1]
+    assert (again.label, again.p, again.seconds, again.gave) == ("unclear", None, 0.0, "{}")
+    assert "made before" in again.words
+    assert picker.views[-1].used[1].words == again.words, "the picker is told"
+    assert state.memory[1].label == "supported", "what the tools said decides"
+    for cut in [n for n, event in enumerate(whole) if event.kind == "tool_called"]:
+        past = whole[: cut + 1]
+        both = [*past, *durable(audit(case, played, resources, past=[*past, RunResumed(9e9)]))]
+        assert [replace(use, seconds=0.0) for use in folded(both).tool_uses] == [
+            replace(use, seconds=0.0) for use in state.tool_uses
+        ]
 
 
 def test_an_unusable_picker_s_spare_stands_in_and_it_is_said(
@@ -419,3 +445,73 @@ def test_only_what_opens_a_response_is_read_as_a_short_answer(
     case = case_of(resources.home, claim, facts, question="用大约100字介绍云溪桥。")
     memory = folded(audit(case, roster, resources)).memory
     assert memory[1].label == "hallucinated"
+
+
+class Cap:
+    """A library that a cap keeps shut until it is raised; it counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.is_reached = True
+        self.asked = 0
+
+    def bench(self, case: Case, stop: Stop) -> Bench:
+        def web(query: str, most: int) -> Sequence[Found]:
+            self.asked += 1
+            if self.is_reached:
+                raise BudgetReached("The web was not asked: the searches allowed are used up.")
+            return (Found("Ships", "https://ships.example", "The ship Lark sank in 1932."),)
+
+        return Bench(stop, web=web)
+
+
+class NoWriter:
+    """A context writer that fails as the test says."""
+
+    name = "Scripted writer"
+    built_in = False
+    rule = "as the test wrote"
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
+        raise self.error
+
+
+SEARCHED = Step("A fact.", "search", '{"query": "Lark", "where": "web"}')
+SUNK = Step("It says so.", label="supported", evidence="It sank in 1932.")
+
+
+@pytest.mark.parametrize("ended_in", ["tool_picker", "reflector", "context_writer"])
+def test_what_failed_at_a_cap_is_done_again_when_the_run_is_resumed(
+    ended_in: str, roster: Roster, resources: Resources
+) -> None:
+    """Wherever the run then came to its end, and however much of it was done by then."""
+    cap = Cap()
+    resources = replace(resources, bench=cap.bench)
+    away = BudgetReached("The cap is reached.")
+    case = case_of(resources.home, "The ship Lark sank in 1932. 3 + 4 = 7. 4 + 4 = 8.")
+    blind: list[Step | Exception] = [SEARCHED, Step("Nothing was found.")]
+    steps: dict[int | None, list[Step | Exception]] = {0: blind, 1: [RIGHT_SUM, CONTEST]}
+    blocked = replace(roster, tool_picker=ScriptedPicker(steps))
+    if ended_in == "tool_picker":
+        blocked = replace(roster, tool_picker=ScriptedPicker({**steps, 2: [away]}))
+    elif ended_in == "reflector":
+        blocked = replace(blocked, reflector=ScriptedReflector(error=away))
+    else:
+        blocked = replace(blocked, context_writer=NoWriter(away))
+    first = durable(audit(case, blocked, resources))
+    before = folded(first)
+    assert before.verdict
+    assert before.verdict.cause == "budget_reached"
+    assert [u.outcome for u in before.tool_uses if u.statement == 0] == ["failed"]
+    cap.is_reached = False
+    picker = ScriptedPicker({**steps, 0: [SEARCHED, SUNK]})
+    past = [*first, RunResumed(9e9)]
+    rest = durable(audit(case, replace(roster, tool_picker=picker), resources, past=past))
+    state = told(folded([*past, *rest]))
+    assert [u.outcome for u in state.tool_uses if u.statement == 0] == ["found"]
+    assert cap.asked == 2
+    assert labels_of(state)[0] == "supported"
+    sums = [e.use for e in [*first, *rest] if e.kind == "tool_called" and e.use.statement == 1]
+    assert len(sums) == 1, "what was done is not done again"
