@@ -7,8 +7,8 @@ can be resumed (`core/engine.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from core.argued import JudgementSampled
@@ -25,7 +25,7 @@ from core.events import (
     StatementFound,
 )
 from core.progress import total_cost
-from core.records import Case, Judgement
+from core.records import Case, Judgement, Statement
 from core.roles import Agent, CaseView, JudgeView, Roster
 
 Part = TypeVar("Part")
@@ -51,8 +51,8 @@ def notes_of(play: Play, stage: Stage) -> Iterator[Event]:
     yield from (ProblemMet(play.now(), stage, words) for words in play.roster.notes_made())
 
 
-def segmented(play: Play, case: Case, known: frozenset[int]) -> Iterator[Event]:
-    """The statements that are not known yet."""
+def segmented(play: Play, case: Case, known: Mapping[int, Statement]) -> Iterator[Event]:
+    """The statements after those that are known: what was cut once is not cut otherwise."""
     segmenter = play.roster.segmenter
     statements, told = part_played(
         play,
@@ -63,9 +63,10 @@ def segmented(play: Play, case: Case, known: frozenset[int]) -> Iterator[Event]:
         role="Segmenter",
     )
     yield from told
-    for statement in statements or ():
-        if statement.index not in known:
-            yield StatementFound(play.now(), statement)
+    end = max((statement.end for statement in known.values()), default=0)
+    rest = [statement for statement in statements or () if statement.start >= end]
+    for index, statement in enumerate(rest, max(known, default=-1) + 1):
+        yield StatementFound(play.now(), replace(statement, index=index))
 
 
 def context_built(play: Play, view: CaseView, names: Sequence[str]) -> Iterator[Event]:

@@ -1,8 +1,9 @@
 """Checks a response while it is still arriving, and stores the run in the end like any other.
 
-Each statement is checked once it is whole. When all is there, the run is stored with what was found
-and goes on from it, as if it had been interrupted: reflection over the whole confirms or changes
-what was said before, and what is contested is debated. Source: CEDA 6, HaluAgent 2.3.
+Each statement is checked once it is whole, and what is cut once stays cut so. When all is there,
+the run is stored with what was found and goes on from it, as if it had been interrupted: reflection
+over the whole confirms or changes what was said before, and what is contested is debated.
+Source: CEDA 6, HaluAgent 2.3.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import io
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO, cast
 
 from core.audit.arriving import decoded, no_longer, whole_so_far
 from core.audited import AUDIT, Remembered
-from core.builtin.segmenter import BuiltInSegmenter
+from core.builtin.segmenter import BuiltInSegmenter, Cutter
 from core.checking import (
     Draft,
     Request,
@@ -34,19 +36,40 @@ from core.events import ENDINGS, TRANSIENT, Event
 from core.intake.language import language_of
 from core.jobs import Jobs, new_id
 from core.models.keys import Keys
-from core.progress import RESUMABLE, folded
+from core.progress import RESUMABLE
 from core.records import Case, LibraryEntry, Plan, Project, Run, Statement
+from core.seats import Seat
 from core.staffing import Staff, as_learned, staffed
 from core.store import open_store
 
 MOST_MEGABYTES = 16
 Tell = Callable[[Statement, Remembered], None]
-ABOUT = frozenset({"tool_called", "memory_updated", "passages_found", "statement_found"})
+BESIDE = 50  # statements before, which a conclusion may follow from
+READING = frozenset({"run_started", "document_read", "image_described"})
+BY_RULE = (
+    "The built-in segmenter cuts a response that is still arriving: a model would be asked anew "
+    "with every sentence, and might cut otherwise what is checked already."
+)
+
+
+class GrowingSegmenter(BuiltInSegmenter):
+    """The built-in segmenter of one response that grows: each statement is given out once."""
+
+    def __init__(self) -> None:
+        self._cutter = Cutter()
+
+    def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
+        """The statements after those given out before, in order."""
+        return self._cutter.take(case.response, case.language)
 
 
 @dataclass
 class Arriving:
-    """A response of which the beginning is there; `events` are what was found so far."""
+    """A response of which the beginning is there; `events` are what was found so far.
+
+    `read` are those about its sources, `near` those about each of the newest statements: what the
+    next ones are checked beside, however long the response has grown.
+    """
 
     case: Case
     plan: Plan
@@ -54,21 +77,32 @@ class Arriving:
     stop: Stop
     tell: Tell
     events: list[Event] = field(default_factory=list)
+    read: list[Event] = field(default_factory=list)
+    near: dict[int, list[Event]] = field(default_factory=dict)
 
     def take(self, response: str) -> None:
         """Check the statements of the response so far that are not checked yet."""
         case = replace(self.case, response=response)
-        known = set(folded(self.events).memory)
+        past = [*self.read, *chain.from_iterable(self.near.values())]
         found = self.staff.review(
-            case, self.plan, self.stop, past=self.events, earlier=None, is_arriving=True
+            case, self.plan, self.stop, past=past, earlier=None, is_arriving=True
         )
-        for together in found:
-            for event in together:
-                if event.kind in TRANSIENT or _is_end(event):
-                    continue
-                self.events.append(event)
-                if event.kind == "memory_updated" and event.entry.statement not in known:
-                    self.tell(folded(self.events).statements[event.entry.statement], event.entry)
+        for event in chain.from_iterable(found):
+            if event.kind not in TRANSIENT and not _is_end(event):
+                self._keep(event)
+        while len(self.near) > BESIDE:
+            del self.near[next(iter(self.near))]
+
+    def _keep(self, event: Event) -> None:
+        self.events.append(event)
+        index = _statement_of(event)
+        if index is not None:
+            self.near.setdefault(index, []).append(event)
+        elif event.kind in READING or (event.kind == "problem_met" and event.source_id):
+            self.read.append(event)
+        if event.kind == "memory_updated":
+            about = self.near[event.entry.statement]
+            self.tell(next(e.statement for e in about if e.kind == "statement_found"), event.entry)
 
 
 def _is_end(event: Event) -> bool:
@@ -89,7 +123,7 @@ def check_stream(
     if stream is None:
         raise InputError("Expected the claim on standard input, found it closed.")
     source = cast("io.BufferedReader", stream.buffer)
-    pieces = decoded(lambda: source.read1(MEGABYTE), MOST_MEGABYTES * MEGABYTE)
+    pieces = decoded(lambda: source.read1(MEGABYTE), MOST_MEGABYTES * MEGABYTE, say)
 
     def tell(statement: Statement, entry: Remembered) -> None:
         say(line_of(statement, entry))
@@ -130,6 +164,9 @@ def check_arriving(
             raise InputError(" ".join(complaints))
         settings = store.projects.settings()
         plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
+        if plan.sheet is not None and not plan.sheet.segmenter.is_built_in:
+            plan = replace(plan, sheet=replace(plan.sheet, segmenter=Seat()))
+            notices = [*notices, BY_RULE]
         draft = _draft(request, entries)
         plan = as_learned(store, project.id, plan)
         run = Run(new_id(), draft.id, project.id, plan, "queued", clock())
@@ -139,7 +176,7 @@ def check_arriving(
         case = store_case(store, project, replace(draft, response=text), person, clock())
         with store.writing():
             store.runs.add(run, jobs.owner, clock())
-            store.runs.append(run.id, jobs.owner, _kept(events, case))
+            store.runs.append(run.id, jobs.owner, _of_whole(events, case))
         jobs.submit(store, [run.id], jobs.payer(person))
     return ended(home, jobs, run.id, case, clock), [*notices, *complaints]
 
@@ -172,11 +209,8 @@ def _arrived(
     pieces: Iterable[str],
     tell: Tell,
 ) -> tuple[str, list[Event]]:
-    """All that came, and what was found while it came.
-
-    The built-in segmenter cuts it: a model would be asked anew with every sentence.
-    """
-    cut = replace(staff, roster=replace(staff.roster, segmenter=BuiltInSegmenter()))
+    """All that came, and what was found while it came."""
+    cut = replace(staff, roster=replace(staff.roster, segmenter=GrowingSegmenter()))
     arriving: Arriving | None = None
     text = ""
     for text in whole_so_far(pieces, language_of(draft.question)):
@@ -206,16 +240,9 @@ def _case(draft: Draft, project: Project, text: str) -> Case:
     )
 
 
-def _kept(events: Sequence[Event], case: Case) -> list[Event]:
-    """The events as those of the whole case; without statements that came out otherwise in it."""
-    cut = {s.index: s for s in BuiltInSegmenter().segment(case, Stop())}
-    before = folded(events).statements
-    same = {index for index, statement in before.items() if cut.get(index) == statement}
-    return [
-        replace(event, case=case) if event.kind == "run_started" else event
-        for event in events
-        if event.kind not in ABOUT or _statement_of(event) in same
-    ]
+def _of_whole(events: Sequence[Event], case: Case) -> list[Event]:
+    """The events as those of the whole case."""
+    return [replace(event, case=case) if event.kind == "run_started" else event for event in events]
 
 
 def _statement_of(event: Event) -> int | None:

@@ -163,7 +163,7 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
         run = replace(run, case=_with_language(run.case, sources))
         yield _taken_over(run, store)
         if progress.reused is None:
-            yield from segmented(run.play, run.case, frozenset(progress.statements))
+            yield from segmented(run.play, run.case, progress.statements)
         yield from searched(_search(run, store, sources), run.case, progress)
     if run.is_arriving:
         yield from statements_checked(_audit(run, sources), with_whole=False)

@@ -8,27 +8,36 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Iterable, Iterator
 
+from core.builtin.segmenter import places
 from core.errors import InputError
-from core.evidence.segment import sentences
+
+CUT_OFF = (
+    "Standard input ended in the middle of a character: its last bytes ({lost}) are left out, and "
+    "all that came before is checked."
+)
 
 
 def whole_so_far(pieces: Iterable[str], language: str) -> Iterator[str]:
-    """The text up to the end of its last whole sentence, each time that there is one more.
+    """The text up to the end of its last whole statement, each time that there is one more.
 
-    A sentence is whole when the next one begins. The last text is all that came, as it came.
+    A statement is whole when the next one begins. The last text is all that came, as it came.
     """
-    text, known = "", 0
+    text, whole = "", 0
     for piece in pieces:
         text += piece
-        found = sentences(text, language)
-        if len(found) - 1 > known:
-            known = len(found) - 1
-            yield text[: found[-2].end]
+        found = list(places(text[whole:], language))  # what is whole is not cut again
+        if len(found) > 1:
+            whole += found[-2][1]
+            yield text[:whole]
     yield text
 
 
-def decoded(read: Callable[[], bytes], most: int) -> Iterator[str]:
+def decoded(
+    read: Callable[[], bytes], most: int, say: Callable[[str], None] = lambda _: None
+) -> Iterator[str]:
     """Pieces of UTF-8 text as their bytes come; `read` gives what there is, nothing at the end.
+
+    Where it ends within a character, that one is left out, which `say` hears.
 
     Raises:
         InputError: it is no UTF-8, or more than `most` bytes.
@@ -41,7 +50,7 @@ def decoded(read: Callable[[], bytes], most: int) -> Iterator[str]:
         if count > most:
             raise InputError(f"Expected at most {most:,} bytes to check, found more; send less.")
         try:
-            text = decoder.decode(data, final=not data)
+            text = decoder.decode(data)
         except UnicodeDecodeError as error:
             raise InputError(
                 "Expected UTF-8 text on standard input, found another encoding; send it as UTF-8."
@@ -49,6 +58,8 @@ def decoded(read: Callable[[], bytes], most: int) -> Iterator[str]:
         if text:
             yield text
         if not data:
+            if lost := len(decoder.getstate()[0]):
+                say(CUT_OFF.format(lost=lost))
             return
 
 

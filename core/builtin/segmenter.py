@@ -29,35 +29,50 @@ class BuiltInSegmenter:
 
     def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
         """All statements in order."""
+        return Cutter().take(case.response, case.language)
+
+
+class Cutter:
+    """Cuts a text that may still grow: what is cut once stays as it is."""
+
+    def __init__(self) -> None:
+        self._end = self._count = 0
+        self._subject = ""
+
+    def take(self, text: str, language: str) -> tuple[Statement, ...]:
+        """The statements after those taken before; `text` is all that there is by now."""
         found: list[Statement] = []
-        subject = ""
-        for index, (start, end) in enumerate(_places(case)):
-            text = case.response[start:end]
-            if is_code(text):
-                found.append(Statement(index, start, end, text, text))
-                continue
-            rewrite = completed(text, subject, case.language)
-            found.append(Statement(index, start, end, text, rewrite))
-            # A sentence that only refers back is about what the one before was about.
-            subject = (subject_of(text, case.language) if rewrite == text else "") or subject
+        low = self._end
+        for start, end in places(text[low:], language):
+            found.append(self._statement(text, low + start, low + end, language))
         return tuple(found)
 
+    def _statement(self, text: str, start: int, end: int, language: str) -> Statement:
+        own = text[start:end]
+        rewrite = own
+        if not is_code(own):
+            rewrite = completed(own, self._subject, language)
+            # A sentence that only refers back is about what the one before was about.
+            self._subject = (subject_of(own, language) if rewrite == own else "") or self._subject
+        self._end, self._count = end, self._count + 1
+        return Statement(self._count - 1, start, end, own, rewrite)
 
-def _places(case: Case) -> Iterator[tuple[int, int]]:
+
+def places(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Sentences between the programs, and each program as one."""
     position = 0
-    for start, end in [*code_blocks(case.response), (len(case.response), -1)]:
-        yield from _sentences(case, position, start)
+    for start, end in [*code_blocks(text), (len(text), -1)]:
+        yield from _sentences(text, position, start, language)
         if end > start:
             yield start, end
             position = end
 
 
-def _sentences(case: Case, low: int, high: int) -> Iterator[tuple[int, int]]:
-    for item in sentences(case.response[low:high], case.language):
+def _sentences(text: str, low: int, high: int, language: str) -> Iterator[tuple[int, int]]:
+    for item in sentences(text[low:high], language):
         start, end = low + item.start, low + item.end
-        if case.language == "zh":
-            for cut in BEFORE_A_DIGIT.finditer(case.response, start, end):
+        if language == "zh":
+            for cut in BEFORE_A_DIGIT.finditer(text, start, end):
                 yield start, cut.start()
                 start = cut.start()
         yield start, end

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.as_it_arrives import Arriving, check_arriving
+from core.as_it_arrives import Arriving, check_arriving, check_stream
 from core.audit.arriving import decoded, whole_so_far
 from core.audited import Remembered
+from core.builtin.segmenter import Cutter
 from core.checking import Request
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT
@@ -27,8 +30,11 @@ from core.evidence.segment import sentences
 from core.models.keys import Keys
 from core.progress import folded
 from core.records import Plan, Statement, Verdict
+from core.seats import RosterSheet, Seat
 from core.store import open_store
 from tests.fakes import make_case
+from tests.models.cast import Cast, as_json
+from tests.models.loopback import loopback
 
 FACTS = "The Orrin tower is 412 m tall. It was opened in 1932.\n"
 FIRST, SECOND = "The Orrin tower is 512 m tall. ", "It was opened in 1932."
@@ -66,6 +72,51 @@ def test_bytes_that_are_no_text_and_too_many_of_them_are_refused() -> None:
         list(decoded(iter([b"\xff\xfe", b""]).__next__, 100))
     with pytest.raises(InputError, match="at most 3 bytes"):
         list(decoded(iter([b"four", b""]).__next__, 3))
+
+
+@given(st.text(min_size=1, max_size=20), st.integers(1, 3), st.integers(1, 5))
+def test_what_came_before_half_a_character_is_kept_and_it_is_said(
+    text: str, keep: int, size: int
+) -> None:
+    text = text.encode("utf-8", "ignore").decode()
+    data = text.encode() + "👩".encode()[:keep]
+    pieces = iter([data[i : i + size] for i in range(0, len(data), size)])
+    said: list[str] = []
+    assert "".join(decoded(lambda: next(pieces, b""), 10_000, said.append)) == text
+    (words,) = said
+    assert f"({keep})" in words
+
+
+def test_a_stream_that_ends_within_a_character_is_checked_up_to_there(home: Path) -> None:
+    data = "3 + 4 = 7. 2 + 2 = 5. Ende é".encode()[:-1]
+    stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
+    said: list[str] = []
+    found, _ = check_stream(home, Request("", protocol="audit"), Keys({}), stream, said.append)
+    assert found["status"] == "finished"
+    assert [s["label"] for s in found["statements"]][:2] == ["supported", "hallucinated"]
+    assert sum("middle of a character" in words for words in said) == 1
+
+
+CODE = "\n```python\ndef a():\n    return 1\n\n\nassert a() == 1\n```\n"
+TEXTS = st.lists(
+    st.sampled_from(["The tower is old. ", "It is 3.5 m tall. ", "3 + 4 = 7.\n", "- one\n", CODE,
+                     "Dr. Moor built it. ", "\n\n", "So 8 * 2 = 16. ", "云溪桥很长。", "and "]),
+    max_size=8,
+).map("".join)  # fmt: skip
+
+
+@given(TEXTS, st.integers(1, 30))
+def test_a_response_is_cut_once_however_it_arrives(text: str, size: int) -> None:
+    pieces = [text[i : i + size] for i in range(0, len(text), size)]
+    cutter = Cutter()
+    found = [s for part in whole_so_far(pieces, "en") for s in cutter.take(part, "en")]
+    assert [s.index for s in found] == list(range(len(found)))
+    assert all(text[s.start : s.end] == s.text for s in found)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+    cut = {place for s in found for place in range(s.start, s.end)}
+    lost = "".join(char for place, char in enumerate(text) if place not in cut)
+    assert not any(char.isalnum() for char in lost), "nothing is left out"
+    assert not any("```" in s.text and not s.text.startswith("```") for s in found)
 
 
 def test_input_that_never_ends_is_left_at_the_limit(home: Path) -> None:
@@ -151,3 +202,46 @@ def test_a_service_that_fails_meanwhile_ends_nothing() -> None:
     arriving = Arriving(make_case("It is so."), Plan("audit"), staff, Stop(), lambda *_: None)
     arriving.take("It is so.")
     assert [event.kind for event in arriving.events] == ["statement_found", "memory_updated"]
+
+
+def test_a_model_that_cuts_otherwise_loses_and_doubles_no_statement(home: Path) -> None:
+    """It is seated as segmenter, and would cut the whole into two: what was told stays."""
+    pieces = ["3 + 4 = 7. ", "2 + 2 = 5. ", "1 + 1 = 2. ", "5 + 5 = 10."]
+    whole = "".join(pieces)
+    halves = [whole[:21], whole[22:]]
+    cuts = {"statements": [{"quote": half, "rewrite": half} for half in halves]}
+    told: list[tuple[int, str, str]] = []
+
+    def tell(statement: Statement, entry: Remembered) -> None:
+        told.append((statement.index, statement.text, entry.label))
+
+    with loopback(Cast({"segment": as_json(cuts)})) as server:
+        sheet = RosterSheet("cutting", segmenter=Seat("openai/loopback", server.base))
+        with open_store(home) as store, store.writing():
+            store.rosters.save(sheet, "Mira", 1.0)
+        request = Request("", protocol="audit", roster="cutting")
+        found, notices = check_arriving(home, request, pieces, tell, time.time, Keys({}))
+        assert not server.asked, "nothing is cut a second time"
+    assert any("built-in segmenter" in notice for notice in notices)
+    assert [text for _, text, _ in told] == [piece.strip() for piece in pieces]
+    with open_store(home) as store:
+        events = [event for _, event in store.runs.events(found["run_id"])]
+    state = folded(events)
+    assert [(i, s.text) for i, s in state.statements.items()] == [one[:2] for one in told]
+    assert sorted(state.memory) == [0, 1, 2, 3]
+    assert [use.statement for use in state.tool_uses if use.statement is not None] == [0, 1, 2, 3]
+    assert sum(event.kind == "statement_found" for event in events) == len(pieces)
+
+
+def test_the_work_for_a_statement_does_not_grow_with_those_before_it(home: Path) -> None:
+    """What the last hundred of many statements cost, beside the second hundred."""
+    count, ticks = 500, list[float]()
+
+    def tell(statement: Statement, entry: Remembered) -> None:
+        ticks.append(time.process_time())
+
+    pieces = [f"{n} + 1 = {n + 1}. " for n in range(100, 100 + count)]
+    check_arriving(home, Request("", protocol="audit"), pieces, tell, time.time, Keys({}))
+    assert len(ticks) == count
+    early, late = ticks[200] - ticks[100], ticks[-1] - ticks[-101]
+    assert late < 1.4 * early, f"{late / early:.2f} times as long"
