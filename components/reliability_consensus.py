@@ -23,7 +23,7 @@ from core.learning.learned_consensus import (
     weights_in,
 )
 from core.learning.weights import Weights
-from core.store.learned import Learned
+from core.store.learned import Learned, read_body
 
 SYSTEM_WORDS = {
     "stack": "Learned stack",
@@ -48,6 +48,7 @@ FIGURES = {
     "ece": ("ECE", "Calibration error: how far probabilities lie from the shares that turned out "
             "hallucinated; 0 is best. Chance: what perfectly calibrated ones would show."),
 }  # fmt: skip
+COMPARED = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_tie")
 PROPOSED_WORDS = {
     "stack": "the learned stack",
     "history": "weights by record",
@@ -80,9 +81,13 @@ def draw_consensus(project_id: str, found: Figures) -> None:
 
 
 def _intact(read: Callable[[str, str], Learned | None], project_id: str) -> Learned | None:
-    """What was learned; what is not as it was learned is named and not used: others can be."""
+    """What was learned; what cannot be read as it was learned is named and not used."""
     try:
-        return read(KIND, project_id)
+        found = read(KIND, project_id)
+        if found is not None:
+            weights_in(found)
+            read_body(found, lambda body: [body["compared"][name] for name in COMPARED])
+        return found
     except ConfigError as error:
         st.error(escaped(str(error)), icon=":material/error:")
         return None

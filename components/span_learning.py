@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from core.learning.span_threshold import Kind, Proposal, proposal
 from core.learning.span_use import go_back, take_into_use, threshold_body
 from core.store import open_store
 from core.store.changes import Mark
-from core.store.learned import NONE, Choice, Learned
+from core.store.learned import NONE, Choice, Learned, read_body
 
 MOST_KEPT = 8  # projects
 PROBLEM = "spans.problem"
@@ -128,11 +128,16 @@ def draw_marked(found: Material) -> None:
     )
 
 
-def used_now(kind: str, project_id: str) -> Learned | None:
-    """What is in use; one that is not as it was learned is named, and nothing of it is used."""
+def used_now(
+    kind: str, project_id: str, read: Callable[[dict[str, Any]], object]
+) -> Learned | None:
+    """What is in use; one that `read` cannot read, or that was changed, is named and not used."""
     try:
         with state.open_store() as store:
-            return store.learned.in_use(kind, project_id)
+            found = store.learned.in_use(kind, project_id)
+        if found is not None:
+            read_body(found, read)
+        return found
     except ConfigError as error:
         st.error(escaped(f"{error} Until then no check of this project starts."))
         return None

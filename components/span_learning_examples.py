@@ -21,7 +21,7 @@ from components.span_learning import (
 )
 from components.words import counted, escaped, when
 from core.errors import ReviewError
-from core.learned_marks import EXAMPLES, MOST_EXAMPLES, MOST_TOKENS, base_of
+from core.learned_marks import EXAMPLES, MOST_EXAMPLES, MOST_TOKENS, base_of, examples_from
 from core.learning.span_examples import body_of, chosen, decided
 from core.learning.span_use import Decision, decide
 from core.reviews import category_words
@@ -40,7 +40,7 @@ HOW = (
 def draw_examples(found: Material) -> None:
     """The examples in use and those that would be chosen now."""
     st.subheader("Examples", anchor=False, help=HOW)
-    current = used_now(EXAMPLES, found.project_id)
+    current = used_now(EXAMPLES, found.project_id, lambda body: (examples_from(body), _ids(body)))
     before = current.body if current else None
     st.caption(
         "Corrected cases that a language model is shown before it marks the words of another. The "

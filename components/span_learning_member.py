@@ -13,7 +13,7 @@ from components.span_learning import (
     used_now,
 )
 from components.words import counted, escaped, when
-from core.learned_marks import MEMBER
+from core.learned_marks import MEMBER, members_from
 from core.learning.span_member import BestMember
 from core.learning.span_threshold import FEWEST_CASES, Figure
 
@@ -29,7 +29,7 @@ def draw_members(found: Material) -> None:
     if not found.panel_cases:
         return
     st.subheader("Members of the panel", anchor=False, help=RULE)
-    current = used_now(MEMBER, found.project_id)
+    current = used_now(MEMBER, found.project_id, members_from)
     st.markdown(
         f"In use: **no. {current.number}**, learned {when(current.at)}."
         if current

@@ -61,7 +61,7 @@ RULE = (
 def draw_threshold(found: Material) -> None:
     """Every kind of scores with its threshold; what is proposed can be taken into use."""
     st.subheader("Threshold", anchor=False, help=IOU_HELP)
-    current = used_now(THRESHOLD, found.project_id)
+    current = used_now(THRESHOLD, found.project_id, lambda body: threshold_from(0, body))
     used = threshold_from(current.number, current.body) if current else SpanThreshold()
     st.markdown(
         f"In use: **no. {current.number}**, learned {when(current.at)}."

@@ -7,7 +7,7 @@ nothing can be promised, the project answers nothing by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from core.errors import ConfigError, InputError
 from core.records import Project, Run
 from core.reviews import Item
 from core.store import Store
+from core.store.learned import read_body
 from core.store.versions import SEED_VERSION
 
 KIND = "selective"
@@ -99,12 +100,19 @@ def policy_of(store: Store, project: Project | None) -> Policy | None:
         return None
     try:
         kept = store.learned.in_use(KIND, project.id)
+        if kept is None or kept.body.get("wanted") != project.error_rate:
+            return Policy(project.error_rate)
+        return Policy(project.error_rate, read_body(kept, _limits_in))
     except ConfigError as error:
         return Policy(project.error_rate, problem=str(error))
-    if kept is None or kept.body.get("wanted") != project.error_rate:
-        return Policy(project.error_rate)
-    limits = tuple(Limit(**limit) for limit in kept.body["limits"])
-    return Policy(project.error_rate, limits)
+
+
+def _limits_in(body: Mapping[str, Any]) -> tuple[Limit, ...]:
+    found = [Limit(**limit) for limit in body["limits"]]
+    return tuple(
+        replace(limit, threshold=None if limit.threshold is None else float(limit.threshold))
+        for limit in found
+    )
 
 
 def people_first(store: Store, item: Item, run: Run, version: str) -> Item:

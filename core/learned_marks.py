@@ -116,7 +116,7 @@ def base_of(language: str) -> str:
 
 
 def threshold_from(number: int, body: Mapping[str, Any]) -> SpanThreshold:
-    """The thresholds of a kept body."""
+    """The thresholds of a kept body; this and its like are called through `read_body`."""
     kinds = ("reader", "votes", "panel", "weighted")
     return SpanThreshold(number, *(_levels(body.get(kind)) for kind in kinds))
 

@@ -35,7 +35,7 @@ from core.roles import CaseView
 from core.seats import RosterSheet
 from core.store import Store
 from core.store.cases import fingerprint
-from core.store.learned import NONE, Learned
+from core.store.learned import NONE, Learned, read_body
 
 Notices = Callable[[CaseView], tuple[str, ...]]
 
@@ -235,6 +235,15 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
     )
 
 
+def threshold_of(learned: Learned) -> SpanThreshold:
+    """The thresholds of a learned thing.
+
+    Raises:
+        ConfigError: its body has another form.
+    """
+    return read_body(learned, lambda body: threshold_from(learned.number, body))
+
+
 def learned_marks(store: Store, run: Run) -> LearnedMarks:
     """What people's marks had taught when the run was planned, with the examples for its case.
 
@@ -248,12 +257,13 @@ def learned_marks(store: Store, run: Run) -> LearnedMarks:
     chosen: tuple[SpanExample, ...] = ()
     if examples is not None and case is not None:
         own = fingerprint(case.response, case.question)
-        chosen = fitting_examples(examples_from(examples.body), case.language, own)
+        known = read_body(examples, examples_from)
+        chosen = fitting_examples(known, case.language, own)
     return LearnedMarks(
-        threshold_from(threshold.number, threshold.body) if threshold else SpanThreshold(),
+        threshold_of(threshold) if threshold else SpanThreshold(),
         chosen,
         run.plan.span_examples,
-        members_from(member.body) if member else (),
+        read_body(member, members_from) if member else (),
     )
 
 

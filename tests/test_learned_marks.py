@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from core.answering import KIND as SELECTIVE
+from core.answering import policy_of
 from core.builtin.span_reader import load_span_reader
+from core.checking import first_project
 from core.jobs import Jobs
-from core.learned_marks import EXAMPLES, THRESHOLD
+from core.learned_marks import EXAMPLES, MEMBER, THRESHOLD
 from core.learning.span_use import decide, go_back, take_into_use
 from core.models.keys import Keys
 from core.progress import Progress, folded
@@ -133,3 +139,44 @@ def test_the_prompt_carries_examples_until_they_are_removed(home: Path) -> None:
         assert "All is well." in asked.prompt
         (rule,) = [used.rule for used in progress.roles if used.role == "span extractor"]
         assert "cases case-hostile." in rule
+
+
+FUTURE = [
+    (THRESHOLD, {"reader": {"levels": {"en": 0.5}}}),
+    (THRESHOLD, {"reader": {"by_language": {"en": "high"}, "otherwise": 0.5}}),
+    (THRESHOLD, {"votes": [0.5]}),
+    (EXAMPLES, {"examples": [{"id": "x", "marks": []}]}),
+    (EXAMPLES, {"examples": {"x": {}}}),
+    (MEMBER, {"by_language": {"en": "two"}}),
+    (MEMBER, {"alone": ["two"]}),
+]
+
+
+@pytest.mark.parametrize(("kind", "body"), FUTURE)
+def test_a_lesson_of_another_form_fails_the_run_in_one_sentence(
+    home: Path, kind: str, body: dict[str, object]
+) -> None:
+    case = case_of(home, CLAIM, ("cats.txt", CATS))
+    number = teach(home, kind, case.project_id, body)
+    _, progress = checked(Jobs(home), case)
+    assert progress.ending
+    assert progress.ending.kind == "run_failed"
+    assert (
+        f"Expected {kind} {number} in the form that this version keeps" in progress.ending.message
+    )
+    assert "\n" not in progress.ending.message
+    with open_store(home) as store, store.writing():
+        go_back(store, Choice(kind, case.project_id, NONE, 2.0, "Lea", "of a later version"))
+
+
+def test_limits_of_another_form_leave_verdicts_to_people_and_say_why(home: Path) -> None:
+    with open_store(home) as store:
+        project = replace(first_project(store, "Lea", 1.0), error_rate=0.1)
+        for limits in ([{"version": "seed", "level": 0.9}], {"seed": 0.9}, None):
+            body = {"wanted": 0.1, "limits": limits}
+            number = store.learned.add(Learned(SELECTIVE, project.id, 1.0, "Lea", body))
+            store.learned.use(Choice(SELECTIVE, project.id, number, 2.0, "Lea", ""))
+            policy = policy_of(store, project)
+            assert policy
+            assert policy.limits == ()
+            assert f"Expected {SELECTIVE} {number} in the form" in policy.problem

@@ -18,7 +18,7 @@ from core.learning.votes import Votes
 from core.learning.weights import Weighting, Weights, weights_from
 from core.progress import Progress
 from core.store import Store
-from core.store.learned import NONE, Choice, Learned
+from core.store.learned import NONE, Choice, Learned, read_body
 
 KIND = "consensus"
 FEWEST = 40  # cases
@@ -147,7 +147,7 @@ def weights_in(learned: Learned) -> tuple[Weights, tuple[Agent, ...]]:
         ConfigError: they are of another schema.
     """
     weights = weights_from(learned.body.get("weights"))
-    agents = tuple(Agent(**own) for own in learned.body["agents"])
+    agents = read_body(learned, lambda body: tuple(Agent(**own) for own in body["agents"]))
     is_known = learned.body.get("features_schema") == SCHEMA and set(weights.names) <= set(NAMES)
     if not is_known or tuple(agent.key for agent in agents) != weights.agents:
         raise ConfigError("Expected weights of this version's agents; learn them anew.")
@@ -174,7 +174,7 @@ def opinion(learned: Learned, progress: Progress) -> Opinion | None:
         p=float(weights.p(said, kinds, features)[0]),
         weighting=weights.weighting,
         at=learned.at,
-        n=int(learned.body["compared"]["groups"]),
+        n=read_body(learned, lambda body: int(body["compared"]["groups"])),
         parts=tuple(sorted(parts, key=lambda part: -abs(part[2]))),
         unknown=tuple(sorted(agent for agent in last if agent not in agents)),
     )

@@ -105,7 +105,7 @@ def known_comparison(store: Store, version: str) -> dict[str, Any] | None:
     if known.card.get("compared_with", active) == active:
         return dict(known.card.get("holdout", {}))
     for kept in store.learned.intact(COMPARISON, ""):  # any other is measured anew
-        if kept.body["versions"] == [active, version]:
+        if kept.body.get("versions") == [active, version]:
             return kept.body
     return None
 

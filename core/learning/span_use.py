@@ -14,7 +14,7 @@ from core.learning.span_answers import SpanAnswer
 from core.learning.span_examples import decided
 from core.learning.span_threshold import Kind, Proposal
 from core.store import Store
-from core.store.learned import NONE, Choice, Learned
+from core.store.learned import NONE, Choice, Learned, read_body
 
 Decision = Literal["pin", "unpin", "remove", "allow"]
 LEADS = "say what people's marks change"
@@ -78,9 +78,10 @@ def decide(
 
     Raises:
         InputError: it is not among those in use (any more).
+        ConfigError: those in use are not as they were kept, or of another form.
     """
     current = store.learned.in_use(EXAMPLES, project_id)
-    known = current.body["examples"] if current else []
+    known = read_body(current, lambda body: body["examples"]) if current else []
     if current is None or all(one["id"] != example_id for one in known):
         raise InputError("That example is not in use any more; reload the page.")
     pinned, removed = (set(part) - {example_id} for part in decided(current.body))

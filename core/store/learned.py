@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from core.errors import ConfigError, InputError
 from core.store.sqlite import Database
 
+Read = TypeVar("Read")
 NONE = 0  # the number of what ships: nothing learned is in use
 
 
@@ -28,6 +29,22 @@ class Learned:
     author: str
     body: dict[str, Any]
     number: int = NONE
+
+
+def read_body(learned: Learned, read: Callable[[dict[str, Any]], Read]) -> Read:
+    """What `read` makes of the body.
+
+    Raises:
+        ConfigError: the body has another form, as a later version may keep it.
+    """
+    try:
+        return read(learned.body)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f"Expected {learned.kind} {learned.number} in the form that this version keeps, found "
+            f"another ({type(error).__name__}: {error}); it was not used. Take another into use, "
+            "or update Counterpoint."
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -160,11 +177,6 @@ def _learned(row: Mapping[str, Any]) -> Learned:
             f"Expected {row['kind']} {row['number']} as it was learned, found it changed "
             "(checksum differs); it was not used. Take another into use."
         )
-    return Learned(
-        row["kind"],
-        row["project_id"],
-        row["at"],
-        row["author"],
-        json.loads(row["body"]),
-        row["number"],
-    )
+    body = json.loads(row["body"])
+    kept = Learned(row["kind"], row["project_id"], row["at"], row["author"], body, row["number"])
+    return read_body(kept, lambda found: replace(kept, body={**found}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from core.errors import ConfigError, InputError
@@ -48,3 +50,15 @@ def test_the_mark_changes_with_each_thing_and_each_choice(store: Store) -> None:
     store.learned.use(Choice("threshold", "p", number, 2.0, "Mira", ""))
     marks.append(store.changes.of_learned())
     assert len(set(marks)) == 3
+
+
+@pytest.mark.parametrize("body", ["[]", '"tau"', "7", "null"])
+def test_a_body_that_is_no_object_is_refused_in_one_sentence(store: Store, body: str) -> None:
+    number = kept(store, 0.6)
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    store.db.execute(
+        "UPDATE learned SET body = ?, sha256 = ? WHERE number = ?", [body, digest, number]
+    )
+    with pytest.raises(ConfigError, match="another") as caught:
+        store.learned.get(number)
+    assert "\n" not in str(caught.value)
