@@ -244,8 +244,9 @@ def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
     """A tool's input and output are JSON objects, which its own view draws."""
     _require_known(use.statement, statements)
     _require_shares(use.p)
+    has_place = use.start is not None and use.end is not None
     if (use.start, use.end) != (None, None) and not (
-        0 <= (use.start or 0) < (use.end or 0) <= len(response)
+        has_place and 0 <= (use.start or 0) < (use.end or 0) <= len(response)
     ):
         raise InputError("Expected a tool's finding to lie in the response, found another place.")
     for text in (use.given, use.gave):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
@@ -70,6 +72,33 @@ def test_an_imported_trace_shows_the_same(app: OpenApp, home: Path) -> None:
     at, there = app(RUN, run=ID), app(RUN, run=imported)
     assert numbers(there) == numbers(at)
     assert "3 + 0.5 + 1.5" in drawn(there)
+
+
+def test_an_imported_trace_of_twisted_tools_is_drawn(app: OpenApp, home: Path) -> None:
+    """What tools gave is any JSON in a trace from elsewhere."""
+    case = tell(home, [])
+    odd: tuple[Any, ...] = (
+        {},
+        {"equations": 7},
+        {"equations": [[], {"start": 1e308, "holds": "?"}]},
+        {"dates": {"a": None}},
+        {"sources": [None, {"text": [1]}]},
+        {"conditions": [-1]},
+    )
+    events: list[Event] = []
+    for number, event in enumerate(told(case)):
+        if event.kind == "tool_called":
+            gave = json.dumps(odd[number % len(odd)])
+            event = replace(event, use=replace(event.use, gave=gave, seconds=1e308))
+        events.append(event)
+    with open_store(home) as store:
+        with store.writing():
+            store.runs.append(ID, "nobody", events)
+        data = export_trace(store, ID, time.time(), 6.0)
+        project = first_project(store, "Mira", 1.0)
+        imported = import_trace(store, data, project.id, lambda text, _: text.split())
+    at = app(RUN, run=imported)
+    assert sorted(numbers(at)) == ["1", "2", "3", "4", "5"]
 
 
 def test_statements_are_drawn_while_they_are_checked(app: OpenApp, home: Path) -> None:

@@ -253,6 +253,7 @@ def test_an_audit_plays_on_another_machine(store: Store) -> None:
         (called(start=-4, end=9), "a tool's finding to lie in the response"),
         (called(start=9, end=9), "a tool's finding to lie in the response"),
         (called(start=4, end=None), "a tool's finding to lie in the response"),
+        (called(start=None, end=9), "a tool's finding to lie in the response"),
         (called(given="1 + 1"), "input and output as JSON objects"),
         (called(given="[1]"), "input and output as JSON objects"),
         (called(gave='"two"'), "input and output as JSON objects"),
@@ -360,3 +361,36 @@ def test_other_files_are_refused(data: bytes) -> None:
 def test_a_run_that_is_not_there_cannot_go_out(store: Store) -> None:
     with pytest.raises(InputError, match="no such run"):
         export_trace(store, "none", 1.0, 6.0)
+
+
+ODD: list[Any] = [None, True, -1, 10**30, 10**400, 1e308, "x", "\x00", [], [[]], {"a": 1}]
+PLACES = ("statement", "given", "gave", "outcome", "label", "words", "seconds", "p", "start", "end",
+          "thought", "is_over_cap")  # fmt: skip
+
+
+def refusal_of(other: Store, data: bytes) -> str:
+    """Why the trace is not taken; empty where it is."""
+    try:
+        import_trace(other, data, "theirs", words)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_twisted_tool_use_is_taken_or_refused_in_one_sentence(trace: bytes, place: str) -> None:
+    said: list[str] = []
+    for odd in ODD:
+        events = called(start=4, end=9)
+        events[-1]["payload"]["use"][place] = odd
+        with elsewhere() as other:
+            said.append(refusal_of(other, changed(trace, events=events)))
+    assert len(said) == len(ODD)
+    assert any(said), "none of them was refused"
+    assert not any("\n" in words for words in said)
+
+
+def test_what_is_remembered_before_its_statement_is_refused(trace: bytes) -> None:
+    start, found, entry = audited(MemoryUpdated(1.0, ENTRY))
+    with elsewhere() as other, pytest.raises(InputError, match="known statements"):
+        import_trace(other, changed(trace, events=[start, entry, found]), "theirs", words)
