@@ -6,6 +6,7 @@ Source: HaluAgent 2.2 (tools), 2.3 (memory of triples, local and global reflecti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,3 +83,18 @@ class Reconsidered:
     reason: str
     because_of: tuple[int, ...] = ()
     agent: str = ""
+
+
+def paid_for(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], frozenset[int | None]]:
+    """The uses without those that failed at a cap and all that followed for the same statement.
+
+    (What is left, the statements that lost some; None is the response as a whole.)
+    """
+    again: set[int | None] = set()
+    kept: list[ToolUse] = []
+    for use in uses:
+        if use.is_over_cap:
+            again.add(use.statement)
+        elif use.statement not in again:
+            kept.append(use)
+    return kept, frozenset(again)

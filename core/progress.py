@@ -16,7 +16,7 @@ from core.argued import (
     ResponseRevised,
     RoundSummarised,
 )
-from core.audited import Reconsidered, Remembered, ToolUse
+from core.audited import Reconsidered, Remembered, ToolUse, paid_for
 from core.events import (
     DocumentRead,
     Event,
@@ -206,19 +206,9 @@ class Progress:
 
     def _reopen(self) -> None:
         """Calls of tools that failed at a cap are made again, with all that followed from them."""
-        first: dict[int | None, int] = {}
-        for place, use in enumerate(self.tool_uses):
-            if use.is_over_cap:
-                first.setdefault(use.statement, place)
-        if not first:
-            return
-        self.tool_uses = [
-            use
-            for place, use in enumerate(self.tool_uses)
-            if place < first.get(use.statement, len(self.tool_uses))
-        ]
-        self.memory = {i: entry for i, entry in self.memory.items() if i not in first}
-        self.is_reopened = True
+        self.tool_uses, again = paid_for(self.tool_uses)
+        self.memory = {i: entry for i, entry in self.memory.items() if i not in again}
+        self.is_reopened = self.is_reopened or bool(again)
 
     @property
     def first_verdict(self) -> Verdict | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -235,15 +236,6 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
     )
 
 
-def threshold_of(learned: Learned) -> SpanThreshold:
-    """The thresholds of a learned thing.
-
-    Raises:
-        ConfigError: its body has another form.
-    """
-    return read_body(learned, lambda body: threshold_from(learned.number, body))
-
-
 def learned_marks(store: Store, run: Run) -> LearnedMarks:
     """What people's marks had taught when the run was planned, with the examples for its case.
 
@@ -260,7 +252,9 @@ def learned_marks(store: Store, run: Run) -> LearnedMarks:
         known = read_body(examples, examples_from)
         chosen = fitting_examples(known, case.language, own)
     return LearnedMarks(
-        threshold_of(threshold) if threshold else SpanThreshold(),
+        read_body(threshold, partial(threshold_from, threshold.number))
+        if threshold
+        else SpanThreshold(),
         chosen,
         run.plan.span_examples,
         read_body(member, members_from) if member else (),

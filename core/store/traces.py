@@ -244,10 +244,9 @@ def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
     """A tool's input and output are JSON objects, which its own view draws."""
     _require_known(use.statement, statements)
     _require_shares(use.p)
-    has_place = use.start is not None and use.end is not None
-    if (use.start, use.end) != (None, None) and not (
-        has_place and 0 <= (use.start or 0) < (use.end or 0) <= len(response)
-    ):
+    has_one = use.start is not None or use.end is not None  # half a place is none
+    start, end = (-1 if side is None else side for side in (use.start, use.end))
+    if has_one and not 0 <= start < end <= len(response):
         raise InputError("Expected a tool's finding to lie in the response, found another place.")
     for text in (use.given, use.gave):
         try:
