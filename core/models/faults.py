@@ -121,7 +121,7 @@ class Faults:
         return ReplyError(
             f"{self.who} sent more than {characters:,} characters and went on: it keeps to no "
             "token limit. What came is not used. Take another model or server.",
-            reply=said,
+            reply=self.hide(said),
         )
 
     def broken_off(self, words: str, *, has_begun: bool) -> Fault:

@@ -138,8 +138,7 @@ class _Answer:
             error = self.faults.silent(seconds) if silent else self.faults.endless(seconds)
             return Fault(error)
         except _TooLong:
-            came = without_keys(joined(said), self.request)
-            return Fault(self.faults.too_long(LONGEST_ANSWER, came))
+            return Fault(self.faults.too_long(LONGEST_ANSWER, joined(said)))
         except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
             return self.faults.of(error, self.request, has_begun=bool(said))
         text = without_keys(joined(said), self.request)

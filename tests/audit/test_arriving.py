@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -243,5 +244,6 @@ def test_the_work_for_a_statement_does_not_grow_with_those_before_it(home: Path)
     pieces = [f"{n} + 1 = {n + 1}. " for n in range(100, 100 + count)]
     check_arriving(home, Request("", protocol="audit"), pieces, tell, time.time, Keys({}))
     assert len(ticks) == count
-    early, late = ticks[200] - ticks[100], ticks[-1] - ticks[-101]
+    took = [later - before for before, later in pairwise(ticks)]  # medians: the machine is shared
+    early, late = median(took[100:200]), median(took[-100:])
     assert late < 1.4 * early, f"{late / early:.2f} times as long"
