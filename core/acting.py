@@ -102,7 +102,7 @@ def judged(play: Play, seen: JudgeView) -> Iterator[Event]:
 def sampled(play: Play, seen: JudgeView, note: str) -> Iterator[Event]:
     """One judgement of several; an unusable reply is one that is `unclear`, and counts for none."""
     began = play.now()
-    judgement, told = _decided(play, seen)
+    judgement, told = _decided(play, seen, "So it counts for no label.")
     yield from told
     yield from notes_of(play, "judging")
     cost = total_cost(event.call for event in told if event.kind == "model_called")
@@ -110,14 +110,16 @@ def sampled(play: Play, seen: JudgeView, note: str) -> Iterator[Event]:
     yield JudgementSampled(now, judgement, seen.number, note, now - began, cost)
 
 
-def _decided(play: Play, seen: JudgeView) -> tuple[Judgement, list[Event]]:
-    """What the judge concludes, and what there is to tell of it."""
+def _decided(
+    play: Play, seen: JudgeView, so: str = "So there is no verdict."
+) -> tuple[Judgement, list[Event]]:
+    """What the judge concludes, and what there is to tell of it; `so` is what a loss means."""
     play.stop.check()
     judge = play.roster.judge
     try:
         judgement = judge.decide(seen, play.stop)
     except ReplyError as error:
-        words = f"{why_unusable(judge, 'Judge', error)} So there is no verdict."
+        words = f"{why_unusable(judge, 'Judge', error)} {so}"
         unusable = ProblemMet(play.now(), "judging", words, reply=error.reply)
         judgement = Judgement(
             agent=judge.name,

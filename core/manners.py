@@ -14,6 +14,8 @@ Manner = Literal[
 JudgeManner = Literal[
     "debate", "plain", "thought", "examples", "collaborate", "compete", "moderate",
 ]  # fmt: skip
+# What a protocol can have chosen of it: `turns` is the plan's, the others are fields below.
+Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "then"]
 
 
 @dataclass(frozen=True)

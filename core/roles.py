@@ -117,6 +117,11 @@ class JudgeView:
     remarks: tuple[tuple[str, str], ...] = ()
     summary: str = ""
 
+    @property
+    def slot(self) -> str:
+        """What names the judgement's call in a run; the same after a Resume."""
+        return f"judge {self.number}" if self.number > 1 else "judge"
+
 
 @dataclass(frozen=True)
 class AuditView:

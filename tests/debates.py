@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from core.acting import Play
+from core.agents.ask import Work
+from core.agents.llm_context_writer import LlmContextWriter
+from core.agents.llm_debater import LlmDebater
+from core.agents.llm_judge import LlmJudge
 from core.agents.rosters import roster_named
 from core.argued import PersonSpoke
 from core.concurrency import Stop
+from core.config import ENCODER_DIR
 from core.debate.floor import Floor
 from core.events import Event
+from core.models.encoder import load_encoder
+from core.models.prompting import PromptBook
 from core.progress import Progress
 from core.records import Context, Plan, Turn
 from core.roles import CaseView, Debater, Judge, Roster
-from tests.fakes import FakeEmbedder, ScriptedJudge, ticking
+from tests.agents.seats import FENCE, SEAT
+from tests.fakes import FakeDesk, FakeEmbedder, ScriptedJudge, ticking
 
 Argue = Callable[[Floor], Iterator[Event]]
 
@@ -69,3 +78,23 @@ def kinds(events: Sequence[Event]) -> list[str]:
 def turns(events: Sequence[Event]) -> list[Turn]:
     """The turns that were taken."""
     return [event.turn for event in events if event.kind == "turn_finished"]
+
+
+def desk_roster(desk: FakeDesk, *, debaters: int = 2, spare: bool = False) -> Roster:
+    """A roster whose debaters, judge and context writer are language models behind that desk."""
+    work = Work(desk, PromptBook(), FENCE, Path("nowhere"))
+    own = roster_named("builtin", FakeEmbedder())
+    names = ("Ada", "Ben", "Cleo", "Dora")[:debaters]
+    return replace(
+        own,
+        context_writer=LlmContextWriter(SEAT, work),
+        debaters={name: LlmDebater(SEAT, work) for name in names},
+        judge=LlmJudge(SEAT, work),
+        calls_made=desk.drain,
+        spare=own if spare else None,
+    )
+
+
+def built_in() -> Roster:
+    """The built-in roster with the encoder that ships."""
+    return roster_named("builtin", load_encoder(ENCODER_DIR))

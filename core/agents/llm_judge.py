@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from core.agents.ask import LlmAgent, case_fields
 from core.agents.laid_out import conflict_lines, fact_lines, passage_lines, transcript
+from core.builtin.plain_verdict import IN_WORDS as IN_WORDS
+from core.builtin.plain_verdict import verdict_text as verdict_text
 from core.builtin.speech import capitalised, listed
 from core.concurrency import Stop
 from core.manners import JudgeManner
@@ -29,14 +31,6 @@ VERDICT = re.compile(
 LABELS: dict[str, Label] = {"1": "supported", "0": "hallucinated"}
 RIGHT = frozenset({"correct", "supported", "正确", "正確"})
 SAYS_SOMETHING = re.compile(r"[^\W_]")
-# In the wording of the built-in judge, on whose verdicts the seed head was trained.
-IN_WORDS: dict[Label, str] = {
-    "supported": "The judge agrees that the statement is correct. "
-    "Verdict: CORRECT, the statement is supported.",
-    "hallucinated": "The judge agrees that the statement is wrong. "
-    "Verdict: INCORRECT, the statement is hallucinated.",
-}
-MOST_PROSE = 300  # characters
 SAMPLED_AT = 0.7  # the temperature at which samples of one judge are drawn (self-consistency)
 
 
@@ -61,8 +55,7 @@ class LlmJudge(LlmAgent):
             return self._unclear("no_evidence", "there is neither evidence nor a debate")
         case, evidence = view.view.case, view.view.evidence
         prompt = prompt_of(view.manner)
-        slot = f"judge {view.number}" if view.number > 1 else "judge"
-        asking = self._asking(prompt, case, stop, role="judge", slot=slot)
+        asking = self._asking(prompt, case, stop, role="judge", slot=view.slot)
         if view.is_sampled and asking.seat.temperature == 0:
             asking = replace(asking, seat=replace(asking.seat, temperature=SAMPLED_AT))
         fields = case_fields(asking, case) | {
@@ -108,23 +101,3 @@ def verdict_of(said: Completion) -> tuple[Label, str]:
             f"found “{' '.join(last.split())[-80:]}”."
         )
     return LABELS[match["number"]], "\n".join(lines[:-1]).strip()
-
-
-def verdict_text(label: Label, prose: str) -> str:
-    """What the classifier judges by (CEDA 3.4): the prose between verdicts in words that it knows.
-
-    The seed head learned from the built-in judge's short texts. By free prose alone it called 9 of
-    11 of our supported ones hallucinated: prose that weighs objections looks like blame to it, and
-    long prose drowns the verdict. So the verdict stands around the prose's beginning and end. A
-    head that people's corrections of such runs have taught weighs the prose itself.
-    """
-    words = IN_WORDS[label]
-    return " ".join([words, words, _shortened(prose), words, words]) if prose else words
-
-
-def _shortened(prose: str) -> str:
-    """The beginning and the end, cut at words, of prose that is longer than the head takes in."""
-    if len(prose) <= MOST_PROSE:
-        return prose
-    half = MOST_PROSE // 2
-    return f"{prose[:half].rsplit(' ', 1)[0]} … {prose[-half:].split(' ', 1)[-1]}"

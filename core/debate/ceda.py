@@ -60,4 +60,11 @@ def reached_consensus(turns: Sequence[Turn], debaters: int = LEAST_WINDOW) -> bo
     return agreeing and len({turn.stance for turn in window}) == 1
 
 
-PROTOCOL = DebateProtocol("ceda", argue, calls, manners=("debate",), judging=("debate",))
+PROTOCOL = DebateProtocol(
+    "ceda",
+    argue,
+    calls,
+    manners=("debate",),
+    judging=("debate",),
+    options=("turns", "is_swapped"),
+)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from core.acting import Play
 from core.argued import PersonSpoke
 from core.events import Event
-from core.manners import JudgeManner, Manner
+from core.manners import JudgeManner, Manner, Option
 from core.progress import Progress
 from core.records import Context, ModelCall, Plan, Stance, Turn
 from core.roles import CaseView
@@ -106,7 +106,8 @@ class Calls:
 class DebateProtocol:
     """A way to argue. `calls(debaters, plan)` counts what `argue` asks for at most.
 
-    `manners` are those that its debaters are asked in, `judging` those that its judge is.
+    `manners` are those that its debaters are asked in, `judging` those that its judge is;
+    `options` are what can be chosen of it: pages offer these, and the command line takes no others.
     """
 
     name: str
@@ -114,3 +115,4 @@ class DebateProtocol:
     calls: Callable[[int, Plan], Calls]
     manners: tuple[Manner, ...] = ()
     judging: tuple[JudgeManner, ...] = ()
+    options: tuple[Option, ...] = ()

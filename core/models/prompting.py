@@ -31,6 +31,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "answer": ("role", "instruction", "debater", "claim", "question", "evidence", "conflicts"),
     "judge": ("claim", "question", "evidence", "facts", "conflicts", "transcript"),
     "judge_plain": ("role", "instruction", "claim", "question", "evidence"),
+    "judge_thought": ("role", "instruction", "claim", "question", "evidence"),
+    "judge_examples": ("role", "instruction", "claim", "question", "evidence"),
     "segment": ("response", "question"),
     "spans": ("response", "question", "evidence", "finding"),
     "span_examples": ("examples",),
