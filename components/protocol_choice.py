@@ -14,11 +14,18 @@ FITS = {
     "ceda": "Debate fits a single claim or a short answer that rests on your documents: agents "
     "argue about the whole of it.",
     "single": "A single judge is the quickest way, and the baseline of every debate.",
+    "ensemble": "An ensemble shows what many heads come to without arguing; where as many say yes "
+    "as no, a coin decides and is said to.",
     "audit": "Audit fits a long response, and one with sums, dates, code or a length asked for: "
     "each statement is checked with the tool that fits it, and only what stays contested is "
     "debated.",
 }
-NAMES = {"ceda": "Debate", "single": "Single judge", "audit": "Audit"}
+NAMES = {
+    "ceda": "Debate",
+    "single": "Single judge",
+    "ensemble": "Ensemble",
+    "audit": "Audit",
+}
 
 
 def draw_protocol_choice(key: str) -> str:

@@ -61,6 +61,7 @@ ROLE_WORDS: dict[PersonRole, str] = {
 PROTOCOL_WORDS = {
     "ceda": "CEDA: two unlike debaters answer each other in turn, then a judge decides.",
     "single": "Single judge: one judge reads the evidence, and nobody argues.",
+    "ensemble": "Ensemble: debaters answer alone, most decide, and a coin where they cancel out.",
     "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
     "contested.",
 }

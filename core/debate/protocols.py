@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.debate import ceda, single
+from core.debate import ceda, ensemble, single
 from core.debate.floor import DebateProtocol
 
 PROTOCOLS: Mapping[str, DebateProtocol] = {
-    protocol.name: protocol for protocol in (ceda.PROTOCOL, single.PROTOCOL)
+    protocol.name: protocol for protocol in (ceda.PROTOCOL, single.PROTOCOL, ensemble.PROTOCOL)
 }

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.builtin.speech import counted
-from core.records import Label
+from core.builtin.speech import capitalised, counted, listed
+from core.records import Cause, Judgement, Label
+from core.roles import CaseView
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,24 @@ def tally(labels: Iterable[Label | None], whole: int = 0) -> Tally:
     given = list(labels)
     hallucinated, supported = given.count("hallucinated"), given.count("supported")
     return Tally(hallucinated, supported, max(whole, len(given)) - hallucinated - supported)
+
+
+def barred(agent: str, view: CaseView) -> Judgement | None:
+    """Unclear before anybody is asked: an image that cannot be read is not voted on."""
+    if not view.unreadable_images:
+        return None
+    words = f"{listed(view.unreadable_images)} could not be read here"
+    text = f"No verdict: {words}."
+    cause_words = capitalised(words)
+    return Judgement(agent, "unclear", text, cause="image_not_readable", cause_words=cause_words)
+
+
+def nobody_voted(agent: str, view: CaseView, answered: int) -> Judgement:
+    """Unclear, of a vote in which no label was given; `answered` could be read and left it open."""
+    cause: Cause = "not_settled" if answered else "unreadable_reply"
+    words = "Nobody gave an answer that could be read."
+    if answered:
+        words = "Everybody who answered left it open."
+    if answered and not view.evidence.passages:
+        cause, words = "no_evidence", "There is no evidence to check it against."
+    return Judgement(agent, "unclear", f"No verdict: {words}", cause=cause, cause_words=words)

@@ -1,0 +1,175 @@
+"""An ensemble: everybody answers alone, most decide, and a coin is said to be one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.debate import ensemble
+from core.debate.ensemble import coin
+from core.errors import ReplyError, ReviewError
+from core.events import Event
+from core.manners import DebateOptions
+from core.models.call import Asked
+from core.records import Cause, Judgement, Label, Plan, Stance
+from core.roles import CaseView
+from core.verdict.classifier import load_classifier
+from tests.debates import arguing, built_in, desk_roster, kinds, seated, turns
+from tests.fakes import (
+    FakeDesk,
+    Line,
+    ScriptedDebater,
+    ScriptedJudge,
+    make_case,
+    make_passage,
+    make_view,
+)
+
+REPORT = make_passage("The bridge was opened in 1931.", number=1, source="report.pdf")
+VIEW = make_view(make_case("The bridge opened in 1926."), [REPORT])
+LOST = ReplyError("mumbled", reply="mm")
+SAID: dict[Stance, Line] = {
+    "supported": ("agree", "supported", "CORRECT. It is borne out."),
+    "hallucinated": ("deny", "hallucinated", "WRONG. It was 1931."),
+    "unclear": ("deny", "unclear", "OPEN. It does not say."),
+}
+
+
+def answered(
+    *stances: Stance | None, seed: int = 0, past: Sequence[Event] = (), view: CaseView = VIEW
+) -> tuple[list[Event], list[ScriptedDebater]]:
+    """The run's events where these were the answers, None for one that is lost."""
+    lines: list[Line | ReviewError] = [SAID[s] if s else LOST for s in stances]
+    debaters = [ScriptedDebater(f"m{n}", [line]) for n, line in enumerate(lines)]
+    judge = ScriptedJudge("supported", "nobody asked")
+    roster = seated({f"D{n}": debater for n, debater in enumerate(debaters)}, judge)
+    plan = Plan(options=DebateOptions(seed=seed))
+    events = list(arguing(ensemble.argue, view, roster, plan=plan, past=past).events())
+    assert not judge.views, "an ensemble has no judge"
+    return events, debaters
+
+
+def judgement_of(events: Sequence[Event]) -> Judgement:
+    last = events[-1]
+    assert last.kind == "judgement_reached"
+    return last.judgement
+
+
+@pytest.mark.parametrize("label", ["supported", "hallucinated"])
+def test_two_who_agree_give_the_label(label: Label) -> None:
+    judgement = judgement_of(answered(label, label)[0])
+    assert (judgement.label, judgement.p) == (label, float(label == "hallucinated"))
+    assert "coin" not in judgement.prose
+
+
+def test_nobody_hears_another() -> None:
+    _, debaters = answered("supported", "hallucinated", "supported")
+    views = [debater.views[0] for debater in debaters]
+    assert [(view.manner, view.number, view.turns) for view in views] == [
+        ("answer", n, ()) for n in (1, 2, 3)
+    ]
+    assert all(view.share == set(VIEW.evidence.passages) for view in views), "nothing is shared out"
+
+
+def test_two_who_differ_leave_it_to_a_coin_that_says_so_and_falls_the_same_again() -> None:
+    first = judgement_of(answered("supported", "hallucinated")[0])
+    again = judgement_of(answered("supported", "hallucinated")[0])
+    assert first == again
+    assert first.label == coin(0, VIEW.case.id)
+    assert first.p == 0.5
+    assert f"a coin was thrown: {first.label}" in first.prose
+
+
+def test_the_coin_is_fair_and_its_seed_matters() -> None:
+    thrown = [[coin(seed, f"case {n}") for n in range(1000)] for seed in (0, 1)]
+    for throws in thrown:
+        assert 420 < throws.count("hallucinated") < 580
+    assert 420 < sum(one == other for one, other in zip(*thrown, strict=True)) < 580
+
+
+def test_most_decide_and_open_or_lost_answers_are_no_votes() -> None:
+    events, _ = answered("hallucinated", "supported", "hallucinated")
+    judgement = judgement_of(events)
+    assert (judgement.label, judgement.p) == ("hallucinated", 2 / 3)
+    events, _ = answered("unclear", None, "supported")
+    judgement = judgement_of(events)
+    assert (judgement.label, judgement.p) == ("supported", 0.0)
+    assert "Of 3 debaters 0 say hallucinated, 1 supported, 2 gave no label." in judgement.prose
+    assert [event.message for event in events if event.kind == "problem_met"] == [
+        "D1's turn 2 is lost: mumbled"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stances", "cause"),
+    [((None, None), "unreadable_reply"), (("unclear", None), "not_settled")],
+)
+def test_without_a_vote_there_is_no_label(stances: Sequence[Stance | None], cause: Cause) -> None:
+    judgement = judgement_of(answered(*stances)[0])
+    assert (judgement.label, judgement.cause, judgement.p) == ("unclear", cause, None)
+
+
+def test_all_answer_at_the_same_time() -> None:
+    meeting = threading.Barrier(3, timeout=10)
+
+    def reply(_: Asked) -> str:
+        meeting.wait()
+        return "WRONG. It was 1931.\nConfidence: 80"
+
+    desk = FakeDesk(reply)
+    debating = arguing(ensemble.argue, VIEW, desk_roster(desk, debaters=3))
+    events = list(debating.events())
+    assert {asked.prompt for asked in desk.asked} == {"en/answer"}
+    assert judgement_of(events).label == "hallucinated"
+    assert [turn.confidence for turn in turns(events)] == [0.8] * 3
+
+
+def test_a_resumed_ensemble_asks_only_those_who_are_missing() -> None:
+    events, _ = answered("hallucinated", "supported", "hallucinated")
+    past = [e for e in events if e.kind == "turn_finished" and e.turn.number != 2]
+    rest, debaters = answered("supported", "supported", "supported", past=past)
+    assert [len(debater.views) for debater in debaters] == [0, 1, 0]
+    assert judgement_of(rest).label == "hallucinated"
+
+
+def test_an_image_that_cannot_be_read_is_not_voted_on() -> None:
+    view = make_view(make_case("It rises."), [REPORT])
+    view = replace(view, unreadable_images=("chart.png",))
+    events, debaters = answered("supported", "supported", view=view)
+    assert judgement_of(events).cause == "image_not_readable"
+    assert not any(debater.views for debater in debaters)
+
+
+def test_the_built_in_readers_vote() -> None:
+    events = list(arguing(ensemble.argue, VIEW, built_in()).events())
+    assert kinds(events).count("turn_finished") == 3
+    assert judgement_of(events).label == "hallucinated"
+    nothing = make_view(make_case("The bridge opened in 1926."), [])
+    judgement = judgement_of(list(arguing(ensemble.argue, nothing, built_in()).events()))
+    assert (judgement.label, judgement.cause) == ("unclear", "no_evidence")
+
+
+@pytest.mark.parametrize(
+    "stances",
+    [
+        ("supported", "supported"),
+        ("hallucinated", "hallucinated"),
+        ("hallucinated", "supported", "hallucinated"),
+        ("supported", "hallucinated", "supported"),
+    ],
+)
+def test_the_classifier_follows_the_vote(stances: Sequence[Stance]) -> None:
+    judgement = judgement_of(answered(*stances)[0])
+    classifier = load_classifier(Path("nowhere"), "seed")
+    assert classifier.verdict(judgement).label == judgement.label
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_classifier_follows_the_coin(seed: int) -> None:
+    judgement = judgement_of(answered("supported", "hallucinated", seed=seed)[0])
+    classifier = load_classifier(Path("nowhere"), "seed")
+    assert classifier.verdict(judgement).label == judgement.label
