@@ -16,6 +16,8 @@ FITS = {
     "single": "A single judge is the quickest way, and the baseline of every debate.",
     "ensemble": "An ensemble shows what many heads come to without arguing; where as many say yes "
     "as no, a coin decides and is said to.",
+    "adaptive": "Adaptive saves calls: a single judge decides what is plain, and a debate is held "
+    "only where the judge is unsure or the built-in readers contradict it.",
     "audit": "Audit fits a long response, and one with sums, dates, code or a length asked for: "
     "each statement is checked with the tool that fits it, and only what stays contested is "
     "debated.",
@@ -24,6 +26,7 @@ NAMES = {
     "ceda": "Debate",
     "single": "Single judge",
     "ensemble": "Ensemble",
+    "adaptive": "Adaptive",
     "audit": "Audit",
 }
 

@@ -62,6 +62,7 @@ PROTOCOL_WORDS = {
     "ceda": "CEDA: two unlike debaters answer each other in turn, then a judge decides.",
     "single": "Single judge: one judge reads the evidence, and nobody argues.",
     "ensemble": "Ensemble: debaters answer alone, most decide, and a coin where they cancel out.",
+    "adaptive": "Adaptive: a single judge first; a debate only where it is not sure enough.",
     "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
     "contested.",
 }

@@ -199,7 +199,7 @@ def _with_models(
     )
     book = PromptBook(store.prompt_edits.of_project(run.project_id))
     fence = Fence.of_run(run.id)
-    manners, judging = _prompts_of(plan.protocol)
+    manners, judging = _prompts_of(plan)
     files = sources or home
     work = Work(table, book, fence, files, learned=learned, manners=manners, judging=judging)
     roster = seated(sheet, work, encoder)
@@ -209,13 +209,13 @@ def _with_models(
     return _Seated(roster, _retriever(sheet, payer.keys, table), ask)
 
 
-def _prompts_of(protocol: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The prompts that it has debaters, and its judge, asked by; an audit debates as CEDA does."""
+def _prompts_of(plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The prompts that debaters, and the judge, are asked by; an audit debates as CEDA does."""
     from core.agents.llm_judge import prompt_of
-    from core.debate.protocols import PROTOCOLS
+    from core.debate.protocols import manners_of
 
-    chosen = PROTOCOLS.get(protocol, PROTOCOLS["ceda"])
-    return chosen.manners, tuple(map(prompt_of, chosen.judging))
+    manners, judging = manners_of(plan)
+    return manners, tuple(map(prompt_of, judging))
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:

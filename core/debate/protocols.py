@@ -4,9 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.debate import ceda, ensemble, single
+from core.debate import NAMES, adaptive, ceda, ensemble, single
 from core.debate.floor import DebateProtocol
+from core.manners import JudgeManner, Manner, Option
+from core.records import Plan
 
-PROTOCOLS: Mapping[str, DebateProtocol] = {
-    protocol.name: protocol for protocol in (ceda.PROTOCOL, single.PROTOCOL, ensemble.PROTOCOL)
+DEBATES: Mapping[str, DebateProtocol] = {
+    protocol.name: protocol for protocol in (ceda.PROTOCOL, ensemble.PROTOCOL)
 }
+_ALL = {**DEBATES, "single": single.PROTOCOL, "adaptive": adaptive.over(DEBATES)}
+PROTOCOLS: Mapping[str, DebateProtocol] = {name: _ALL[name] for name in NAMES}
+
+
+def protocol_of(plan: Plan) -> DebateProtocol:
+    """The plan's own; CEDA's for an audit, which debates as it does."""
+    return PROTOCOLS.get(plan.protocol, ceda.PROTOCOL)
+
+
+def then_of(plan: Plan) -> DebateProtocol | None:
+    """The debate that an adaptive check goes on to, where it has to; None of all others."""
+    return adaptive.next_of(DEBATES, plan) if plan.protocol == "adaptive" else None
+
+
+def manners_of(plan: Plan) -> tuple[tuple[Manner, ...], tuple[JudgeManner, ...]]:
+    """How debaters, and the judge, are asked by such a plan."""
+    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
+    manners = dict.fromkeys(manner for one in own for manner in one.manners)
+    judging = dict.fromkeys(manner for one in own for manner in one.judging)
+    return tuple(manners), tuple(judging)
+
+
+def options_of(plan: Plan) -> tuple[Option, ...]:
+    """What can be chosen of such a plan's protocol, and of the debate that it goes on to."""
+    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
+    return tuple(dict.fromkeys(option for one in own for option in one.options))

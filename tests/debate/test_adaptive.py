@@ -1,0 +1,154 @@
+"""Adaptive: a debate is held only where the single judge is unsure or the readers contradict it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from core.argued import DebateDecided
+from core.debate.adaptive import reasons
+from core.debate.protocols import PROTOCOLS, manners_of, options_of, then_of
+from core.events import Event
+from core.manners import DebateOptions
+from core.models.call import Asked
+from core.records import Cause, Judgement, Plan
+from core.roles import CaseView
+from tests.debates import arguing, built_in, desk_roster, kinds
+from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
+
+REPORT = make_passage("The bridge was opened in 1931.", number=1, source="report.pdf")
+VIEW = make_view(make_case("The bridge opened in 1926."), [REPORT])
+WRONG, RIGHT = "The report gives 1931.\nVerdict: 0", "The report bears it out.\nVerdict: 1"
+REPLIES = {
+    "en/context": '{"facts": [], "conflicts": [], "shares": {"Ada": ["P1"]}, "summary": "1931."}',
+    "en/debate": "DENY, WRONG. It was 1931.",
+    "en/judge": WRONG,
+}
+ARGUE = PROTOCOLS["adaptive"].argue
+
+
+def adaptive(
+    alone: Sequence[Scripted],
+    *,
+    samples: int = 0,
+    spare: bool = False,
+    past: Sequence[Event] = (),
+    view: CaseView = VIEW,
+) -> tuple[list[Event], FakeDesk]:
+    """An adaptive check in which the single judge says this, and a debate finds against it."""
+    left = list(alone)
+
+    def reply(asked: Asked) -> Scripted:
+        if asked.prompt.endswith("judge_plain"):
+            return left.pop(0)
+        return REPLIES[asked.prompt]
+
+    desk = FakeDesk(reply)
+    plan = Plan(max_turns=3, options=DebateOptions(samples=samples, then="ceda"))
+    debating = arguing(ARGUE, view, desk_roster(desk, spare=spare), plan=plan, past=past)
+    events = list(debating.events())
+    assert not left, "the single judge was to be asked more often"
+    return events, desk
+
+
+def decided(events: Sequence[Event]) -> DebateDecided:
+    (found,) = [event for event in events if event.kind == "debate_decided"]
+    return found
+
+
+def judgement_of(events: Sequence[Event]) -> Judgement:
+    last = events[-1]
+    assert last.kind == "judgement_reached"
+    return last.judgement
+
+
+def test_a_sure_judge_is_enough() -> None:
+    events, desk = adaptive([WRONG])
+    assert kinds(events) == [
+        "model_called", "judgement_sampled", "debate_decided", "judgement_reached",
+    ]  # fmt: skip
+    assert (decided(events).is_needed, decided(events).then) == (False, "ceda")
+    assert judgement_of(events).label == "hallucinated"
+    assert len(desk.asked) == 1
+
+
+def test_samples_that_divide_are_argued_about() -> None:
+    events, desk = adaptive([WRONG, RIGHT, WRONG], samples=3)
+    assert decided(events).is_needed
+    assert "p = 0.67" in decided(events).why
+    assert "turn_finished" in kinds(events)
+    assert judgement_of(events).label == "hallucinated"
+    assert desk.asked[-1].prompt == "en/judge", "the debate's judge has the last word"
+    events, desk = adaptive([WRONG] * 3, samples=3)
+    assert not decided(events).is_needed
+    assert judgement_of(events).p == 1.0
+
+
+def test_the_built_in_readers_may_contradict_the_judge() -> None:
+    events, _ = adaptive([RIGHT], spare=True)
+    assert decided(events).is_needed
+    assert decided(events).why == "Built-in judge calls it hallucinated."
+    events, _ = adaptive([WRONG], spare=True)
+    assert not decided(events).is_needed
+
+
+def test_an_unreadable_judge_is_argued_about() -> None:
+    events, _ = adaptive(["Hm.", "Hm."])
+    assert decided(events).is_needed
+    assert "left it open" in decided(events).why
+
+
+@pytest.mark.parametrize("cause", ["no_evidence", "image_not_readable"])
+def test_no_debate_makes_up_for_what_is_missing(cause: Cause) -> None:
+    assert reasons(Judgement("J", "unclear", "No verdict.", cause=cause)) == ()
+    assert reasons(Judgement("J", "unclear", "No verdict.", cause="not_addressed"))
+
+
+def test_without_evidence_nobody_is_asked() -> None:
+    events, desk = adaptive([], view=make_view(make_case("It rises."), []))
+    assert judgement_of(events).cause == "no_evidence"
+    assert not desk.asked
+
+
+@pytest.mark.parametrize(
+    ("p", "is_near"), [(0.05, False), (0.29, False), (0.31, True), (0.5, True), (0.72, False)]
+)
+def test_p_near_one_half_is_not_sure(p: float, is_near: bool) -> None:
+    label = "hallucinated" if p >= 0.5 else "supported"
+    assert bool(reasons(Judgement("J", label, "It is so.", p=p))) == is_near  # type: ignore[arg-type]
+
+
+def test_a_resumed_check_judges_and_decides_once() -> None:
+    whole, _ = adaptive([WRONG, RIGHT], samples=2)
+    cut = next(n for n, event in enumerate(whole) if event.kind == "turn_finished") + 1
+    rest, desk = adaptive([], samples=2, past=whole[:cut])
+    assert not {"judgement_sampled", "debate_decided", "context_built"} & set(kinds(rest))
+    assert [asked.slot for asked in desk.asked] == ["turn 2", "turn 3", "judge"]
+    before = next(n for n, event in enumerate(whole) if event.kind == "debate_decided")
+    rest, desk = adaptive([], samples=2, past=whole[:before])
+    assert not [asked for asked in desk.asked if asked.prompt.endswith("plain")]
+
+
+def test_the_built_in_roster_argues_only_about_what_is_not_plain() -> None:
+    plan = Plan(options=DebateOptions(samples=4, then="ceda"))
+    events = list(arguing(ARGUE, VIEW, built_in(), plan=plan).events())
+    assert not decided(events).is_needed
+    assert judgement_of(events).label == "hallucinated"
+    beside = make_passage("The café serves excellent soup.", number=1)
+    view = make_view(make_case("The bridge opened in 1926."), [beside])
+    events = list(arguing(ARGUE, view, built_in(), plan=plan).events())
+    assert decided(events).is_needed
+    assert judgement_of(events).label == "unclear"
+
+
+def test_what_it_goes_on_to_may_be_chosen_and_is_never_itself() -> None:
+    for name in PROTOCOLS:
+        then = then_of(Plan("adaptive", options=DebateOptions(then=name)))
+        assert then is not None
+        assert then.name not in ("adaptive", "single")
+        assert then.name == name or name in ("adaptive", "single")
+    assert then_of(Plan("ceda")) is None
+    plan = Plan("adaptive", options=DebateOptions(then="ensemble"))
+    assert manners_of(plan)[0] == ("answer",)
+    assert options_of(plan) == ("samples", "style", "then", "seed")
