@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from core.builtin.reading import Unit
 from core.records import Passage, Point, Quote, Reply, Stance, Turn
 from core.roles import DebateView
+
+if TYPE_CHECKING:  # pages count and list with this, and read nothing
+    from core.builtin.reading import Unit
 
 MOST_WORDS = 75
 QUOTE_CHARACTERS = 160
