@@ -19,6 +19,7 @@ from core.audited import AUDIT
 from core.concurrency import Stop
 from core.config import MEGABYTE, shown_safely
 from core.debate import NAMES as DEBATES
+from core.debate.protocols import require_options
 from core.errors import NOT_STORED, InputError
 from core.evidence.terms import terms
 from core.intake.language import language_of
@@ -258,6 +259,7 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
     sheet = None if found.sheet == SHIPPED[BUILT_IN] else found.sheet
     cap, options = request.token_cap, request.options
     plan = Plan(request.protocol, found.sheet.name, sheet=sheet, token_cap=cap, options=options)
+    require_options(plan)
     require_keys(plan, keys)
     return plan, [found.notice] if found.notice else []
 

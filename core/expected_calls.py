@@ -1,9 +1,9 @@
 """The calls to language models that a check makes, role by role, before it is made.
 
-“Likely” supposes a debate of three turns and one wrong place, in an audit three steps a statement
-and nothing that stays contested; “at most” that every turn and step is taken, every statement is
-contested, every reply is as long as its seat allows and every one of a certain form is asked for
-twice.
+“Likely” supposes a debate of three turns (none where a check is adaptive) and one wrong place, in
+an audit three steps a statement and nothing that stays contested; “at most” that every turn and
+step is taken, every statement is contested, every reply is as long as its seat allows and every one
+of a certain form is asked for twice.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from functools import cache
 
 from core.audit.steps import MOST_STEPS
 from core.audited import AUDIT
-from core.debate.protocols import PROTOCOLS
-from core.manners import AS_IS, DebateOptions
+from core.debate.floor import DebateProtocol
+from core.debate.protocols import protocol_of, then_of
+from core.manners import AS_IS, DebateOptions, judge_prompt
 from core.models.prices import window_of
 from core.models.prompting import prompt_language, shipped
 from core.models.window import estimated_tokens
@@ -120,11 +121,37 @@ def _toolbox_tokens() -> int:
 
 
 def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+    """What is asked before a label; whether an adaptive check goes on is likely not."""
+    plan = Plan(about.size.protocol, max_turns=about.size.max_turns, options=about.size.options)
+    then = then_of(plan)
+    if then or plan.protocol == "single":
+        yield _judged_alone(sheet, about)
+    if plan.protocol != "single" and (about.is_most or then is None):
+        yield from _argued(sheet, about, then or protocol_of(plan), plan)
+
+
+def _judged_alone(sheet: RosterSheet, about: _About) -> Step:
+    """A single judge's samples, all at once."""
+    options = about.size.options
+    samples, style = max(1, options.samples), options.style or "plain"
+    reply = 350 if style == "thought" else 100
+    return about.step(
+        sheet.judge,
+        judge_prompt(style),
+        reply,
+        beside=about.evidence,
+        calls=about.again * samples,
+        at_once=samples,
+    )
+
+
+def _argued(
+    sheet: RosterSheet, about: _About, protocol: DebateProtocol, plan: Plan
+) -> Iterator[Step]:
     """The debate; an audit's judge is asked of each contested statement too, if need be."""
-    size, is_most, again = about.size, about.is_most, about.again
+    is_most, again = about.is_most, about.again
     names = tuple(debater.seat for debater in sheet.debaters)
-    protocol = PROTOCOLS.get(size.protocol, PROTOCOLS["ceda"])
-    asked = protocol.calls(len(names), Plan(max_turns=size.max_turns, options=size.options))
+    asked = protocol.calls(len(names), plan)
     whole = 60 * about.statements + 200
     own = again * (asked.context + asked.summaries + asked.revisions)
     yield about.step(sheet.context_writer, "context", whole, beside=about.evidence, calls=own)
@@ -133,14 +160,16 @@ def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
     in_a_row = max(1, asked.chain - asked.context - asked.summaries - asked.revisions - 1)
     at_once = max(1, math.ceil(asked.turns / in_a_row))
     share = about.evidence if is_most else about.evidence // 2
+    manner = next(iter(protocol.manners), "debate")
     for place, seat in enumerate(names):
         taken = len(range(place, turns, len(names)))
-        yield about.step(seat, "debate", 100, beside=share + 100, calls=taken, at_once=at_once)
+        yield about.step(seat, manner, 100, beside=share + 100, calls=taken, at_once=at_once)
     talk = sum(names[n % len(names)].max_tokens if is_most else 100 for n in range(turns))
-    judged = asked.judgements + (about.statements if size.protocol == AUDIT else 0)
+    judged = asked.judgements + (about.statements if plan.protocol == AUDIT else 0)
     heard = about.evidence + talk + whole
+    prompt = judge_prompt(next(iter(protocol.judging), "debate"))
     yield about.step(
-        sheet.judge, "judge", 200, beside=heard, calls=again * judged, at_once=asked.judgements
+        sheet.judge, prompt, 200, beside=heard, calls=again * judged, at_once=asked.judgements
     )
 
 

@@ -38,3 +38,8 @@ class DebateOptions:
 
 
 AS_IS = DebateOptions()
+
+
+def judge_prompt(manner: JudgeManner) -> str:
+    """The name of the prompt that asks a judge in that manner."""
+    return "judge" if manner == "debate" else f"judge_{manner}"

@@ -29,6 +29,7 @@ from core.learned_marks import (
     members_from,
     threshold_from,
 )
+from core.manners import judge_prompt
 from core.models.keys import Keys
 from core.records import Case, Plan, Run
 from core.reuse import Earlier
@@ -211,11 +212,10 @@ def _with_models(
 
 def _prompts_of(plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The prompts that debaters, and the judge, are asked by; an audit debates as CEDA does."""
-    from core.agents.llm_judge import prompt_of
     from core.debate.protocols import manners_of
 
     manners, judging = manners_of(plan)
-    return manners, tuple(map(prompt_of, judging))
+    return manners, tuple(map(judge_prompt, judging))
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:

@@ -21,6 +21,7 @@ from core.estimate import (
 )
 from core.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
 from core.expected_calls import Size, steps_of
+from core.manners import DebateOptions
 from core.models.window import estimated_tokens
 from core.records import LibraryEntry, Plan, Project, Run, Source, Verdict
 from core.seats import RosterSheet, Seat
@@ -186,6 +187,37 @@ def test_an_audits_calls_are_those_of_its_picker_tools_and_reflector() -> None:
     assert debate.most.cost < expected.most.cost
 
 
+def of_debate(protocol: str, **options: object) -> tuple[int, int]:
+    """The likely calls and the most of one statement's debate and judge; no other role is paid."""
+    sheet = RosterSheet("ours")
+    for role, _ in sheet.seats():
+        if role.startswith("debater") or role in ("judge", "context writer"):
+            sheet = sheet.with_seat(role, SEAT)
+    chosen = DebateOptions(**options)  # type: ignore[arg-type]
+    expected = expected_use(sheet, Size(100, max_turns=5, protocol=protocol, options=chosen))
+    return expected.likely.calls, expected.most.calls
+
+
+def test_each_protocols_calls_are_its_own() -> None:
+    debaters = len(RosterSheet("ours").debaters)
+    assert of_debate("single") == (1, 2)
+    assert of_debate("single", samples=5, style="thought") == (5, 10)
+    assert of_debate("ensemble") == (debaters, debaters)
+    # agent C twice, five turns, the judge twice; before that the single judge's samples
+    assert of_debate("ceda") == (1 + 3 + 1, 2 + 5 + 2)
+    assert of_debate("adaptive", samples=3, then="ceda") == (3, 3 * 2 + 2 + 5 + 2)
+
+
+def test_thinking_aloud_costs_more_than_a_plain_answer() -> None:
+    sheet = RosterSheet("ours", judge=SEAT)
+    plain, thought = (
+        expected_use(sheet, Size(100, protocol="single", options=DebateOptions(style=style)))
+        for style in ("plain", "thought")
+    )
+    assert plain.likely.cost < thought.likely.cost
+    assert plain.likely.seconds < thought.likely.seconds
+
+
 def test_what_a_seat_costs_that_a_check_never_asks_is_not_missing() -> None:
     sheet = RosterSheet("ours", tool_picker=UNPRICED)
     assert expected_use(sheet, Size(100)).words == "no cost"
@@ -320,6 +352,7 @@ def test_it_loads_no_model_library() -> None:
         "import sys; from core.estimate import expected_use; from core.expected_calls import Size; "
         "from core.seats import RosterSheet, Seat; "
         "expected_use(RosterSheet('x', judge=Seat(model='openai/gpt-4o')), Size(100)); "
-        "assert not {'litellm', 'openai', 'onnxruntime'} & set(sys.modules)"
+        "assert not {'litellm', 'openai', 'onnxruntime', 'babel'} & set(sys.modules); "
+        "assert not {'core.builtin.reading', 'core.builtin.rules'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

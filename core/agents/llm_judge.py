@@ -15,7 +15,7 @@ from core.builtin.plain_verdict import IN_WORDS as IN_WORDS
 from core.builtin.plain_verdict import verdict_text as verdict_text
 from core.builtin.speech import capitalised, listed
 from core.concurrency import Stop
-from core.manners import JudgeManner
+from core.manners import judge_prompt
 from core.models.call import Completion
 from core.models.prompting import FIELDS
 from core.models.structured import Unusable, ask_readable
@@ -54,7 +54,7 @@ class LlmJudge(LlmAgent):
         if not view.view.evidence.passages and not view.turns:
             return self._unclear("no_evidence", "there is neither evidence nor a debate")
         case, evidence = view.view.case, view.view.evidence
-        prompt = prompt_of(view.manner)
+        prompt = judge_prompt(view.manner)
         asking = self._asking(prompt, case, stop, role="judge", slot=view.slot)
         if view.is_sampled and asking.seat.temperature == 0:
             asking = replace(asking, seat=replace(asking.seat, temperature=SAMPLED_AT))
@@ -74,11 +74,6 @@ class LlmJudge(LlmAgent):
     def _unclear(self, cause: Cause, words: str) -> Judgement:
         text = f"No verdict: {words}."
         return Judgement(self.name, "unclear", text, cause=cause, cause_words=capitalised(words))
-
-
-def prompt_of(manner: JudgeManner) -> str:
-    """The name of the prompt that asks a judge in that manner."""
-    return "judge" if manner == "debate" else f"judge_{manner}"
 
 
 def verdict_of(said: Completion) -> tuple[Label, str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from core.audited import AUDIT
 from core.debate import NAMES, adaptive, ceda, ensemble, single
 from core.debate.floor import DebateProtocol
-from core.manners import JudgeManner, Manner, Option
+from core.errors import InputError
+from core.manners import AS_IS, JudgeManner, Manner, Option
 from core.records import Plan
 
 DEBATES: Mapping[str, DebateProtocol] = {
@@ -14,6 +16,11 @@ DEBATES: Mapping[str, DebateProtocol] = {
 }
 _ALL = {**DEBATES, "single": single.PROTOCOL, "adaptive": adaptive.over(DEBATES)}
 PROTOCOLS: Mapping[str, DebateProtocol] = {name: _ALL[name] for name in NAMES}
+# As the command line has them; turns are the project's, and the seed goes with everything.
+OPTION_WORDS: Mapping[Option, str] = {
+    "rounds": "--rounds", "samples": "--samples", "style": "--style",
+    "is_swapped": "--swap", "then": "--then",
+}  # fmt: skip
 
 
 def protocol_of(plan: Plan) -> DebateProtocol:
@@ -38,3 +45,24 @@ def options_of(plan: Plan) -> tuple[Option, ...]:
     """What can be chosen of such a plan's protocol, and of the debate that it goes on to."""
     own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
     return tuple(dict.fromkeys(option for one in own for option in one.options))
+
+
+def require_options(plan: Plan) -> None:
+    """Refuse what was chosen of a protocol that does not have it.
+
+    The seed is never refused: whoever throws no coin is the same for every seed.
+
+    Raises:
+        InputError: with the option's name and those that the protocol has.
+    """
+    options, has = plan.options, () if plan.protocol == AUDIT else options_of(plan)
+    if options.then and (options.then not in DEBATES and plan.protocol == "adaptive"):
+        raise InputError(f"Expected a debate of {', '.join(DEBATES)}; found “{options.then}”.")
+    for name, words in OPTION_WORDS.items():
+        if name not in has and getattr(options, name) != getattr(AS_IS, name):
+            can = ", ".join(OPTION_WORDS[own] for own in has if own in OPTION_WORDS)
+            rest = f"it has {can}" if can else "nothing can be chosen of it"
+            raise InputError(
+                f"Expected no {words} with protocol {plan.protocol}, found one: {rest}. Leave it "
+                "out, or choose another protocol."
+            )

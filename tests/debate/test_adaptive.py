@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
 
 from core.argued import DebateDecided
 from core.debate.adaptive import reasons
-from core.debate.protocols import PROTOCOLS, manners_of, options_of, then_of
+from core.debate.protocols import PROTOCOLS, manners_of, options_of, require_options, then_of
+from core.errors import InputError
 from core.events import Event
 from core.manners import DebateOptions
 from core.models.call import Asked
@@ -152,3 +154,26 @@ def test_what_it_goes_on_to_may_be_chosen_and_is_never_itself() -> None:
     plan = Plan("adaptive", options=DebateOptions(then="ensemble"))
     assert manners_of(plan)[0] == ("answer",)
     assert options_of(plan) == ("samples", "style", "then", "seed")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options", "found"),
+    [
+        ("ceda", DebateOptions(samples=3), "Expected no --samples with protocol ceda"),
+        ("audit", DebateOptions(is_swapped=True), "nothing can be chosen of it"),
+        ("single", DebateOptions(then="ceda"), "it has --samples, --style."),
+        ("adaptive", DebateOptions(then="single"), "found “single”"),
+        ("adaptive", DebateOptions(then="ensemble", is_swapped=True), "Expected no --swap"),
+    ],
+)
+def test_what_a_protocol_does_not_have_is_refused(
+    protocol: str, options: DebateOptions, found: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(found)):
+        require_options(Plan(protocol, options=options))
+
+
+def test_what_a_protocol_has_and_any_seed_are_taken() -> None:
+    require_options(Plan("adaptive", options=DebateOptions(0, 5, "thought", True, 7, "ceda")))
+    for name in PROTOCOLS:
+        require_options(Plan(name, options=DebateOptions(seed=3)))
