@@ -8,6 +8,7 @@ from components import drafts, state
 from components.inputs import draw_sources, draw_uploader
 from components.new_check import library_choice, project_roster
 from components.protocol_choice import draw_protocol_choice
+from components.protocol_options import draw_protocol_options
 from components.roster_choice import (
     draw_roster_choice,
     draw_roster_keys,
@@ -67,8 +68,10 @@ def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: S
     roster = draw_roster_choice("many.roster", project_roster())
     draw_roster_keys(roster, "many")
     protocol = draw_protocol_choice("many.protocol")
+    options = draw_protocol_options("many", protocol)
     try:
-        plan = planned(roster, settings.max_turns, settings.passages, protocol=protocol)
+        turns, passages = settings.max_turns, settings.passages
+        plan = planned(roster, turns, passages, protocol=protocol, options=options)
         asked = [(row.claim, row.question) for row in rows]
         st.caption(expected_of_table(asked, sources, plan))
     except InputError as error:

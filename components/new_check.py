@@ -12,6 +12,7 @@ from components import state
 from components.inputs import held_uploads, split_sources
 from components.new_draft import end_draft
 from components.protocol_choice import keep_protocol, usual_protocol
+from components.protocol_options import chosen_options
 from components.roster_choice import expectation, planned
 from components.words import counted, escaped
 from core.checking import Draft, store_case
@@ -135,11 +136,13 @@ def plan_now(project: Project, settings: Settings, usual: str, roster: str = "")
 
     `usual` is the protocol where nobody has chosen one.
     """
+    protocol = str(_typed("protocol", usual))
     return planned(
         roster or str(_typed("roster", project.roster)),
         int(_typed("turns", settings.max_turns)),
         int(_typed("passages", settings.passages)),
-        protocol=str(_typed("protocol", usual)),
+        protocol=protocol,
+        options=chosen_options("new", protocol),
     )
 
 

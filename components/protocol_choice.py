@@ -35,18 +35,23 @@ def draw_protocol_choice(key: str) -> str:
     """The choice with a sentence on when it fits; at first what the person chose here last."""
     with state.open_store() as store:
         usual = usual_protocol(store, state.project(store))
-    chosen = st.segmented_control(
+    chosen = st.selectbox(
         "How to check",
         PROTOCOLS,
-        default=usual,
-        required=True,
-        format_func=lambda name: NAMES.get(name, protocol_words(name, short=True)),
+        index=PROTOCOLS.index(usual),
+        format_func=_sentence,
         key=key,
         persist_state="session",
     )
     protocol = str(chosen or usual)
     st.caption(escaped(FITS.get(protocol, protocol_words(protocol))))
     return protocol
+
+
+def _sentence(name: str) -> str:
+    """Its name on the page, with what happens in a sentence."""
+    short, _, words = protocol_words(name).partition(":")
+    return f"{NAMES.get(name, short)}:{words}" if words else NAMES.get(name, short)
 
 
 def usual_protocol(store: Store, project: Project) -> str:

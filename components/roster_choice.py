@@ -14,6 +14,7 @@ from core.agents.rosters import sheet_named, sheets_of
 from core.errors import InputError
 from core.estimate import Expected, Use, expected_seconds, expected_use, sizes_of
 from core.learned_marks import EXAMPLES, MOST_TOKENS
+from core.manners import AS_IS, DebateOptions
 from core.models.caps import NANO_PER_CENT, money
 from core.records import LibraryEntry, Plan
 from core.seats import BUILT_IN, RosterSheet
@@ -131,7 +132,13 @@ def draw_roster_keys(name: str, page: str) -> None:
 
 
 def planned(
-    name: str, max_turns: int, passages: int, *, protocol: str = "ceda", reuses: bool = False
+    name: str,
+    max_turns: int,
+    passages: int,
+    *,
+    protocol: str = "ceda",
+    reuses: bool = False,
+    options: DebateOptions = AS_IS,
 ) -> Plan:
     """The plan of a check by that roster, with its sheet as it is now.
 
@@ -149,4 +156,5 @@ def planned(
         passages=passages,
         sheet=sheet,
         reuses_replies=reuses,
+        options=options,
     )

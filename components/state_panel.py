@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from components.audit_rows import has_audit
+from components.debate_calls import debate_words, expected_words
 from components.markup import Html, element
 from components.readers import readers_words
 from components.words import LABEL_WORDS, counted, percent, protocol_words
@@ -49,6 +50,7 @@ def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
             f"{protocol_words(run.plan.protocol, short=True)}, at most {run.plan.max_turns} turns, "
             f"{run.plan.passages} passages a statement",
         ),
+        *([("Debate, at most", words)] if (words := expected_words(progress)) else []),
     ]
 
 
@@ -84,12 +86,12 @@ def _argued(progress: Progress, context: Context | None, passages: str) -> list[
         if context
         else "none yet"
     )
-    consensus = "consensus reached" if progress.reached_consensus else "no consensus"
     return [
         (passages, context.summary if context else f"{len(progress.evidence)} found"),
         ("Shares", shares),
         ("Conflicts", " ".join(context.conflicts) if context and context.conflicts else "none"),
-        ("Debate", f"{counted(len(progress.turns), 'turn')}, {consensus}"),
+        ("Debate", debate_words(progress)),
+        *([("Why", progress.decided.why)] if progress.decided else []),
     ]
 
 

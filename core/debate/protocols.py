@@ -42,7 +42,12 @@ def manners_of(plan: Plan) -> tuple[tuple[Manner, ...], tuple[JudgeManner, ...]]
 
 
 def options_of(plan: Plan) -> tuple[Option, ...]:
-    """What can be chosen of such a plan's protocol, and of the debate that it goes on to."""
+    """What can be chosen of such a plan's protocol, and of the debate that it goes on to.
+
+    Nothing of an audit: it debates only what stays contested.
+    """
+    if plan.protocol == AUDIT:
+        return ()
     own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
     return tuple(dict.fromkeys(option for one in own for option in one.options))
 
@@ -55,7 +60,7 @@ def require_options(plan: Plan) -> None:
     Raises:
         InputError: with the option's name and those that the protocol has.
     """
-    options, has = plan.options, () if plan.protocol == AUDIT else options_of(plan)
+    options, has = plan.options, options_of(plan)
     if options.then and (options.then not in DEBATES and plan.protocol == "adaptive"):
         raise InputError(f"Expected a debate of {', '.join(DEBATES)}; found “{options.then}”.")
     for name, words in OPTION_WORDS.items():

@@ -137,9 +137,9 @@ def test_layers_of_agents_are_laid_over_the_response(app: OpenApp, run_id: str) 
 
 def test_new_check_audits_and_remembers_the_choice_in_the_project(app: OpenApp, home: Path) -> None:
     at = app()
-    assert at.segmented_control(key="new.protocol").value == "ceda"
+    assert at.selectbox(key="new.protocol").value == "ceda"
     assert any("fits a single claim" in own.value for own in at.caption)
-    at.segmented_control(key="new.protocol").set_value("audit").run()
+    at.selectbox(key="new.protocol").set_value("audit").run()
     assert any("fits a long response" in own.value for own in at.caption)
     at.text_area(key="new.response").set_value("The tour took 3 + 0.5 + 1.5 = 6 hours. Hello!")
     at.button(key="new.check").click().run()
@@ -150,11 +150,11 @@ def test_new_check_audits_and_remembers_the_choice_in_the_project(app: OpenApp, 
     assert run
     assert run.plan.protocol == "audit"
     assert numbers(at) == ["1", "2"] or numbers(at) == ["2", "1"]
-    assert app().segmented_control(key="new.protocol").value == "audit"
+    assert app().selectbox(key="new.protocol").value == "audit"
 
 
 def test_the_project_says_how_a_newcomer_checks(app: OpenApp, home: Path) -> None:
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)
         store.projects.save(replace(project, protocol="audit"))
-    assert app().segmented_control(key="new.protocol").value == "audit"
+    assert app().selectbox(key="new.protocol").value == "audit"

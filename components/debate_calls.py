@@ -1,0 +1,55 @@
+"""How many turns and judgements a run's protocol asks for at most, and what was saved of them."""
+
+from __future__ import annotations
+
+from components.words import counted, protocol_words
+from core.debate.floor import Calls
+from core.debate.protocols import PROTOCOLS, protocol_of, then_of
+from core.progress import Progress
+from core.records import Plan
+
+
+def debate_words(progress: Progress) -> str:
+    """What became of the debate: how long it was, or what it saved that there was none."""
+    if progress.decided and not progress.decided.is_needed:
+        return f"not held, which saved up to {_saved(progress)}"
+    turns = counted(len(progress.turns), "turn")
+    if progress.plan and progress.plan.protocol in PROTOCOLS and not progress.turns:
+        return turns
+    return f"{turns}, {'consensus reached' if progress.reached_consensus else 'no consensus'}"
+
+
+def expected_words(progress: Progress) -> str:
+    """The most that the run's plan asks for; empty of an audit, and of runs that have no plan."""
+    plan = progress.plan
+    if plan is None or plan.protocol not in PROTOCOLS:
+        return ""
+    return _words(protocol_of(plan).calls(_debaters(progress), plan))
+
+
+def _saved(progress: Progress) -> str:
+    """What the debate that was not held would have asked for at most."""
+    plan = progress.plan or Plan("adaptive")
+    then = then_of(plan)
+    if then is None:
+        return "a debate"
+    asked = _words(then.calls(_debaters(progress), plan))
+    return f"{asked} ({protocol_words(then.name, short=True)})"
+
+
+def _words(asked: Calls) -> str:
+    """All calls by what they are for; none of a kind that is not asked for."""
+    parts = (
+        (asked.context, "context"),
+        (asked.turns, "turn"),
+        (asked.judgements, "judgement"),
+        (asked.summaries, "summary"),
+        (asked.revisions, "revision"),
+    )
+    words = [counted(number, noun) for number, noun in parts if number]
+    return ", ".join(words).replace("summarys", "summaries")
+
+
+def _debaters(progress: Progress) -> int:
+    """How many were seated."""
+    return sum(used.role.startswith("debater ") for used in progress.roles)

@@ -1,0 +1,120 @@
+"""What can be chosen of the protocol that is chosen: rounds, samples, style, places, coin, debate.
+
+Only what the protocol has is drawn; what is not drawn keeps to the protocol's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from components.words import escaped, protocol_words
+from core.debate.protocols import DEBATES, options_of
+from core.manners import AS_IS, DebateOptions, Option
+from core.records import Plan
+
+MOST_ROUNDS = 20
+MOST_SEED = 2**31 - 1
+ITS_OWN = "0 leaves it to the protocol."
+STYLES = {
+    "plain": "Plainly",
+    "thought": "Thinking aloud, step by step",
+    "examples": "With examples of both labels",
+}
+
+
+def draw_protocol_options(page: str, protocol: str) -> DebateOptions:
+    """The fields, folded away; nothing where nothing can be chosen. What they come to."""
+    if not any(option in DRAWN for option in _options(page, protocol)):
+        return AS_IS
+    with st.expander("Options of the protocol", icon=":material/instant_mix:"):
+        for option, draw in DRAWN.items():
+            if option in _options(page, protocol):  # the debate that is gone on to has its own
+                draw(f"{page}.{option}")
+    return chosen_options(page, protocol)
+
+
+def chosen_options(page: str, protocol: str) -> DebateOptions:
+    """What stands in the fields now, as far as the protocol has them; for callbacks too."""
+    found: dict[str, Any] = {
+        option: st.session_state[f"{page}.{option}"]
+        for option in _options(page, protocol)
+        if option in DRAWN and st.session_state.get(f"{page}.{option}") is not None
+    }
+    options = replace(AS_IS, **found)
+    return replace(options, style="") if options.style == "plain" else options
+
+
+def _options(page: str, protocol: str) -> tuple[Option, ...]:
+    then = str(st.session_state.get(f"{page}.then") or "")
+    return options_of(Plan(protocol, options=DebateOptions(then=then)))
+
+
+def _draw_then(key: str) -> None:
+    st.selectbox(
+        "The debate, where one is needed",
+        ["", *DEBATES],
+        format_func=lambda name: protocol_words(name) if name else "The usual one",
+        key=key,
+        persist_state="session",
+    )
+
+
+def _draw_style(key: str) -> None:
+    st.selectbox(
+        "How the single judge is asked",
+        list(STYLES),
+        format_func=lambda style: STYLES[style],
+        key=key,
+        persist_state="session",
+    )
+
+
+def _draw_samples(key: str) -> None:
+    _draw_number(
+        "Judgements that are drawn",
+        key,
+        "Of several the most frequent label counts, and its share is the probability. The "
+        f"built-in judge always says the same and is asked once. {ITS_OWN}",
+    )
+
+
+def _draw_rounds(key: str) -> None:
+    _draw_number(
+        "Rounds of debate", key, f"Those after the first answers; each costs a turn each. {ITS_OWN}"
+    )
+
+
+def _draw_swap(key: str) -> None:
+    st.toggle(
+        "Debaters change places",
+        key=key,
+        help="Who speaks first can sway a debate.",
+        persist_state="session",
+    )
+
+
+def _draw_seed(key: str) -> None:
+    _draw_number(
+        "Seed of the coin",
+        key,
+        "The same seed lets the coin fall the same way again for the same case.",
+        most=MOST_SEED,
+    )
+
+
+def _draw_number(label: str, key: str, words: str, most: int = MOST_ROUNDS) -> None:
+    st.number_input(label, 0, most, 0, key=key, help=escaped(words), persist_state="session")
+
+
+DRAWN: Mapping[Option, Callable[[str], None]] = {
+    "then": _draw_then,
+    "style": _draw_style,
+    "samples": _draw_samples,
+    "rounds": _draw_rounds,
+    "is_swapped": _draw_swap,
+    "seed": _draw_seed,
+}

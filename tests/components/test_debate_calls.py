@@ -1,0 +1,33 @@
+"""What a protocol asks for at most, and what an adaptive check saved, in words."""
+
+from __future__ import annotations
+
+from components.debate_calls import debate_words, expected_words
+from core.argued import DebateDecided
+from core.manners import DebateOptions
+from core.progress import Progress
+from core.records import Plan, RoleUsed
+
+SEATED = tuple(RoleUsed(f"debater {name}", name, False, "", "") for name in ("Ada", "Ben"))
+
+
+def told(plan: Plan, *, is_needed: bool | None = None) -> Progress:
+    """A run by that plan with two debaters."""
+    decided = None if is_needed is None else DebateDecided(1.0, is_needed, "It is so.", "ceda")
+    return Progress(plan=plan, roles=SEATED, decided=decided)
+
+
+def test_the_most_is_told_by_what_it_is_for() -> None:
+    assert expected_words(told(Plan("ceda", max_turns=4))) == "1 context, 4 turns, 1 judgement"
+    assert expected_words(told(Plan("ensemble"))) == "2 turns"
+    five = Plan("single", options=DebateOptions(samples=5))
+    assert expected_words(told(five)) == "5 judgements"
+    assert expected_words(told(Plan("audit"))) == ""
+    assert expected_words(Progress()) == ""
+
+
+def test_a_debate_that_was_not_held_is_told_with_what_it_saved() -> None:
+    plan = Plan("adaptive", max_turns=4, options=DebateOptions(then="ceda"))
+    words = debate_words(told(plan, is_needed=False))
+    assert words == "not held, which saved up to 1 context, 4 turns, 1 judgement (CEDA)"
+    assert debate_words(told(plan, is_needed=True)) == "0 turns"

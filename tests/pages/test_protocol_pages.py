@@ -1,0 +1,78 @@
+"""The choice of a protocol on its pages, with what can be chosen of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+from core.debate.protocols import PROTOCOLS
+from core.manners import AS_IS, DebateOptions
+from core.records import Run
+from core.store import open_store
+from tests.pages.conftest import OpenApp
+from tests.pages.test_check_pages import drawn, finish
+
+CLAIM = "The tower is 512 m tall."
+
+
+def options_drawn(at: AppTest) -> set[str]:
+    """The options that can be chosen now."""
+    every = [*at.number_input, *at.selectbox, *at.toggle]
+    keys = {str(widget.key).removeprefix("new.") for widget in every}
+    return keys & {"rounds", "samples", "style", "is_swapped", "seed", "then"}
+
+
+def checked(at: AppTest, home: Path) -> Run:
+    """The run that the page starts."""
+    at.text_area(key="new.response").set_value(CLAIM)
+    at.button(key="new.check").click().run()
+    assert not at.exception
+    run_id = finish(at)
+    with open_store(home) as store:
+        run = store.runs.get(run_id, time.time(), 6.0)
+    assert run
+    return run
+
+
+def test_every_protocol_is_offered_with_a_sentence_and_its_own_options(app: OpenApp) -> None:
+    at = app()
+    choice = at.selectbox(key="new.protocol")
+    assert choice.options[0].startswith("Debate: two unlike debaters")
+    assert len(choice.options) == len(PROTOCOLS) + 1, "the audit too"
+    assert all(":" in words and words.endswith(".") for words in choice.options)
+    for name, protocol in PROTOCOLS.items():
+        at.selectbox(key="new.protocol").set_value(name).run()
+        assert not at.exception
+        own = {option for option in protocol.options if option != "turns"}
+        assert own <= options_drawn(at), name
+    at.selectbox(key="new.protocol").set_value("audit").run()
+    assert not options_drawn(at)
+
+
+def test_what_is_chosen_reaches_the_plan_and_only_where_the_protocol_has_it(
+    app: OpenApp, home: Path
+) -> None:
+    at = app()
+    at.selectbox(key="new.protocol").set_value("single").run()
+    at.number_input(key="new.samples").set_value(3)
+    at.selectbox(key="new.style").set_value("thought").run()
+    run = checked(at, home)
+    assert run.plan.protocol == "single"
+    assert run.plan.options == DebateOptions(samples=3, style="thought")
+    assert any("asked once instead of 3 times" in own.value for own in at.warning)
+    at = app()
+    at.selectbox(key="new.protocol").set_value("ceda").run()
+    assert checked(at, home).plan.options == AS_IS
+
+
+def test_the_debate_that_is_gone_on_to_has_its_own_options(app: OpenApp, home: Path) -> None:
+    at = app()
+    at.selectbox(key="new.protocol").set_value("adaptive").run()
+    at.selectbox(key="new.then").set_value("ensemble").run()
+    assert options_drawn(at) == {"then", "style", "samples", "seed"}
+    at.number_input(key="new.seed").set_value(7).run()
+    run = checked(at, home)
+    assert run.plan.options == DebateOptions(then="ensemble", seed=7)
+    assert "not held, which saved up to 3 turns" in drawn(at), "no debate finds missing evidence"
