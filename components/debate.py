@@ -16,6 +16,7 @@ from core.progress import Progress
 from core.records import Quote, Turn
 
 SETTLED = "Nothing stayed contested, so nobody had to argue."
+UNARGUED = "Nobody argued: the label was found without a debate."
 
 
 def draw_debate(progress: Progress, key: str) -> None:
@@ -40,9 +41,7 @@ def _why_silent(progress: Progress) -> str:
         return f"The debate was {debate_words(progress)}. {progress.decided.why}"
     if progress.judgement is None:
         return "Nobody has spoken yet."
-    return (
-        SETTLED if has_audit(progress) else "Nobody argued: the label was found without a debate."
-    )
+    return SETTLED if has_audit(progress) else UNARGUED
 
 
 def _draw_quotes(turn: Turn, key: str) -> None:

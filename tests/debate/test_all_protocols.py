@@ -1,0 +1,161 @@
+"""What every way to argue has in common: it ends, its calls are counted, Resume repeats nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from core.debate import NAMES
+from core.debate.floor import Calls
+from core.debate.protocols import PROTOCOLS, protocol_of
+from core.errors import ModelError
+from core.events import Event
+from core.manners import DebateOptions
+from core.models.call import Asked
+from core.records import Judgement, Plan
+from core.store.ledger import AGAIN
+from tests.debate.scripts import USUAL, reply_to, way_name, ways
+from tests.debates import arguing, built_in, desk_roster, kinds
+from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
+
+FACTS = make_passage("The tower is 412 m tall.", number=1)
+VIEW = make_view(make_case("The tower is 512 m tall."), [FACTS])
+BESIDE = make_view(make_case("The tower is 512 m tall."), [])
+WAYS = ways()
+CONTEXT = "en/context"  # nobody stands in for its writer here
+DEBATERS = (2, 3)
+Way = tuple[str, DebateOptions]
+
+
+def plan_of(way: Way) -> Plan:
+    """The plan of a check that goes that way, for three turns of CEDA."""
+    return Plan(way[0], max_turns=3, options=way[1])
+
+
+def reply(asked: Asked) -> Scripted:
+    """The script, for a desk in memory."""
+    debater = asked.role.removeprefix("debater ")
+    return reply_to(asked.prompt.removeprefix("en/"), debater, asked.slot)
+
+
+def argued(
+    way: Way,
+    desk: FakeDesk,
+    *,
+    debaters: int = 2,
+    past: Sequence[Event] = (),
+    told: list[Event] | None = None,
+) -> list[Event]:
+    """The events of a check with models behind that desk; `told` keeps them where it fails."""
+    plan, roster = plan_of(way), desk_roster(desk, debaters=debaters)
+    events = told if told is not None else []
+    for event in arguing(protocol_of(plan).argue, VIEW, roster, plan=plan, past=past).events():
+        events.append(event)
+    return events
+
+
+def judgement_of(events: Sequence[Event]) -> Judgement:
+    """What the check came to."""
+    (found,) = [event for event in events if event.kind == "judgement_reached"]
+    return found.judgement
+
+
+def counted(asked: Sequence[Asked]) -> tuple[int, int, int]:
+    """(turns, judgements, all): a reply that is asked for again counts once."""
+    roles = Counter(one.role.split()[0] for one in asked if not one.slot.endswith(AGAIN))
+    return roles["debater"], roles["judge"], roles.total()
+
+
+def test_every_name_has_its_protocol() -> None:
+    assert tuple(PROTOCOLS) == NAMES
+    assert all(protocol.name == name for name, protocol in PROTOCOLS.items())
+
+
+@pytest.mark.parametrize("way", WAYS, ids=way_name)
+def test_the_built_in_roster_comes_to_the_label_of_the_evidence(way: Way) -> None:
+    plan = plan_of(way)
+    events = list(arguing(protocol_of(plan).argue, VIEW, built_in(), plan=plan).events())
+    assert judgement_of(events).label == "hallucinated"
+    assert all(0 <= (e.turn.confidence or 0) <= 1 for e in events if e.kind == "turn_finished")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_built_in_roster_makes_no_label_of_no_evidence(name: str) -> None:
+    plan = plan_of((name, USUAL.get(name, DebateOptions())))
+    events = list(arguing(protocol_of(plan).argue, BESIDE, built_in(), plan=plan).events())
+    judgement = judgement_of(events)
+    assert judgement.label == "unclear"
+    assert judgement.cause
+    assert judgement.cause_words
+
+
+@pytest.mark.parametrize("way", WAYS, ids=way_name)
+def test_models_are_asked_exactly_as_often_as_is_counted(way: Way) -> None:
+    for debaters in DEBATERS:
+        desk = FakeDesk(reply)
+        argued(way, desk, debaters=debaters)
+        asked = protocol_of(plan_of(way)).calls(debaters, plan_of(way))
+        assert counted(desk.asked) == (asked.turns, asked.judgements, asked.total)
+        assert asked.chain <= asked.total
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_changes_the_calls_is_said_to_be_an_option(name: str) -> None:
+    def asked(options: DebateOptions) -> Calls:
+        return PROTOCOLS[name].calls(2, Plan(name, options=options))
+
+    own = PROTOCOLS[name].options
+    if asked(DebateOptions(rounds=2)) != asked(DebateOptions(rounds=3)):
+        assert "rounds" in own or name == "adaptive"
+    if asked(DebateOptions(samples=2)) != asked(DebateOptions(samples=3)):
+        assert "samples" in own
+    if PROTOCOLS[name].calls(2, Plan(max_turns=3)) != PROTOCOLS[name].calls(2, Plan(max_turns=4)):
+        assert "turns" in own or name == "adaptive"
+
+
+@pytest.mark.parametrize("way", WAYS, ids=way_name)
+def test_nothing_is_asked_twice_after_a_resume(way: Way) -> None:
+    """The service fails at one call after the other; each time the rest is asked, and no more."""
+    whole = FakeDesk(reply)
+    label = judgement_of(argued(way, whole)).label
+    slots = [asked.slot for asked in whole.asked]
+    for slot in slots:
+        first, told = FakeDesk(failing(slot)), list[Event]()
+        with pytest.raises(ModelError, match="out of order"):
+            argued(way, first, told=told)
+        rest = FakeDesk(reply)
+        events = argued(way, rest, past=told)
+        answered = Counter(asked.slot for asked in first.asked if asked.slot != slot)
+        assert answered + Counter(asked.slot for asked in rest.asked) == Counter(slots), slot
+        assert judgement_of(events).label == label
+        numbers = [e.turn.number for e in (*told, *events) if e.kind == "turn_finished"]
+        assert len(numbers) == len(set(numbers))
+
+
+def failing(slot: str) -> Callable[[Asked], Scripted]:
+    """The script, but that the service is out of order when that call is made."""
+
+    def answer(asked: Asked) -> Scripted:
+        return ModelError("The service is out of order.") if asked.slot == slot else reply(asked)
+
+    return answer
+
+
+USELESS = {
+    "empty": "",
+    "beside the point": "Hm, hard to say.",
+    "JSON that breaks off": '{"facts": [',
+}
+
+
+@pytest.mark.parametrize("useless", USELESS)
+@pytest.mark.parametrize("way", WAYS, ids=way_name)
+def test_of_useless_replies_no_label_is_made(way: Way, useless: str) -> None:
+    desk = FakeDesk(lambda asked: reply(asked) if asked.prompt == CONTEXT else USELESS[useless])
+    events = argued(way, desk)
+    judgement = judgement_of(events)
+    assert (judgement.label, judgement.cause) == ("unclear", "unreadable_reply")
+    assert "turn_finished" not in kinds(events)
+    assert any(event.kind == "problem_met" for event in events)

@@ -1,0 +1,151 @@
+"""Every way to argue over a real server: its faults are no labels, Stop is quick, traces replay.
+
+All protocols run side by side at each fault, on one server.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from components.cues import at_moment, cues
+from core.agents.rosters import one_model
+from core.debate import NAMES
+from core.errors import KeyMissing
+from core.jobs import Jobs
+from core.manners import DebateOptions
+from core.models.keys import Keys
+from core.progress import Progress, folded
+from core.records import Cause, Plan, Run
+from core.seats import RosterSheet
+from core.store import open_store
+from core.store.traces import export_trace, import_trace
+from tests.debate.scripts import USUAL, prompt_of, reply_to
+from tests.models.loopback import Asked, Reply, loopback
+from tests.test_with_models import CLAIM, FACTS, PATIENCE, Bench, case_of, sheet_at
+
+STOPPED_WITHIN = 0.5  # seconds
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """One home with one case for all tests."""
+    home = tmp_path_factory.mktemp("protocols") / "home"
+    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+
+
+def plan_of(name: str, sheet: RosterSheet | None, **fields: object) -> Plan:
+    """A check by that protocol with a roster of models, or the built-in one."""
+    values: dict[str, object] = {"max_turns": 3, "options": USUAL.get(name, DebateOptions())}
+    roster = sheet.name if sheet else "builtin"
+    return Plan(name, roster, sheet=sheet, **(values | fields))  # type: ignore[arg-type]
+
+
+def side_by_side(
+    bench: Bench, sheet: RosterSheet, **fields: object
+) -> dict[str, tuple[Run, Progress]]:
+    """What the check by each protocol came to."""
+    started = {name: bench.jobs.start(bench.case, plan_of(name, sheet, **fields)) for name in NAMES}
+    return {name: bench.ended(run_id) for name, run_id in started.items()}
+
+
+def sensible(asked: Asked) -> Reply:
+    """The script over the wire: who is asked stands in the prompt."""
+    debater = next((name for name in ("Ada", "Ben") if f"You are {name}" in asked.prompt), "")
+    return Reply(reply_to(prompt_of(asked), debater, ""))
+
+
+FAULTS: Mapping[str, tuple[Reply, set[Cause]]] = {
+    "refusal": (Reply("I cannot do this.", refusal=True), {"unreadable_reply"}),
+    "content filter": (Reply("The ev", finish="content_filter"), {"unreadable_reply"}),
+    "empty reply": (Reply(""), {"unreadable_reply"}),
+    "no verdict": (Reply("It is hard to say."), {"unreadable_reply"}),
+    "bad JSON": (Reply('{"facts": [{"claim'), {"unreadable_reply"}),
+    "500": (Reply(status=500, headers={"Retry-After": "0"}), {"agent_failed"}),
+    "silence": (Reply(fault="hang_before"), {"agent_failed"}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_no_fault_of_a_server_is_ever_a_label(bench: Bench, fault: str) -> None:
+    reply, causes = FAULTS[fault]
+    with loopback(reply) as server:
+        found = side_by_side(bench, sheet_at(server, seconds=1))
+    for name, (run, progress) in found.items():
+        assert (run.status, run.label) == ("finished", "unclear"), name
+        assert run.cause in causes, name
+        assert run.p_hallucinated is None, name
+        assert progress.problems, name
+
+
+def test_a_budget_that_is_reached_is_no_label(bench: Bench) -> None:
+    with loopback(sensible) as server:
+        found = side_by_side(bench, sheet_at(server), token_cap=10)
+    for name, (run, _) in found.items():
+        assert (run.label, run.cause) == ("unclear", "budget_reached"), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_key_nothing_begins(bench: Bench, name: str) -> None:
+    with pytest.raises(KeyMissing):
+        bench.jobs.start(bench.case, plan_of(name, one_model("openai/gpt-4o-mini")))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stop_in_the_middle_ends_within_half_a_second(bench: Bench, name: str) -> None:
+    """One of the first calls never ends; then somebody stops the run."""
+    with loopback(after(2, Reply("WRONG, it", fault="hang_within"))) as server:
+        run_id = bench.jobs.start(bench.case, plan_of(name, sheet_at(server, seconds=30)))
+        until(lambda: len(server.asked) >= 2)
+        began = time.monotonic()
+        bench.jobs.stop(run_id, "Mira")
+        until(lambda: bench.stored(run_id)[0].status == "stopped")
+        assert time.monotonic() - began < STOPPED_WITHIN
+        asked = len(server.asked)
+    run, events = bench.stored(run_id)
+    assert run.label is None
+    assert events[-1].kind == "run_stopped"
+    assert len(server.asked) == asked, "nobody is asked any more"
+
+
+def after(count: int, reply: Reply) -> Callable[[Asked], Reply]:
+    """Sensible answers, but for that call and all after it."""
+    seen: list[Asked] = []
+
+    def answer(asked: Asked) -> Reply:
+        seen.append(asked)
+        return reply if len(seen) >= count else sensible(asked)
+
+    return answer
+
+
+def until(is_true: Callable[[], bool]) -> None:
+    """Waits for it, but not for ever."""
+    end = time.monotonic() + PATIENCE
+    while not is_true():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.005)
+
+
+def test_a_trace_of_each_exports_and_imports_and_plays_the_same(bench: Bench) -> None:
+    with loopback(sensible) as server:
+        found = side_by_side(bench, sheet_at(server))
+    for name, (run, progress) in found.items():
+        assert run.status == "finished", name
+        assert not progress.problems, name
+        with open_store(bench.home) as store:
+            data = export_trace(store, run.id, time.time(), 6.0)
+            imported = import_trace(store, data, run.project_id, lambda text, _: text.split())
+        events = bench.stored(imported)[1]
+        there = folded(events)
+        assert there.judgement == progress.judgement, name
+        assert (there.turns, there.samples) == (progress.turns, progress.samples), name
+        assert (there.decided, there.weighed) == (progress.decided, progress.weighed), name
+        assert there.verdict == progress.verdict, name
+        placed = cues(events, "reading")
+        middle, end = (at_moment(placed, placed[-1].at * share)[0] for share in (0.5, 1.0))
+        assert end.turns == progress.turns, name
+        assert middle.verdict is None, name
+        assert end.verdict == progress.verdict, name
