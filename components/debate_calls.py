@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from components.words import counted, protocol_words
 from core.debate.floor import Calls
-from core.debate.protocols import PROTOCOLS, protocol_of, then_of
+from core.debate.protocols import PROTOCOLS, options_of, protocol_of, then_of
 from core.progress import Progress
 from core.records import Plan
+
+STYLE_WORDS = {"thought": "thinking aloud", "examples": "with examples"}
+
+
+def plan_words(plan: Plan) -> str:
+    """The protocol and what was chosen of it; what was left to the protocol is not told."""
+    options, then = plan.options, then_of(plan)
+    is_bounded = plan.protocol not in PROTOCOLS or "turns" in options_of(plan)
+    parts = [
+        protocol_words(plan.protocol, short=True),
+        f"then {protocol_words(then.name, short=True)}" if then else "",
+        f"at most {counted(plan.max_turns, 'turn')}" if is_bounded else "",
+        counted(options.rounds, "round") if options.rounds else "",
+        counted(options.samples, "sample") if options.samples else "",
+        STYLE_WORDS.get(options.style, ""),
+        "places changed" if options.is_swapped else "",
+        f"seed {options.seed}" if options.seed else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def debate_words(progress: Progress) -> str:

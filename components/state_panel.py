@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from components.audit_rows import has_audit
-from components.debate_calls import debate_words, expected_words
+from components.debate_calls import debate_words, expected_words, plan_words
 from components.markup import Html, element
 from components.readers import readers_words
-from components.words import LABEL_WORDS, counted, percent, protocol_words
+from components.words import LABEL_WORDS, counted, percent
 from core.builtin.speech import shortened
 from core.progress import Progress
 from core.records import Case, Context, Judgement, Run
@@ -47,8 +47,7 @@ def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
         ("Instruction", case.instruction or "none"),
         (
             "Plan",
-            f"{protocol_words(run.plan.protocol, short=True)}, at most {run.plan.max_turns} turns, "
-            f"{run.plan.passages} passages a statement",
+            f"{plan_words(run.plan)}, {run.plan.passages} passages a statement",
         ),
         *([("Debate, at most", words)] if (words := expected_words(progress)) else []),
     ]

@@ -144,6 +144,8 @@ BAD = [
     (["--claim", "x", "--image", "{tmp}/broken.png"], "broken.png"),
     (["--claim", "x", "--roster", "titans"], "titans"),
     (["--claim", "x", "--protocol", "duel"], "duel"),
+    (["--claim", "x", "--samples", "3"], "--samples"),
+    (["--claim", "x", "--protocol", "adaptive", "--then", "single"], "single"),
     (["--claim-file", "{tmp}/none.txt"], "none.txt"),
     (["--claim-file", "{tmp}/latin.txt"], "latin.txt"),
     (["--claim", "abc \udcff def"], "--claim"),

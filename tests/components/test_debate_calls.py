@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.debate_calls import debate_words, expected_words
+from components.debate_calls import debate_words, expected_words, plan_words
 from core.argued import DebateDecided
 from core.manners import DebateOptions
 from core.progress import Progress
@@ -15,6 +15,16 @@ def told(plan: Plan, *, is_needed: bool | None = None) -> Progress:
     """A run by that plan with two debaters."""
     decided = None if is_needed is None else DebateDecided(1.0, is_needed, "It is so.", "ceda")
     return Progress(plan=plan, roles=SEATED, decided=decided)
+
+
+def test_a_plan_tells_what_was_chosen_and_nothing_else() -> None:
+    assert plan_words(Plan("ceda", max_turns=4)) == "CEDA, at most 4 turns"
+    assert plan_words(Plan("ensemble", options=DebateOptions(seed=7))) == "Ensemble, seed 7"
+    chosen = DebateOptions(samples=3, style="thought", then="ensemble")
+    words = "Adaptive, then Ensemble, 3 samples, thinking aloud"
+    assert plan_words(Plan("adaptive", options=chosen)) == words
+    assert plan_words(Plan("audit", max_turns=2)).endswith("at most 2 turns")
+    assert plan_words(Plan("of a newer program")) == "of a newer program, at most 5 turns"
 
 
 def test_the_most_is_told_by_what_it_is_for() -> None:
