@@ -94,7 +94,11 @@ def bench(home: Path) -> Bench:
 
 @pytest.fixture(autouse=True, scope="module")
 def _loaded() -> None:
-    """Litellm takes seconds to load, and some of it only with the first call."""
+    load_litellm()
+
+
+def load_litellm() -> None:
+    """It takes seconds to load, and some of it only with the first call."""
     with loopback(Reply("OK")) as server:
         call = Call(Seat("openai/loopback", server.base), (Message("user", "Say OK."),))
         LiteLlm(Keys({})).complete(call, in_silence, Stop())

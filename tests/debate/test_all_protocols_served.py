@@ -24,14 +24,15 @@ from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.debate.scripts import USUAL, prompt_of, reply_to
 from tests.models.loopback import Asked, Reply, loopback
-from tests.test_with_models import CLAIM, FACTS, PATIENCE, Bench, case_of, sheet_at
+from tests.test_with_models import CLAIM, FACTS, PATIENCE, Bench, case_of, load_litellm, sheet_at
 
 STOPPED_WITHIN = 0.5  # seconds
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """One home with one case for all tests."""
+    """One home with one case for all tests, and litellm loaded."""
+    load_litellm()
     home = tmp_path_factory.mktemp("protocols") / "home"
     return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
 
@@ -72,7 +73,8 @@ FAULTS: Mapping[str, tuple[Reply, set[Cause]]] = {
 def test_no_fault_of_a_server_is_ever_a_label(bench: Bench, fault: str) -> None:
     reply, causes = FAULTS[fault]
     with loopback(reply) as server:
-        found = side_by_side(bench, sheet_at(server, seconds=1))
+        patience = 1 if fault == "silence" else 10
+        found = side_by_side(bench, sheet_at(server, seconds=patience))
     for name, (run, progress) in found.items():
         assert (run.status, run.label) == ("finished", "unclear"), name
         assert run.cause in causes, name
@@ -82,7 +84,7 @@ def test_no_fault_of_a_server_is_ever_a_label(bench: Bench, fault: str) -> None:
 
 def test_a_budget_that_is_reached_is_no_label(bench: Bench) -> None:
     with loopback(sensible) as server:
-        found = side_by_side(bench, sheet_at(server), token_cap=10)
+        found = side_by_side(bench, sheet_at(server, seconds=10), token_cap=10)
     for name, (run, _) in found.items():
         assert (run.label, run.cause) == ("unclear", "budget_reached"), name
 
@@ -131,7 +133,7 @@ def until(is_true: Callable[[], bool]) -> None:
 
 def test_a_trace_of_each_exports_and_imports_and_plays_the_same(bench: Bench) -> None:
     with loopback(sensible) as server:
-        found = side_by_side(bench, sheet_at(server))
+        found = side_by_side(bench, sheet_at(server, seconds=10))
     for name, (run, progress) in found.items():
         assert run.status == "finished", name
         assert not progress.problems, name
