@@ -38,10 +38,17 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "classifier": verdict.classifier if verdict else run.plan.classifier,
         "roster": run.plan.roster,
         "protocol": run.plan.protocol,
+        "debate": _decided(progress),
         "seconds": round(progress.seconds(), 3),
         "cost": None if progress.cost is None else round(progress.cost, NANO_DIGITS),
         "models": _models(progress),
     }
+
+
+def _decided(progress: Progress) -> dict[str, Any] | None:
+    """Whether an adaptive check held a debate, and why; None of all others."""
+    found = progress.decided
+    return {"is_held": found.is_needed, "then": found.then, "why": found.why} if found else None
 
 
 def _models(progress: Progress) -> dict[str, dict[str, Any]]:

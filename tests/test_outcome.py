@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.argued import DebateDecided
 from core.events import Event, ModelCalled, RunFailed, RunStarted
 from core.outcome import outcome
 from core.progress import folded
@@ -43,3 +44,9 @@ def test_a_failed_run_has_no_label_and_says_why() -> None:
         "The judge is away.",
         3.0,
     )
+
+
+def test_an_adaptive_check_says_whether_it_held_a_debate() -> None:
+    assert made()["debate"] is None
+    found = made(DebateDecided(101.0, False, "The judge was sure.", "ceda"))
+    assert found["debate"] == {"is_held": False, "then": "ceda", "why": "The judge was sure."}
