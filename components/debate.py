@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components.audit_rows import has_audit
-from components.debate_calls import debate_words
+from components.debate_calls import silence_words
 from components.evidence import Place, draw_place_button
 from components.markup import element
 from components.show import show
@@ -15,14 +15,11 @@ from components.words import QUOTE_SIGNS, QUOTE_WORDS, escaped
 from core.progress import Progress
 from core.records import Quote, Turn
 
-SETTLED = "Nothing stayed contested, so nobody had to argue."
-UNARGUED = "Nobody argued: the label was found without a debate."
-
 
 def draw_debate(progress: Progress, key: str) -> None:
     """All turns by rounds; a quote that was found opens where it stands."""
     if not progress.turns:
-        st.caption(escaped(_why_silent(progress)))
+        st.caption(escaped(silence_words(progress)))
     elif has_audit(progress):
         st.caption(f"The debate is about {contested_words(progress)}.")
     debaters = list(dict.fromkeys(turn.debater for turn in progress.turns))
@@ -33,15 +30,6 @@ def draw_debate(progress: Progress, key: str) -> None:
             show(element("div", f"Round {shown_round}", class_="cp-quiet"))
         show(turn_html(turn, debaters.index(turn.debater) + 1, with_quotes=False))
         _draw_quotes(turn, key)
-
-
-def _why_silent(progress: Progress) -> str:
-    """Why there is no turn: nobody had to speak, or has yet."""
-    if progress.decided and not progress.decided.is_needed:
-        return f"The debate was {debate_words(progress)}. {progress.decided.why}"
-    if progress.judgement is None:
-        return "Nobody has spoken yet."
-    return SETTLED if has_audit(progress) else UNARGUED
 
 
 def _draw_quotes(turn: Turn, key: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from components.audit_rows import has_audit
 from components.words import counted, protocol_words
 from core.debate.floor import Calls
 from core.debate.protocols import PROTOCOLS, options_of, protocol_of, then_of
 from core.progress import Progress
 from core.records import Plan
 
+SETTLED = "Nothing stayed contested, so nobody had to argue."
+UNARGUED = "Nobody argued: the label was found without a debate."
 STYLE_WORDS = {"thought": "thinking aloud", "examples": "with examples"}
 
 
@@ -36,6 +39,15 @@ def debate_words(progress: Progress) -> str:
     if progress.plan and progress.plan.protocol in PROTOCOLS and not progress.turns:
         return turns
     return f"{turns}, {'consensus reached' if progress.reached_consensus else 'no consensus'}"
+
+
+def silence_words(progress: Progress) -> str:
+    """Why there is no turn: nobody had to speak, or has yet."""
+    if progress.decided and not progress.decided.is_needed:
+        return f"The debate was {debate_words(progress)}. {progress.decided.why}"
+    if progress.judgement is None:
+        return "Nobody has spoken yet."
+    return SETTLED if has_audit(progress) else UNARGUED
 
 
 def expected_words(progress: Progress) -> str:

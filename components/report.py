@@ -8,6 +8,7 @@ from typing import Any
 
 from components.calls import cost_words
 from components.correction_asked import plain_words
+from components.debate_calls import silence_words
 from components.highlight import Mark, marked_text
 from components.markup import Html, element, joined
 from components.plain import rationale_words, spoken
@@ -71,7 +72,8 @@ def html_report(
         parts += [element("p", said_words(correction), dir="auto") for correction in corrections]
     parts.append(element("h2", "Evidence"))
     parts += [_passage(passage) for passage in progress.evidence.values()]
-    parts += [element("h2", "Debate"), debate_html(progress.turns)]
+    silent = [] if progress.turns else [element("p", silence_words(progress))]
+    parts += [element("h2", "Debate"), debate_html(progress.turns), *silent]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
     parts += [element("p", words) for words in _problems(progress)]
     return str(page_html("Counterpoint report", joined(parts)))
@@ -194,7 +196,7 @@ def markdown_report(
     for passage in progress.evidence.values():
         place = passage.source + (f", p. {passage.page}" if passage.page else "")
         lines += ["", *_fenced(f"{place}\n{passage.text}")]
-    lines += ["", "## Debate"]
+    lines += ["", "## Debate", *([] if progress.turns else ["", *_fenced(silence_words(progress))])]
     for turn in progress.turns:
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
         who = f"Round {turn.round}: {turn.debater} ({turn.agent}), {REPLY_WORDS[turn.reply]}"

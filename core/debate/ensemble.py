@@ -2,7 +2,8 @@
 
 Two who agree give the label; where they differ a coin does, and is said to be one. Of more than
 two most decide. An open or lost answer is no vote; without any vote nothing is settled. There is
-no judge. The coin is thrown by the seed and the case's id, so that it falls the same again.
+no judge. The coin is thrown by the seed and what the case says and rests on, so that it falls the
+same again, here and elsewhere: ids of cases are new each time.
 Source: ColMAD 4.1 (the baseline “Ensemble”, which has two).
 Calls: one turn of each debater, all at once.
 """
@@ -17,7 +18,7 @@ from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import spoken, taken
 from core.debate.votes import Tally, barred, nobody_voted, tally
 from core.events import Event, JudgementReached
-from core.records import Judgement, Label, Plan, Turn
+from core.records import Case, Judgement, Label, Plan, Turn
 
 AGENT = "Ensemble"
 
@@ -41,9 +42,10 @@ def calls(debaters: int, plan: Plan) -> Calls:
     return Calls(debaters, 0, chain=1)
 
 
-def coin(seed: int, case_id: str) -> Label:
+def coin(seed: int, case: Case) -> Label:
     """Heads or tails: each label for half of all cases, and always the same for one of them."""
-    thrown = hashlib.sha256(f"{seed} {case_id}".encode()).digest()[0]
+    told = (seed, case.response, case.question, case.documents, case.images)
+    thrown = hashlib.sha256(repr(told).encode()).digest()[0]
     return "hallucinated" if thrown % 2 else "supported"
 
 
@@ -54,7 +56,7 @@ def _counted(floor: Floor, turns: Sequence[Turn]) -> Judgement:
         return nobody_voted(AGENT, floor.view, len(turns))
     label, how = votes.label, ""
     if label == "unclear":
-        label = coin(floor.plan.options.seed, floor.view.case.id)
+        label = coin(floor.plan.options.seed, floor.view.case)
         how = f" They cancel out, so a coin was thrown: {label}."
     prose = f"{votes.words('debater')}{how}{_reason(turns, label, votes)}"
     return Judgement(AGENT, label, verdict_text(label, prose), prose=prose, p=votes.share)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from components.debate_calls import debate_words, expected_words, plan_words
+from components.debate_calls import debate_words, expected_words, plan_words, silence_words
 from core.argued import DebateDecided
 from core.manners import DebateOptions
 from core.progress import Progress
-from core.records import Plan, RoleUsed
+from core.records import Judgement, Plan, RoleUsed
 
 SEATED = tuple(RoleUsed(f"debater {name}", name, False, "", "") for name in ("Ada", "Ben"))
 
@@ -34,6 +34,15 @@ def test_the_most_is_told_by_what_it_is_for() -> None:
     assert expected_words(told(five)) == "5 judgements"
     assert expected_words(told(Plan("audit"))) == ""
     assert expected_words(Progress()) == ""
+
+
+def test_a_run_without_turns_says_why() -> None:
+    plan = Plan("adaptive", max_turns=4, options=DebateOptions(then="ceda"))
+    assert silence_words(told(plan, is_needed=False)).endswith("(CEDA). It is so.")
+    single = told(Plan("single"))
+    assert silence_words(single) == "Nobody has spoken yet."
+    single.judgement = Judgement("J", "supported", "It holds.")
+    assert silence_words(single) == "Nobody argued: the label was found without a debate."
 
 
 def test_a_debate_that_was_not_held_is_told_with_what_it_saved() -> None:

@@ -13,6 +13,7 @@ from components.report import LONGEST_SPAN, html_report, markdown_report
 from components.response import span_marks
 from components.verdict import TOO_FEW, Past, worth_of, worth_words
 from components.words import escaped, percent
+from core.argued import DebateDecided
 from core.events import (
     Event,
     JudgementReached,
@@ -288,3 +289,13 @@ def test_only_what_a_source_says_is_called_what_the_evidence_says() -> None:
     report = markdown_report(RUN, CASE, told, [], None)
     assert "it should say: Sunday" in report
     assert "evidence says" not in report
+
+
+def test_where_nobody_argued_both_reports_say_why() -> None:
+    told = replace(RUN, plan=Plan("adaptive", classifier="seed"))
+    made = Progress(plan=told.plan)
+    made.add(DebateDecided(101.0, False, "The single judge was sure.", "ceda"))
+    for event in EVENTS[-4:]:
+        made.add(event)
+    for report in (html_report, markdown_report):
+        assert "The single judge was sure." in report(told, CASE, made, [], CARD)

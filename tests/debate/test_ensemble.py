@@ -79,15 +79,17 @@ def test_two_who_differ_leave_it_to_a_coin_that_says_so_and_falls_the_same_again
     first = judgement_of(answered("supported", "hallucinated")[0])
     again = judgement_of(answered("supported", "hallucinated")[0])
     assert first == again
-    assert first.label == coin(0, VIEW.case.id)
+    assert first.label == coin(0, VIEW.case)
     assert first.p == 0.5
     assert f"a coin was thrown: {first.label}" in first.prose
 
 
 def test_the_coin_is_fair_and_its_seed_matters() -> None:
-    thrown = [[coin(seed, f"case {n}") for n in range(1000)] for seed in (0, 1)]
+    thrown = [[coin(seed, make_case(f"It is {n} m.")) for n in range(1000)] for seed in (0, 1)]
     for throws in thrown:
         assert 420 < throws.count("hallucinated") < 580
+    first, again = (make_case("It is 1 m.", id=name) for name in ("one", "other"))
+    assert coin(0, first) == coin(0, again), "an id is new each time that a row is read"
     assert 420 < sum(one == other for one, other in zip(*thrown, strict=True)) < 580
 
 
