@@ -7,12 +7,13 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
+from components import state
 from core.debate.protocols import PROTOCOLS
 from core.manners import AS_IS, DebateOptions
 from core.records import Run
 from core.store import open_store
 from tests.pages.conftest import OpenApp
-from tests.pages.test_check_pages import drawn, finish
+from tests.pages.test_check_pages import drawn, finish, query
 
 CLAIM = "The tower is 512 m tall."
 
@@ -76,3 +77,18 @@ def test_the_debate_that_is_gone_on_to_has_its_own_options(app: OpenApp, home: P
     run = checked(at, home)
     assert run.plan.options == DebateOptions(then="ensemble", seed=7)
     assert "not held, which saved up to 3 turns" in drawn(at), "no debate finds missing evidence"
+
+
+def test_a_tables_rows_are_checked_as_was_chosen(app: OpenApp, home: Path) -> None:
+    at = app("pages/check/many.py")
+    at.text_area(key="many.pasted").set_value(f"claim\n{CLAIM}\n").run()
+    at.selectbox(key="many.protocol").set_value("ensemble").run()
+    at.number_input(key="many.seed").set_value(3).run()
+    at.button(key="many.start").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        (row,) = store.batches.rows(query(at, "batch"))
+        run = store.runs.get(row.run_id or "", time.time(), 6.0)
+    assert run
+    assert (run.plan.protocol, run.plan.options) == ("ensemble", DebateOptions(seed=3))
+    assert state.jobs().wait(run.id, 60)
