@@ -12,6 +12,7 @@ from core.agents.ask import Asking, LlmAgent, case_fields, one_line
 from core.agents.heard import quotes_in, reply_of, stance_of, whole_sentences, without_name
 from core.agents.laid_out import conflict_lines, heard_lines, passage_lines
 from core.agents.stated import confidence_in, doubt_in, stated_in
+from core.builtin.speech import SIDES
 from core.concurrency import Stop
 from core.manners import Manner
 from core.models.prompting import FIELDS
@@ -20,9 +21,6 @@ from core.roles import DebateView, Speak
 
 # These answer somebody: AGREE or DENY first, then the stance. All others begin with the stance.
 ANSWERING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
-SIDES: Mapping[Stance, str] = {
-    "supported": "CORRECT", "hallucinated": "WRONG", "unclear": "OPEN",
-}  # fmt: skip
 
 
 class LlmDebater(LlmAgent):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.builtin.claims import claim_of
+from core.builtin.manners import Own, Side, is_spoken, turn_in_manner
 from core.builtin.reading_windows import StatementReading, read_statement
 from core.builtin.rules import overall, quoted_ids
 from core.builtin.speech import cited, counted, quote_of, turn_said
@@ -21,6 +22,14 @@ from core.roles import DebateView, Speak
 NAME = "Entailment reader"
 DECIDED_FROM = 0.5
 MOST_QUOTES = 2
+BEARS_FROM = 0.05  # below, a window says nothing for that side
+NO_STATEMENT = "There is nothing in this text that evidence could mean anything for."
+MUTED = "I cannot read this language well enough to say; the others must decide."
+DOUBTS: dict[Stance, str] = {
+    "supported": "I may have read past a changed number or name.",
+    "hallucinated": "The passage may speak of another case than the statement does.",
+    "unclear": "It may follow from passages that I did not read together.",
+}
 DEGREES = ((0.9, "plainly"), (0.7, "clearly"), (0.0, "rather"))
 RULE = """Reads windows of its passages, each with its neighbours, against the statement; a small
 trained model says of each how likely it carries the statement, contradicts it, or does not decide.
@@ -54,9 +63,12 @@ class EntailmentDebater:
                 readings.append(read_statement(claim, passages, sources, self._reader, stop))
         stances = [stance_of(reading) for reading in readings]
         stance = overall(stances)
-        said = _speech(view, readings, stances, stance)
         quotes = _quotes(readings, stances)
-        turn = turn_said(view, self.name, stance, said, quotes=quotes, points=())
+        if is_spoken(view.manner):
+            turn = turn_in_manner(view, self.name, _own_of(readings, stances, stance, quotes))
+        else:
+            said = _speech(view, readings, stances, stance)
+            turn = turn_said(view, self.name, stance, said, quotes=quotes, points=())
         speak(turn.text)
         return turn
 
@@ -78,15 +90,54 @@ def _speech(
 ) -> list[str]:
     """The case in the first turn; an answer to the others' last words in later ones."""
     if not readings:
-        return ["There is nothing in this text that evidence could mean anything for."]
+        return [NO_STATEMENT]
     heard = [reading for reading in readings if not reading.muted]
     if not heard:
-        return ["I cannot read this language well enough to say; the others must decide."]
+        return [MUTED]
     mine = [turn for turn in view.turns if turn.debater == view.debater]
     other = view.turns[-1] if view.turns else None
     if mine and other and mine[-1].stance == stance:
         return _rejoinder(_deciding(readings, stances, stance), other, stance)
     return _opening(readings, stances, stance)
+
+
+def _own_of(
+    readings: Sequence[StatementReading],
+    stances: Sequence[Stance],
+    stance: Stance,
+    quotes: Sequence[Quote],
+) -> Own:
+    """What the reader has for each side: the window that speaks for it most, and how surely."""
+    heard = [reading for reading in readings if not reading.muted]
+    if not heard:
+        return Own(stance, {stance: Side((MUTED if readings else NO_STATEMENT,))}, "")
+    against = max(heard, key=lambda reading: reading.contradicted)
+    carrying = max(heard, key=lambda reading: reading.supported)
+    carried = carrying.carrying.passage if carrying.carrying else None
+    sides: dict[Stance, Side] = {
+        "supported": _side(
+            carried, carrying.supported, "may mean it", min(r.supported for r in heard)
+        ),
+        "hallucinated": _side(
+            against.contrary_passage,
+            against.contradicted,
+            "may contradict it",
+            against.contradicted,
+        ),
+    }
+    strengths = [side.strength or 0.0 for side in sides.values()]
+    sure = sides[stance].strength if stance in sides else 1.0 - max(strengths)
+    words = tuple(_opening(readings, stances, stance))
+    sides[stance] = Side(words, tuple(quotes), sure)
+    return Own(stance, sides, DOUBTS[stance])
+
+
+def _side(passage: Passage | None, p: float, says: str, strength: float) -> Side:
+    """The passage as the best there is for a side that is not its own."""
+    if passage is None or p < BEARS_FROM:
+        return Side(strength=strength)
+    words = f"{cited(passage)} {says}, with a probability of {round(100 * p)} %."
+    return Side((words,), (quote_of(passage),), strength)
 
 
 def _deciding(

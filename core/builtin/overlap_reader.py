@@ -13,17 +13,28 @@ from dataclasses import replace
 from core.builtin.alignment import align, best_clause
 from core.builtin.assess import evidence_reading
 from core.builtin.claims import Claim, claim_of
-from core.builtin.overlap import Overlap, measure, points_of, stance_of
+from core.builtin.manners import Own, Side, is_spoken, turn_in_manner
+from core.builtin.overlap import TOPIC_FROM, Overlap, measure, points_of, stance_of
 from core.builtin.reading import Unit
 from core.builtin.rules import overall, quoted_ids
 from core.builtin.speech import cited, counted, joined_texts, listed, quote_of, turn_said
 from core.concurrency import Stop
 from core.models.encoder import Embedder
-from core.records import Passage, Quote, Stance, Turn
+from core.records import Passage, Point, Quote, Stance, Turn
 from core.roles import DebateView, Speak
 
 MOST_QUOTES = 2
 AGAIN = "Read clause by clause"
+ADDS_UP = "It says what its parts add up to, and the parts do stand there."
+SUMMED = 0.9
+LACKING = 0.6  # as its points say of a name or value that nothing mentions
+DOUBTS: dict[Stance, str] = {
+    "supported": "All words may stand there and be denied, or be said of something else.",
+    "hallucinated": "What is missing may be said in words unlike these.",
+    "unclear": "The passages may say it in words unlike these.",
+}
+NO_STATEMENT = "There is nothing in this text that evidence could carry."
+NO_PASSAGE = "I was given no passage that speaks about this."
 RULE = """Asks how much of the statement its passages carry; it applies no rules about values.
 1. A word is carried when a passage holds it, or holds a word whose vector in context has a cosine
    of 0.45 or more; from 0.3 it is half carried. A capitalised word needs 0.6. Names, numbers
@@ -61,8 +72,12 @@ class OverlapReader:
         points = tuple(point for item in measured for point in points_of(item))
         quotes = [quote_of(m.passage) for m in _worst_first(measured, stances) if m.passage]
         chosen = tuple(dict.fromkeys(quotes))[:MOST_QUOTES]
-        said = _speech(view, measured, stances, stance)
-        turn = turn_said(view, self.name, stance, said, quotes=chosen, points=points)
+        if is_spoken(view.manner):
+            own = _own_of(measured, stances, stance, points, chosen)
+            turn = turn_in_manner(view, self.name, own)
+        else:
+            said = _speech(view, measured, stances, stance)
+            turn = turn_said(view, self.name, stance, said, quotes=chosen, points=points)
         speak(turn.text)
         return turn
 
@@ -119,21 +134,83 @@ def _speech(
 ) -> list[str]:
     """The case in the first turn; an answer to the other's last words in later ones."""
     if not measured:
-        return ["There is nothing in this text that evidence could carry."]
+        return [NO_STATEMENT]
     first = _worst_first(measured, stances)[0]
     if first.passage is None:
-        return ["I was given no passage that speaks about this."]
+        return [NO_PASSAGE]
     mine = [turn for turn in view.turns if turn.debater == view.debater]
     other = view.turns[-1] if view.turns else None
     if first.adds_up:
-        return ["It says what its parts add up to, and the parts do stand there."]
+        return [ADDS_UP]
     has_recanted = any(AGAIN in turn.text for turn in mine)
     if first.recanted and other and other.stance == "hallucinated" and not has_recanted:
-        words = listed(joined_texts(first.recanted))
-        return [f"{AGAIN}, {cited(first.passage)} does not carry {words}."]
+        return [_recanting(first)]
     if mine and other and mine[-1].stance == stance:
         return _rejoinder(first, other, stance)
     return _opening(first, measured, stances, stance)
+
+
+def _own_of(
+    measured: Sequence[Overlap],
+    stances: Sequence[Stance],
+    stance: Stance,
+    points: Sequence[Point],
+    quotes: Sequence[Quote],
+) -> Own:
+    """What counting words has for each side: what is carried, and what nothing carries."""
+    if not measured:
+        return Own(stance, {stance: Side((NO_STATEMENT,))}, "")
+    first = _worst_first(measured, stances)[0]
+    if first.passage is None:
+        return Own(stance, {stance: Side((NO_PASSAGE,))}, "")
+    holds, fails = zip(*(_strengths(item) for item in measured), strict=True)
+    strengths = {"supported": min(holds), "hallucinated": max(fails)}
+    sides: dict[Stance, Side] = {
+        "supported": Side(*_speaks_for(first), strengths["supported"]),
+        "hallucinated": Side(*_speaks_against(first), strengths["hallucinated"]),
+    }
+    words = _opening(first, measured, stances, stance)
+    if first.adds_up:
+        words = [ADDS_UP]
+    elif first.recanted:
+        words = [_recanting(first)]
+    sure = strengths.get(stance, 1.0 - max(strengths.values()))
+    sides[stance] = Side(tuple(words), tuple(quotes), sure)
+    return Own(stance, sides, DOUBTS[stance], tuple(points))
+
+
+def _speaks_for(item: Overlap) -> tuple[tuple[str, ...], tuple[Quote, ...]]:
+    """The passage that carries most of the statement."""
+    if item.passage is None or item.claim.denied or not item.carried:
+        return (), ()
+    share = f"{round(100 * item.carried)} % of its words are carried by {cited(item.passage)}."
+    return (share,), (quote_of(item.passage),)
+
+
+def _speaks_against(item: Overlap) -> tuple[tuple[str, ...], tuple[Quote, ...]]:
+    """The words that no passage on the topic carries."""
+    if item.passage is None or not item.missing:
+        return (), ()
+    words = f"No passage on the topic carries {listed(joined_texts(item.missing))}."
+    return (words,), (quote_of(item.passage),)
+
+
+def _strengths(item: Overlap) -> tuple[float, float]:
+    """(share that is carried, share that is not though the evidence is on the topic)."""
+    stance, carried = stance_of(item), item.carried
+    if item.claim.denied:
+        return 1.0 - carried, carried
+    if item.adds_up:
+        return SUMMED, 1.0 - SUMMED
+    if stance == "hallucinated":  # what is missing matters more than its share of the words
+        return 1.0 - LACKING, LACKING
+    return carried, 1.0 - carried if carried >= TOPIC_FROM else 0.0
+
+
+def _recanting(item: Overlap) -> str:
+    """What another debater's point has it see."""
+    where = cited(item.passage) if item.passage else "what was quoted"
+    return f"{AGAIN}, {where} does not carry {listed(joined_texts(item.recanted))}."
 
 
 def _rejoinder(first: Overlap, other: Turn, stance: Stance) -> list[str]:

@@ -13,15 +13,9 @@ from core.builtin.alignment import is_vital
 from core.builtin.arithmetic import Sum
 from core.builtin.assess import FULL_COVERAGE, Assessment, Found, assess
 from core.builtin.claims import claim_of
-from core.builtin.speech import (
-    capitalised,
-    cited,
-    counted,
-    joined_texts,
-    listed,
-    quote_of,
-    turn_said,
-)
+from core.builtin.manners import is_spoken, turn_in_manner
+from core.builtin.rules_said import own_of, speech
+from core.builtin.speech import quote_of, turn_said
 from core.concurrency import Stop
 from core.records import Point, Quote, Stance, Turn
 from core.roles import DebateView, Speak
@@ -61,8 +55,12 @@ class RuleChecker:
         stances = [stance_of(item) for item in assessments]
         stance = overall(stances)
         points = tuple(point for item in assessments for point in points_of(item))
-        said = _speech(view, assessments, stances, stance)
-        turn = turn_said(view, self.name, stance, said, quotes=_quotes(points), points=points)
+        if is_spoken(view.manner):
+            own = own_of(assessments, stances, stance, points, _quotes(points))
+            turn = turn_in_manner(view, self.name, own)
+        else:
+            said = speech(view, assessments, stances, stance)
+            turn = turn_said(view, self.name, stance, said, quotes=_quotes(points), points=points)
         speak(turn.text)
         return turn
 
@@ -188,105 +186,3 @@ def _carried(item: Assessment) -> Point:
         round(item.coverage, 3),
         quote_of(passage),
     )
-
-
-def _speech(
-    view: DebateView,
-    assessments: Sequence[Assessment],
-    stances: Sequence[Stance],
-    stance: Stance,
-) -> list[str]:
-    """The case in the first turn; an answer to the other's last words in later ones."""
-    mine = [turn for turn in view.turns if turn.debater == view.debater]
-    other = view.turns[-1] if view.turns else None
-    if not assessments:
-        return ["There is nothing in this text that evidence could support or contradict."]
-    if mine and other and mine[-1].stance == stance:
-        return _rejoinder(mine, other, assessments, stances, stance)
-    if stance == "hallucinated":
-        return _against(assessments, stances)
-    if stance == "supported":
-        return _in_favour(assessments)
-    return _undecided(assessments, stances)
-
-
-def _rejoinder(
-    mine: Sequence[Turn],
-    other: Turn,
-    assessments: Sequence[Assessment],
-    stances: Sequence[Stance],
-    stance: Stance,
-) -> list[str]:
-    """What the rules say to the other's last words."""
-    found = [f for a, s in zip(assessments, stances, strict=True) for f in a.contradictions]
-    said = " ".join(turn.text for turn in mine)
-    if stance == "hallucinated" and found:
-        known = said.casefold()
-        fresh = next((f for f in found if f.contrast.explanation.casefold() not in known), None)
-        if fresh is not None:
-            return [f"Also, {fresh.contrast.explanation}: {cited(fresh.passage)}."]
-        contrast = found[0].contrast
-        if other.stance == stance:
-            return [f"We agree on “{contrast.claim}”; I have nothing to add."]
-        if contrast.claim.casefold() in found[0].passage.text.casefold():
-            return [f"“{contrast.claim}” does stand there, but it is said of something else."]
-        return [
-            f"Sharing words settles nothing: “{contrast.claim}” and "
-            f"“{contrast.evidence}” cannot both hold."
-        ]
-    if stance == "supported" and other.stance == "hallucinated":
-        words = [p.text for p in other.points if p.finding == "missing"]
-        what = listed(words) if words else "what you miss"
-        return [f"I have looked for {what} too: it changes no value, name or negation."]
-    if stance == other.stance:
-        return ["I see it the same way and have nothing to add."]
-    return ["By rules alone I still cannot decide it."]
-
-
-def _against(assessments: Sequence[Assessment], stances: Sequence[Stance]) -> list[str]:
-    wrong = [a for a, s in zip(assessments, stances, strict=True) if s == "hallucinated"]
-    wrong.sort(key=lambda a: -max((f.contrast.weight for f in a.contradictions), default=0.0))
-    sentences = []
-    if len(assessments) > 1:
-        verb = "contradicts" if len(wrong) == 1 else "contradict"
-        share = f"{len(wrong)} of {counted(len(assessments), 'statement')}"
-        sentences.append(f"{share} {verb} the evidence.")
-    for item in wrong[:2]:
-        found = item.contradictions[0] if item.contradictions else None
-        if found and not item.claim.denied:
-            what = capitalised(found.contrast.explanation)
-            sentences.append(f"{what}: {cited(found.passage)}.")
-        elif item.closest:
-            sentences.append(f"The evidence affirms what was asked: {cited(item.closest)}.")
-    return sentences
-
-
-def _in_favour(assessments: Sequence[Assessment]) -> list[str]:
-    best = max(assessments, key=lambda a: a.coverage)
-    if best.claim.denied and best.contradictions:
-        found = best.contradictions[0]
-        what = capitalised(found.contrast.explanation)
-        return [f"The answer is right to deny it. {what}: {cited(found.passage)}."]
-    if best.adds_up and best.total:
-        return [f"The evidence's own numbers give {best.total.words}: {cited(best.total.passage)}."]
-    subject = "the statement" if len(assessments) == 1 else f"all {len(assessments)} statements"
-    sentences = [f"No value, name or negation of {subject} is contradicted."]
-    if best.closest:
-        sentences.append(f"It is carried by {cited(best.closest)}.")
-    return sentences
-
-
-def _undecided(assessments: Sequence[Assessment], stances: Sequence[Stance]) -> list[str]:
-    open_ones = [a for a, s in zip(assessments, stances, strict=True) if s == "unclear"]
-    missing = joined_texts([u for item in open_ones for u in item.missing])
-    if all(item.closest is None for item in open_ones):
-        return ["I was given no passage that speaks about this."]
-    sentences = ["I find no contradiction."]
-    if missing:
-        sentences.append(f"But no passage mentions {listed(missing)}.")
-    else:
-        sentences.append("But the passages share too little with the statement to carry it.")
-    closest = max(open_ones, key=lambda a: a.coverage).closest
-    if closest:
-        sentences.append(f"Closest is {cited(closest)}.")
-    return sentences

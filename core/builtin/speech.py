@@ -18,6 +18,12 @@ WORDS_OF_STANCE: dict[Stance, str] = {
     "hallucinated": "wrong",
     "unclear": "not decided by this evidence",
 }
+# How a turn begins in every manner but CEDA's own.
+SIDES: dict[Stance, str] = {
+    "supported": "CORRECT",
+    "hallucinated": "WRONG",
+    "unclear": "OPEN",
+}
 
 
 def quote_of(passage: Passage) -> Quote:
@@ -61,6 +67,11 @@ def listed(words: Sequence[str], most: int = 3) -> str:
     if len(words) > most:
         shown.append(f"{len(words) - most} more")
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+
+
+def listed_plainly(names: Sequence[str]) -> str:
+    """Ada, Ben and Cleo."""
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def joined_texts(units: Sequence[Unit]) -> list[str]:

@@ -1,0 +1,166 @@
+"""How built-in debaters speak in each manner: what they found stays, the words follow the manner.
+
+A debater hands over its `Own` findings; nothing is added to them here. Stances, quotes and points
+are what the evidence gives; an assigned side is argued with what the evidence has for it, or with
+nothing. Source: ColMAD 2.1 (answer), 2.2 (compete), 2.3 (collaborate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from core.builtin.speech import SIDES, WORDS_OF_STANCE, in_brief, listed_plainly, reply_to
+from core.manners import Manner
+from core.records import Point, Quote, Stance, Turn
+from core.roles import DebateView
+
+MOST_SURE = 0.95  # words that are all carried are no certainty
+NOTHING = "I find nothing in my passages for this side."
+
+
+@dataclass(frozen=True)
+class Side:
+    """What the evidence has for a stance: sentences, the passages quoted in them, their weight.
+
+    `strength` in [0, 1] is the debater's own measure; None where it cannot measure.
+    """
+
+    words: tuple[str, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    strength: float | None = None
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a built-in debater finds, however it is asked.
+
+    `sides` has what speaks for each stance, its own and the others; `doubt` is the one way in which
+    it would most likely be mistaken; `points` are places in the response.
+    """
+
+    stance: Stance
+    sides: Mapping[Stance, Side]
+    doubt: str
+    points: tuple[Point, ...] = ()
+
+    @property
+    def side(self) -> Side:
+        """What speaks for its own stance."""
+        return self.sides.get(self.stance, Side())
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is said in a manner: sentences after the stance, and what goes with them."""
+
+    words: Sequence[str]
+    stance: Stance
+    quotes: Sequence[Quote] = ()
+    points: Sequence[Point] = ()
+    confidence: float | None = None
+    doubt: str = ""
+    lines: Sequence[str] = field(default_factory=tuple)
+
+
+Speaking = Callable[[DebateView, Own], Said]
+
+
+def is_spoken(manner: Manner) -> bool:
+    """True for a manner that has words of its own here; in others they speak as in CEDA."""
+    return manner in SPEAKING
+
+
+def turn_in_manner(view: DebateView, agent: str, own: Own) -> Turn:
+    """The turn that is asked for: its stance first, as every manner but CEDA's wants it."""
+    said = SPEAKING[view.manner](view, own)
+    about = [turn for turn in view.turns if turn.debater == view.about]
+    lines = [in_brief([f"{SIDES[said.stance]}.", *said.words]), *said.lines]
+    if said.confidence is not None:
+        lines.append(f"Confidence: {round(100 * said.confidence)} %")
+    if said.doubt:
+        lines.append(f"Doubt: {said.doubt}")
+    return Turn(
+        debater=view.debater,
+        agent=agent,
+        number=view.number,
+        round=view.round,
+        reply=reply_to(said.stance, about or view.turns),
+        stance=said.stance,
+        text="\n".join(lines),
+        quotes=tuple(said.quotes),
+        points=tuple(said.points),
+        confidence=said.confidence,
+        doubt=said.doubt,
+    )
+
+
+def with_confidence(words: Sequence[str], own: Own) -> Said:
+    """These words for the debater's own stance, with its confidence and its doubt."""
+    strength = own.side.strength
+    confidence = None if strength is None else round(min(strength, MOST_SURE), 2)
+    return Said(words, own.stance, own.side.quotes, own.points, confidence, own.doubt)
+
+
+def others_of(view: DebateView) -> list[Turn]:
+    """The last turn of each other debater that was heard, in the order in which they spoke."""
+    last = {turn.debater: turn for turn in view.turns if turn.debater != view.debater}
+    return sorted(last.values(), key=lambda turn: turn.number)
+
+
+def not_said_yet(words: Sequence[str], view: DebateView) -> list[str]:
+    """Those of the sentences that nobody has said so far."""
+    said = " ".join(turn.text for turn in view.turns).casefold()
+    return [sentence for sentence in words if sentence.casefold() not in said]
+
+
+def _answer(view: DebateView, own: Own) -> Said:
+    return with_confidence(own.side.words, own)
+
+
+def _collaborate(view: DebateView, own: Own) -> Said:
+    """What the others left out; where they differ, also what there is for their reading."""
+    others = others_of(view)
+    if not others:
+        return _answer(view, own)
+    mine = [turn for turn in view.turns if turn.debater == view.debater]
+    differing = [turn for turn in others if turn.stance != own.stance]
+    fresh = not_said_yet(own.side.words, view)
+    if mine and mine[-1].stance != own.stance:
+        first = f"What the others quoted changes my mind: I now call it {_called(own)}."
+        return with_confidence([first, *fresh], own)
+    if not differing:
+        names = listed_plainly([turn.debater for turn in others])
+        verb = "comes" if len(others) == 1 else "come"
+        rest = fresh or ["I find nothing that was left out."]
+        return with_confidence([f"{names} {verb} to the same.", *rest], own)
+    names = listed_plainly([turn.debater for turn in differing])
+    rest = [f"What {names} left out: {fresh[0]}", *fresh[1:]] if fresh else []
+    for_them = not_said_yet(own.sides.get(differing[-1].stance, Side()).words, view)
+    if for_them:
+        rest.append(f"For {differing[-1].debater}’s reading I find this: {for_them[0]}")
+    return with_confidence(rest or [f"I hold to {_called(own)} for the reason that I gave."], own)
+
+
+def _compete(view: DebateView, own: Own) -> Said:
+    """The best that the evidence has for the assigned side; whoever has no side keeps its own."""
+    stance = view.assigned or own.stance
+    side = own.sides.get(stance, Side())
+    fresh = not_said_yet(side.words, view)
+    words = fresh or (["My case stands as I gave it."] if side.words else [NOTHING])
+    rival: Stance = "hallucinated" if stance == "supported" else "supported"
+    against = own.sides.get(rival, Side()).strength
+    if view.turns and against is not None and against < 0.5:
+        words = [*words, f"By my measure the other side reaches {round(100 * against)} of 100."]
+    return Said(words, stance, side.quotes, own.points if stance == own.stance else ())
+
+
+def _called(own: Own) -> str:
+    return f"“{WORDS_OF_STANCE[own.stance]}”"
+
+
+SPEAKING: Mapping[Manner, Speaking] = {
+    "answer": _answer,
+    "collaborate": _collaborate,
+    "compete": _compete,
+}

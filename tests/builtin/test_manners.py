@@ -1,0 +1,169 @@
+"""Built-in debaters in each manner: the words follow the manner, the findings the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.agents.rosters import roster_named
+from core.agents.stated import stated_in
+from core.builtin.manners import NOTHING, Own, Side, turn_in_manner
+from core.builtin.overlap_reader import OverlapReader
+from core.builtin.rules import RuleChecker
+from core.concurrency import Stop
+from core.config import ENCODER_DIR
+from core.manners import Manner
+from core.models.encoder import load_encoder
+from core.records import Stance, Turn
+from core.roles import CaseView, Debater, DebateView
+from tests.fakes import FakeEmbedder, make_case, make_passage, make_view
+
+BRIDGE = make_passage("The Halden Bridge is 412 m long and was opened in 1932.", number=1)
+FERRY = make_passage("A ferry to Moss leaves the quay twice a day.", number=2, source="b.txt")
+SIDES: tuple[Stance, ...] = ("supported", "hallucinated")
+CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
+RIGHT = "The Halden Bridge is 412 m long."
+WRONG = "The Halden Bridge is 600 m long."
+
+
+def view_of(claim: str) -> CaseView:
+    return make_view(make_case(claim), [BRIDGE, FERRY])
+
+
+def asked(claim: str, manner: Manner, *turns: Turn, assigned: Stance | None = None) -> DebateView:
+    """Ada's third turn, with everything at hand."""
+    view = view_of(claim)
+    everything = frozenset(view.evidence.passages)
+    return DebateView(view, "Ada", everything, turns, 3, 2, claim, manner=manner, assigned=assigned)
+
+
+def said(debater: Debater, view: DebateView) -> Turn:
+    heard: list[str] = []
+    turn = debater.argue(view, heard.append, Stop())
+    assert "".join(heard) == turn.text
+    return turn
+
+
+def readers() -> list[Debater]:
+    return list(roster_named("builtin", load_encoder(ENCODER_DIR)).debaters.values())
+
+
+@pytest.mark.parametrize(("claim", "stance"), [(RIGHT, "supported"), (WRONG, "hallucinated")])
+def test_an_answer_states_its_verdict_confidence_and_doubt(claim: str, stance: Stance) -> None:
+    """ColMAD 2.3: what is stated in the text is what is recorded, read by the same parser."""
+    turns = [said(reader, asked(claim, "answer")) for reader in readers()]
+    assert turns[0].stance == stance
+    for turn in turns:
+        stated = stated_in(turn.text)
+        assert stated.stance == turn.stance
+        assert stated.confidence == turn.confidence
+        assert stated.doubt == turn.doubt != ""
+        assert turn.quotes
+
+
+@pytest.mark.parametrize("claim", [RIGHT, WRONG, "The Halden Bridge was opened in 1932 by monks."])
+def test_what_an_answer_cites_is_among_its_quotes(claim: str) -> None:
+    """Quotes are what code verifies and people open; a citation in the words alone is neither."""
+    for reader in readers():
+        turn = said(reader, asked(claim, "answer"))
+        known = {quote.text for quote in turn.quotes}
+        assert all(
+            passage.text in known for passage in (BRIDGE, FERRY) if passage.text in turn.text
+        )
+
+
+def test_confidence_follows_what_is_measured() -> None:
+    """A statement of which half is carried is not called open as surely as one of nothing."""
+    rules = RuleChecker()
+    known = said(rules, asked(RIGHT, "answer")).confidence
+    other = said(rules, asked("Ducks hibernate under polar ice.", "answer"))
+    assert other.stance == "unclear"
+    assert known is not None
+    assert other.confidence is not None
+    assert known > 0.8
+
+
+def test_who_cannot_measure_states_no_confidence() -> None:
+    muted = make_view(
+        make_case("桥长四百一十二米。", language="zh"), [make_passage("桥长六百米。")]
+    )
+    view = replace(asked(RIGHT, "answer"), view=muted)
+    entailment = said(readers()[2], view)
+    assert "cannot read this language" in entailment.text
+    assert (entailment.confidence, entailment.doubt) == (None, "")
+    assert "Confidence" not in entailment.text
+
+
+@pytest.mark.parametrize("claim", [RIGHT, WRONG])
+@pytest.mark.parametrize("side", SIDES)
+def test_an_assigned_side_is_argued_from_the_evidence_or_not_at_all(
+    claim: str, side: Stance
+) -> None:
+    """CopMAD: they take the side; every quote stands in the sources, and nothing is invented."""
+    texts = {passage.text for passage in (BRIDGE, FERRY)}
+    for reader in readers():
+        turn = said(reader, asked(claim, "compete", assigned=side))
+        assert (turn.stance, turn.confidence, turn.doubt) == (side, None, "")
+        assert {quote.text for quote in turn.quotes} <= texts
+        assert turn.quotes or "No passage" in turn.text or NOTHING in turn.text
+        own = said(reader, asked(claim, "answer")).stance
+        assert not turn.points or own == side
+
+
+def test_with_nothing_for_its_side_a_debater_says_so() -> None:
+    turn = said(RuleChecker(), asked(RIGHT, "compete", assigned="hallucinated"))
+    assert turn.text == f"WRONG. {NOTHING}"
+
+
+def test_collaborating_names_what_the_other_left_out() -> None:
+    other = Turn("Ben", "Other", 2, 1, "agree", "supported", "CORRECT. I think so.")
+    turn = said(RuleChecker(), asked(WRONG, "collaborate", other))
+    assert turn.stance == "hallucinated"
+    assert "What Ben left out:" in turn.text
+    assert "412 m" in turn.text
+    assert turn.doubt
+
+
+def test_collaborating_repeats_nothing_that_was_said() -> None:
+    first = said(RuleChecker(), asked(WRONG, "answer"))
+    ben = replace(first, debater="Ben", number=2)
+    turn = said(RuleChecker(), asked(WRONG, "collaborate", ben))
+    assert "Ben comes to the same. I find nothing that was left out." in turn.text
+
+
+def test_collaborating_gives_the_other_reading_what_there_is_for_it() -> None:
+    mine = said(OverlapReader(FakeEmbedder()), asked("The Halden Bridge is long.", "answer"))
+    assert mine.stance == "supported"
+    other = Turn("Ben", "Other", 2, 1, "deny", "hallucinated", "WRONG. It is 412 m.")
+    rules = said(RuleChecker(), asked(WRONG, "answer"))
+    heard = (rules, replace(other, stance="supported", text="CORRECT. It is."))
+    turn = said(RuleChecker(), asked(WRONG, "collaborate", *heard))
+    assert "For Ben’s reading I find this:" in turn.text
+
+
+def test_a_changed_mind_is_owned_up_to() -> None:
+    """The overlap reader counts the words; told of a contrast, it reads the clause again."""
+    cats = make_passage(CATS)
+    view = make_view(make_case("Female cats tend to be left pawed."), [cats])
+    reader = OverlapReader(load_encoder(ENCODER_DIR))
+    alone = replace(asked(RIGHT, "answer"), view=view, share=frozenset({cats.id}))
+    before = said(reader, alone)
+    rules = replace(said(RuleChecker(), alone), debater="Ben", number=2)
+    after = said(reader, replace(alone, turns=(before, rules), manner="collaborate"))
+    assert (before.stance, after.stance) == ("supported", "hallucinated")
+    assert "changes my mind" in after.text
+    assert "Read clause by clause" in after.text
+
+
+@given(st.sampled_from(["answer", "collaborate"]), st.floats(0, 1), st.sampled_from(SIDES))
+@settings(max_examples=30, deadline=None)
+def test_whatever_is_found_the_text_states_what_is_recorded(
+    manner: Manner, strength: float, stance: Stance
+) -> None:
+    own = Own(stance, {stance: Side(("It stands there.",), (), strength)}, "I may err.")
+    turn = turn_in_manner(asked(RIGHT, manner), "Reader", own)
+    stated = stated_in(turn.text)
+    assert (stated.stance, stated.confidence, stated.doubt) == (stance, turn.confidence, turn.doubt)
