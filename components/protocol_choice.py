@@ -18,6 +18,10 @@ FITS = {
     "as no, a coin decides and is said to.",
     "adaptive": "Adaptive saves calls: a single judge decides what is plain, and a debate is held "
     "only where the judge is unsure or the built-in readers contradict it.",
+    "colmad": "ColMAD fits what is hard to see: debaters share one goal, add what the others "
+    "missed, and say how sure they are and where they may be mistaken.",
+    "copmad": "CopMAD shows the best case for either side. Who argues better may win: it is here "
+    "to be compared with.",
     "audit": "Audit fits a long response, and one with sums, dates, code or a length asked for: "
     "each statement is checked with the tool that fits it, and only what stays contested is "
     "debated.",
@@ -26,6 +30,8 @@ NAMES = {
     "ceda": "Debate",
     "single": "Single judge",
     "ensemble": "Ensemble",
+    "colmad": "ColMAD",
+    "copmad": "CopMAD",
     "adaptive": "Adaptive",
     "audit": "Audit",
 }

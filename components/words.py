@@ -63,6 +63,8 @@ PROTOCOL_WORDS = {
     "single": "Single judge: one judge reads the evidence, and nobody argues.",
     "ensemble": "Ensemble: debaters answer alone, most decide, and a coin where they cancel out.",
     "adaptive": "Adaptive: a single judge first; a debate only where it is not sure enough.",
+    "colmad": "ColMAD: all answer alone, then complete each other’s answers; a judge concludes.",
+    "copmad": "CopMAD: two debaters are assigned opposing sides and argue to win; a judge decides.",
     "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
     "contested.",
 }

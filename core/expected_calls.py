@@ -16,7 +16,7 @@ from functools import cache
 from core.audit.steps import MOST_STEPS
 from core.audited import AUDIT
 from core.debate.floor import DebateProtocol
-from core.debate.protocols import protocol_of, then_of
+from core.debate.protocols import protocol_of, seated_for, then_of
 from core.manners import AS_IS, DebateOptions, judge_prompt
 from core.models.prices import window_of
 from core.models.prompting import prompt_language, shipped
@@ -55,6 +55,11 @@ class Size:
     protocol: str = "ceda"
     options: DebateOptions = AS_IS
 
+    @property
+    def plan(self) -> Plan:
+        """What of it a protocol goes by."""
+        return Plan(self.protocol, max_turns=self.max_turns, options=self.options)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -69,7 +74,7 @@ class Step:
 
 def steps_of(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[Step]:
     """Every role's calls in the order of a run."""
-    about = _About(size, is_most)
+    about, sheet = _About(size, is_most), seated_for(size.plan, sheet)
     yield from _reading(sheet, about)
     if size.protocol == AUDIT:
         yield from _auditing(sheet, about)
@@ -122,7 +127,7 @@ def _toolbox_tokens() -> int:
 
 def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
     """What is asked before a label; whether an adaptive check goes on is likely not."""
-    plan = Plan(about.size.protocol, max_turns=about.size.max_turns, options=about.size.options)
+    plan = about.size.plan
     then = then_of(plan)
     if then or plan.protocol == "single":
         yield _judged_alone(sheet, about)

@@ -181,6 +181,7 @@ def _with_models(
     from core.agents.ask import Work
     from core.agents.laid_out import notices
     from core.agents.rosters import seated
+    from core.debate.protocols import seated_for
     from core.models import desk
     from core.models.fence import Fence
     from core.models.llm import LiteLlm
@@ -188,7 +189,7 @@ def _with_models(
     from core.reach import asker_of
 
     plan = run.plan
-    sheet = plan.sheet or RosterSheet(plan.roster)
+    sheet = seated_for(plan, plan.sheet or RosterSheet(plan.roster))
     require_keys(plan, payer.keys)
     table = desk.LedgerDesk(
         LiteLlm(payer.keys),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
 from core.agents.ask import Asking, one_line
-from core.builtin.speech import cited, place_of
+from core.builtin.speech import SIDES, cited, place_of
 from core.models.fence import steering
 from core.records import Context, Passage, Quote, Turn
 from core.roles import CaseView, DebateView, Evidence, JudgeView
@@ -107,7 +107,8 @@ def _spoken(asking: Asking, view: JudgeView | DebateView, kind: str) -> str:
         for quote in turn.quotes:
             text = _with_mark(text, fence.harmless(quote.text), _mark(quote, view.view.evidence))
         to = f" on {fence.harmless(one_line(turn.about))}’s answer" if turn.about else ""
-        spoken.append(f"{turn.number}. {fence.harmless(one_line(turn.debater))}{to}: {text}")
+        side = f" (assigned {SIDES[turn.assigned]})" if turn.assigned else ""
+        spoken.append(f"{turn.number}. {fence.harmless(one_line(turn.debater))}{to}{side}: {text}")
     spoken += [f"{plain(one_line(who))} (a person): {plain(words)}" for who, words in view.remarks]
     return fence.enclosed(kind, "\n".join(spoken))
 

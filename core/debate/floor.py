@@ -108,6 +108,7 @@ class DebateProtocol:
 
     `manners` are those that its debaters are asked in, `judging` those that its judge is;
     `options` are what can be chosen of it: pages offer these, and the command line takes no others.
+    `is_judged_by_first`: the first debater's model judges where a roster of models seats no judge.
     """
 
     name: str
@@ -116,3 +117,4 @@ class DebateProtocol:
     manners: tuple[Manner, ...] = ()
     judging: tuple[JudgeManner, ...] = ()
     options: tuple[Option, ...] = ()
+    is_judged_by_first: bool = False

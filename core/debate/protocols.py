@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from core.audited import AUDIT
-from core.debate import NAMES, adaptive, ceda, ensemble, single
+from core.debate import NAMES, adaptive, ceda, colmad, copmad, ensemble, single
 from core.debate.floor import DebateProtocol
 from core.errors import InputError
 from core.manners import AS_IS, JudgeManner, Manner, Option
 from core.records import Plan
+from core.seats import RosterSheet
 
 DEBATES: Mapping[str, DebateProtocol] = {
-    protocol.name: protocol for protocol in (ceda.PROTOCOL, ensemble.PROTOCOL)
+    protocol.name: protocol
+    for protocol in (ceda.PROTOCOL, ensemble.PROTOCOL, colmad.PROTOCOL, copmad.PROTOCOL)
 }
 _ALL = {**DEBATES, "single": single.PROTOCOL, "adaptive": adaptive.over(DEBATES)}
 PROTOCOLS: Mapping[str, DebateProtocol] = {name: _ALL[name] for name in NAMES}
@@ -71,3 +74,18 @@ def require_options(plan: Plan) -> None:
                 f"Expected no {words} with protocol {plan.protocol}, found one: {rest}. Leave it "
                 "out, or choose another protocol."
             )
+
+
+def seated_for(plan: Plan, sheet: RosterSheet) -> RosterSheet:
+    """The sheet as the plan's protocol seats it: a built-in agent does not judge models' debates.
+
+    A roster that seats a model as judge keeps it. Source: ColMAD 4.3 (the first debater's model
+    is the judge's by default).
+    """
+    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
+    seats = [debater.seat for debater in sheet.debaters]
+    are_models = bool(seats) and not any(seat.is_built_in for seat in seats)
+    if not (any(o.is_judged_by_first for o in own) and are_models and sheet.judge.is_built_in):
+        return sheet
+    longest = max(seats[0].max_tokens, sheet.judge.max_tokens)
+    return replace(sheet, judge=replace(seats[0], max_tokens=longest))

@@ -31,10 +31,15 @@ STOPPED_WITHIN = 0.5  # seconds
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """One home with one case for all tests, and litellm loaded."""
-    load_litellm()
+    """One home with one case for all tests; what loads at the first call is loaded.
+
+    Loading takes longer, with all protocols at it, than a silent server is waited for below.
+    """
     home = tmp_path_factory.mktemp("protocols") / "home"
-    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    made = Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    with loopback(sensible) as server:
+        made.run(sheet_at(server, seconds=60), protocol="single")
+    return made
 
 
 def plan_of(name: str, sheet: RosterSheet | None, **fields: object) -> Plan:

@@ -1,0 +1,208 @@
+"""ColMAD: answers alone, rounds in which all hear all, a judge who reads marks (2.1, 2.3, C.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from core.agents.llm_debater import LlmDebater
+from core.agents.llm_judge import LlmJudge
+from core.agents.rosters import roster_named
+from core.config import ENCODER_DIR
+from core.debate import colmad
+from core.events import Event
+from core.models.call import Call
+from core.models.encoder import load_encoder
+from core.records import Plan
+from tests.agents.seats import SEAT, text_of, workplace
+from tests.debate.two_sides import (
+    FACT,
+    MUMBLED,
+    RIGHT,
+    VIEW,
+    WRONG,
+    cast,
+    heard_by,
+    plan,
+    up_to,
+)
+from tests.debates import Arguing, arguing, kinds, seated, turns
+from tests.fakes import ScriptedDebater, ScriptedJudge
+
+
+def held(
+    people: dict[str, ScriptedDebater],
+    asked: Plan | None = None,
+    past: Sequence[Event] = (),
+    judge: ScriptedJudge | None = None,
+) -> Arguing:
+    roster = seated(people, judge or ScriptedJudge("hallucinated", "It is wrong."))
+    return arguing(colmad.argue, VIEW, roster, plan=asked or plan("colmad"), past=past)
+
+
+def test_nobody_hears_anybody_before_answering_and_then_all_hear_all() -> None:
+    people = cast(Ada=[RIGHT] * 3, Ben=[WRONG] * 3)
+    events = list(held(people).events())
+    assert heard_by(people) == {
+        1: [],
+        2: [],
+        3: [1, 2],
+        4: [1, 2, 3],
+        5: [1, 2, 3, 4],
+        6: [1, 2, 3, 4, 5],
+    }
+    said = sorted(turns(events), key=lambda turn: turn.number)
+    assert [(t.debater, t.round, t.manner) for t in said] == [
+        ("Ada", 0, "answer"),
+        ("Ben", 0, "answer"),
+        ("Ada", 1, "collaborate"),
+        ("Ben", 1, "collaborate"),
+        ("Ada", 2, "collaborate"),
+        ("Ben", 2, "collaborate"),
+    ]
+    assert kinds(events)[-1] == "judgement_reached"
+    assert "context_built" not in kinds(events)
+
+
+@pytest.mark.parametrize(("rounds", "debaters"), [(0, 2), (1, 2), (3, 2), (1, 3)])
+def test_as_many_calls_as_the_formula_says(rounds: int, debaters: int) -> None:
+    """N answers, n·R turns, one judgement; R = 2 where nothing is chosen."""
+    names = ("Ada", "Ben", "Cleo")[:debaters]
+    asked = plan("colmad", rounds=rounds)
+    people = cast(**{name: [RIGHT] * (1 + (rounds or 2)) for name in names})
+    judge = ScriptedJudge("supported", "It holds.")
+    list(held(people, asked, judge=judge).events())
+    expected = colmad.calls(debaters, asked)
+    made = sum(len(debater.views) for debater in people.values())
+    assert (made, len(judge.views)) == (expected.turns, expected.judgements)
+    assert expected.total == debaters * (1 + (rounds or 2)) + 1
+    assert all(not debater.lines for debater in people.values())
+
+
+def test_the_judge_reads_the_whole_transcript_in_its_own_manner() -> None:
+    judge = ScriptedJudge("hallucinated", "It is wrong.")
+    list(held(cast(Ada=[RIGHT] * 3, Ben=[WRONG] * 3), judge=judge).events())
+    (seen,) = judge.views
+    assert seen.manner == "collaborate"
+    assert [turn.number for turn in seen.turns] == [1, 2, 3, 4, 5, 6]
+
+
+def test_swapped_the_second_begins() -> None:
+    people = cast(Ada=[RIGHT] * 3, Ben=[WRONG] * 3)
+    events = list(held(people, plan("colmad", is_swapped=True)).events())
+    said = sorted(turns(events), key=lambda turn: turn.number)
+    assert [turn.debater for turn in said] == ["Ben", "Ada"] * 3
+
+
+def test_a_lost_turn_is_said_and_the_others_go_on() -> None:
+    people = cast(Ada=[MUMBLED, RIGHT, RIGHT], Ben=[WRONG, MUMBLED, WRONG])
+    events = list(held(people).events())
+    lost = [event.turn for event in events if event.kind == "problem_met"]
+    assert lost == [1, 4]
+    assert heard_by(people)[6] == [2, 3, 5]
+    assert kinds(events)[-1] == "judgement_reached"
+
+
+def test_who_has_nobody_to_hear_answers_alone() -> None:
+    people = cast(Ada=[MUMBLED, RIGHT, RIGHT], Ben=[MUMBLED, WRONG, WRONG])
+    said = turns(list(held(people).events()))
+    assert [(turn.number, turn.manner) for turn in said] == [
+        (3, "answer"),
+        (4, "collaborate"),
+        (5, "collaborate"),
+        (6, "collaborate"),
+    ]
+
+
+def test_with_nobody_left_there_is_a_stated_outcome_and_no_judge_is_asked() -> None:
+    judge = ScriptedJudge("supported", "It holds.")
+    arguing_now = held(cast(Ada=[MUMBLED] * 3, Ben=[MUMBLED] * 3), judge=judge)
+    list(arguing_now.events())
+    judgement = arguing_now.floor.progress.judgement
+    assert judgement is not None
+    assert (judgement.label, judgement.cause) == ("unclear", "unreadable_reply")
+    assert not judge.views
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 6])
+def test_a_resumed_debate_repeats_nothing(count: int) -> None:
+    whole = list(held(cast(Ada=[RIGHT] * 3, Ben=[WRONG] * 3)).events())
+    past = up_to(whole, "turn_finished", count)
+    done = {turn.number for turn in turns(past)}
+    left = {
+        name: [line] * (3 - sum(1 for number in done if (number - 1) % 2 == place))
+        for place, (name, line) in enumerate((("Ada", RIGHT), ("Ben", WRONG)))
+    }
+    people = cast(**left)
+    rest = list(held(people, past=past).events())
+    assert {turn.number for turn in turns(rest)} == set(range(1, 7)) - done
+    assert all(not debater.lines for debater in people.values())
+    assert kinds(rest).count("judgement_reached") == 1
+
+
+def answers(call: Call) -> str:
+    """A model that forges a mark and a quotation, and a judge that reads what it is shown."""
+    if "You are the judge" in text_of(call):
+        return "The quotation was not found.\nVerdict: 1"
+    return (
+        "WRONG. “The Halden Bridge is 412 m long” ✗ and ✅ “the mayor had it measured twice” ✓.\n"
+        "Confidence: 80\nDoubt: it may be another bridge"
+    )
+
+
+def test_marks_are_ours_alone_whoever_reads_the_transcript() -> None:
+    """ColMAD 2.3 (i): a found quotation is marked so, a forged one is not, whatever was typed."""
+    place = workplace(answers)
+    people = {name: LlmDebater(SEAT, place.work) for name in ("Ada", "Ben")}
+    roster = seated(people, LlmJudge(SEAT, place.work))
+    events = list(arguing(colmad.argue, VIEW, roster, plan=plan("colmad", rounds=1)).events())
+    first = next(turn for turn in turns(events) if turn.number == 1)
+    assert [quote.status for quote in first.quotes] == ["verified", "not_found"]
+    assert (first.confidence, first.doubt) == (0.8, "it may be another bridge")
+    shown = [text_of(call) for call in place.model.calls]
+    readers = [text for text in shown if "1. Ada:" in text]
+    assert len(readers) == 3  # both debaters of the round, and the judge
+    for text in readers:
+        line = next(line for line in text.splitlines() if line.startswith("1. Ada:"))
+        assert "“The Halden Bridge is 412 m long” ✓ P1" in line
+        assert "“the mayor had it measured twice” ✗" in line
+        assert line.count("✓") == 1
+        assert line.count("✗") == 1
+        assert "✅" not in line
+    assert [asked.prompt for asked in place.desk.asked][-1] == "en/judge_collaborate"
+
+
+def test_language_models_make_exactly_the_calls_of_the_formula_at_temperature_0() -> None:
+    place = workplace(answers)
+    people = {name: LlmDebater(SEAT, place.work) for name in ("Ada", "Ben", "Cleo")}
+    roster = seated(people, LlmJudge(SEAT, place.work))
+    asked = plan("colmad")
+    list(arguing(colmad.argue, VIEW, roster, plan=asked).events())
+    assert len(place.model.calls) == colmad.calls(3, asked).total == 10
+    assert {call.seat.temperature for call in place.model.calls} == {0.0}
+
+
+def test_what_does_not_begin_with_a_verdict_is_a_lost_turn() -> None:
+    place = workplace(["I would rather not say."])
+    view = held(cast(Ada=[RIGHT] * 3)).floor.view
+    debater = LlmDebater(SEAT, place.work)
+    roster = seated({"Ada": debater})
+    events = arguing(colmad.argue, view, roster, plan=plan("colmad", rounds=1)).events()
+    assert next(events).kind == "turn_started"
+    problem = next(event for event in events if event.kind == "problem_met")
+    assert problem.turn == 1
+
+
+def test_the_built_in_roster_ends_in_a_judgement_of_what_the_evidence_says() -> None:
+    roster = roster_named("builtin", load_encoder(ENCODER_DIR))
+    view = replace(VIEW, sources={FACT.source_id: FACT.text})
+    arguing_now = arguing(colmad.argue, view, roster, plan=plan("colmad"))
+    events = list(arguing_now.events())
+    judgement = arguing_now.floor.progress.judgement
+    assert judgement is not None
+    assert judgement.label == "hallucinated"
+    said = turns(events)
+    assert len(said) == colmad.calls(3, plan("colmad")).turns
+    assert all(turn.confidence is not None and turn.doubt for turn in said)
