@@ -46,7 +46,7 @@ def stances(progress: Progress) -> tuple[tuple[str, Label], ...]:
     A reader that was asked of several statements says `hallucinated` where one is, `supported`
     where none is and one is supported: as the judge decides over them.
     """
-    found: dict[str, Label] = {turn.agent: turn.stance for turn in progress.turns}
+    found: dict[str, Label] = {t.agent: t.stance for t in progress.turns if t.assigned is None}
     if progress.judgement is not None:
         by: dict[str, list[Stance]] = defaultdict(list)
         for view in progress.judgement.readers:
@@ -78,7 +78,7 @@ def disagreement(progress: Progress) -> float:
 
     The larger of two: of the debaters' last words, and of the judge's readers over all statements.
     """
-    last = {turn.debater: turn.stance for turn in progress.turns}
+    last = {turn.debater: turn.stance for turn in progress.turns if turn.assigned is None}
     readers: dict[int, list[Stance]] = defaultdict(list)
     for view in progress.judgement.readers if progress.judgement else ():
         readers[view.statement].append(view.stance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from core.checking import Draft, first_project, store_case
 from core.choosing import SHARES
 from core.jobs import Jobs
+from core.learning.heard import said_in
 from core.progress import Progress
-from core.queueing import disagreement, fill, item_of, offer
+from core.queueing import disagreement, fill, item_of, offer, stances
 from core.records import Judgement, Plan, ReaderView, Run, Stance, Turn
 from core.store import Store, open_store
 from core.store.queue_filter import EVERYTHING
@@ -52,6 +54,16 @@ def test_a_debaters_last_word_counts() -> None:
     first, second = said("supported", "hallucinated")
     changed = Turn("D0", "D0", 3, 2, "agree", "hallucinated", "Words.")
     assert disagreement(Progress(turns=[first, second, changed])) == 0.0
+
+
+def test_a_side_that_was_assigned_is_nobodys_opinion() -> None:
+    """CopMAD has two debaters call a claim right and wrong because they were told to."""
+    assigned = [replace(turn, assigned=turn.stance) for turn in said("supported", "hallucinated")]
+    progress = Progress(turns=assigned, judgement=judged())
+    assert disagreement(progress) == 0.0
+    assert stances(progress) == (("Judge", "unclear"),)
+    heard, opening, opener = said_in(progress)
+    assert ([agent.name for agent in heard], opening, opener) == (["Judge"], {}, None)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,8 @@ def _concluded(label: Label, p: float, subject: str) -> str:
 def _debate_words(turns: Sequence[Turn], subject: str, *, reached: bool) -> str:
     if not turns:
         return "There was no debate."
+    if all(turn.assigned is not None for turn in turns):
+        return "The debaters argued the sides that they were assigned."
     last = {turn.debater: turn for turn in turns}
     if len(last) == 1:
         only = turns[-1]

@@ -91,7 +91,8 @@ def features_of(progress: Progress, history: Mapping[str, float] | None = None) 
     turns = progress.turns
     own: dict[str, list[Turn]] = defaultdict(list)
     for turn in turns:
-        own[turn.debater].append(turn)
+        if turn.assigned is None:
+            own[turn.debater].append(turn)
     first = [said[0].stance for said in own.values()]
     last = [said[-1].stance for said in own.values()]
     changes = _changes(own.values())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 
 from core.audited import AUDIT
+from core.debate.protocols import seated_for
 from core.learning.debate_features import DebateFeatures, features_of
 from core.progress import Progress, folded
 from core.queueing import stances
@@ -179,17 +180,23 @@ def form_of(case: Case, statements: int) -> str:
 
 
 def said_in(progress: Progress) -> tuple[dict[Agent, float], dict[Agent, float], Agent | None]:
-    """What each agent of a run said at the end, in its first turn, and who spoke first."""
+    """What each agent of a run said at the end, in its first turn, and who spoke first.
+
+    A side that a debater was assigned is not what it holds, and says nothing of its reliability.
+    """
     played = _players(progress)
-    names = {turn.debater: turn.agent for turn in progress.turns}
+    turns = sorted(
+        (turn for turn in progress.turns if turn.assigned is None), key=lambda turn: turn.number
+    )
+    names = {turn.debater: turn.agent for turn in turns}
     agents = {seat: played(f"debater {seat}", name, DEBATER) for seat, name in names.items()}
     twice = {agent for agent in agents.values() if list(agents.values()).count(agent) > 1}
     for seat, agent in agents.items():
         if agent in twice:
             agents[seat] = Agent(agent.name, agent.part, agent.model, agent.rules, seat)
-    last = {agents[turn.debater]: VALUES[turn.stance] for turn in progress.turns}
-    opening = {agents[turn.debater]: VALUES[turn.stance] for turn in reversed(progress.turns)}
-    opener = agents[progress.turns[0].debater] if progress.turns else None
+    last = {agents[turn.debater]: VALUES[turn.stance] for turn in turns}
+    opening = {agents[turn.debater]: VALUES[turn.stance] for turn in reversed(turns)}
+    opener = agents[turns[0].debater] if turns else None
     if progress.judgement is not None:
         judge = played("judge", progress.judgement.agent, JUDGE)
         whole = dict(stances(progress))
@@ -217,7 +224,8 @@ def _reading_judge(progress: Progress, judge: Agent) -> Agent:
 def _players(progress: Progress) -> Callable[[str, str, str], Agent]:
     """(role, agent's name, part) to the agent, with the model and rules of that run."""
     used = {role.role: role for role in progress.roles}
-    sheet = progress.plan.sheet if progress.plan else None
+    plan = progress.plan
+    sheet = seated_for(plan, plan.sheet) if plan and plan.sheet else None
     models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
 
     def agent(role: str, name: str, part: str) -> Agent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from core.learning.debate_features import NAMES, SCHEMA, features_of
 from core.progress import Progress
@@ -74,6 +75,13 @@ def test_what_is_not_known_is_no_number() -> None:
     assert {"critiques", "verified", "opening", "confidence", "readers", "judge_p"} <= unknown
     assert (found.turns, found.quotes, found.revisions, found.statements) == (0, 0, 0, 0)
     assert found.vector()[NAMES.index("turns")] == 0.0
+
+
+def test_an_assigned_side_is_no_stance() -> None:
+    turns = [replace(turn, assigned=turn.stance) for turn in DEBATE.turns]
+    found = features_of(Progress(turns=turns))
+    assert (found.turns, found.quotes, found.revisions) == (4, 4, 0)
+    assert all(math.isnan(value) for value in (found.opening, found.closing, found.agreement))
 
 
 def test_the_record_weighs_who_ends_on_which_side() -> None:
