@@ -67,7 +67,7 @@ def _words_seconds(text: str) -> float:
 def at_moment(
     placed: Sequence[Cue], position: float
 ) -> tuple[Progress, dict[int, tuple[str, str]]]:
-    """The state at that moment, and how much of the turn under way has been said."""
+    """The state at that moment, and how much of each turn under way has been said."""
     progress = Progress()
     speaking: dict[int, tuple[str, str]] = {}
     started: dict[int, Cue] = {}
@@ -82,6 +82,5 @@ def at_moment(
             share = (position - began) / max(1e-6, cue.at - began)
             words = event.turn.text.split(" ")
             said = " ".join(words[: max(0, int(share * len(words)))])
-            speaking[event.turn.number] = (event.turn.debater, said)
-            break
+            speaking.setdefault(event.turn.number, (event.turn.debater, said))
     return progress, speaking

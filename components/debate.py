@@ -11,6 +11,7 @@ from components.markup import element
 from components.show import show
 from components.state_panel import contested_words
 from components.trace import quote_line, turn_html
+from components.turn_words import round_words
 from components.words import QUOTE_SIGNS, QUOTE_WORDS, escaped
 from core.progress import Progress
 from core.records import Quote, Turn
@@ -22,12 +23,13 @@ def draw_debate(progress: Progress, key: str) -> None:
         st.caption(escaped(silence_words(progress)))
     elif has_audit(progress):
         st.caption(f"The debate is about {contested_words(progress)}.")
-    debaters = list(dict.fromkeys(turn.debater for turn in progress.turns))
-    shown_round = 0
-    for turn in progress.turns:
-        if turn.round != shown_round:
-            shown_round = turn.round
-            show(element("div", f"Round {shown_round}", class_="cp-quiet"))
+    turns = sorted(progress.turns, key=lambda turn: turn.number)
+    debaters = list(dict.fromkeys(turn.debater for turn in turns))
+    shown_round = ""
+    for turn in turns:
+        if round_words(turn) != shown_round:
+            shown_round = round_words(turn)
+            show(element("div", shown_round, class_="cp-quiet"))
         show(turn_html(turn, debaters.index(turn.debater) + 1, with_quotes=False))
         _draw_quotes(turn, key)
 

@@ -136,8 +136,11 @@ def speaking_now(events: list[Event], live: Live | None) -> dict[int, tuple[str,
     for event in events:
         if event.kind == "turn_started":
             speaking[event.number] = event.debater
-        elif event.kind == "run_resumed" or (
-            event.kind == "problem_met" and event.stage == "debating" and event.reply
-        ):
+        elif event.kind == "run_resumed":
             speaking.clear()
+        elif event.kind == "problem_met" and event.stage == "debating" and event.reply:
+            if event.turn:
+                speaking.pop(event.turn, None)
+            else:  # an older run's, in which one spoke at a time
+                speaking.clear()
     return {number: (debater, words.get(number, "")) for number, debater in speaking.items()}

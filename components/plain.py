@@ -9,16 +9,26 @@ from __future__ import annotations
 
 import re
 
-from core.records import Reply
+from core.agents.heard import without_marks
+from core.agents.stated import CONFIDENCE, DOUBT
+from core.records import Reply, Stance
 
 TOLD = re.compile(r"(?<=[.。]) (?=“[^”]{1,200}”: |\d+ statements? says? nothing )")
 REPLIES: tuple[tuple[str, Reply], ...] = (("AGREE", "agree"), ("DENY", "deny"))
 REPLY = re.compile(r"\s*(agree|deny)\s*(?:[.:;,!–—-]+\s*|$)", re.IGNORECASE)
+STANCES: dict[str, Stance] = {
+    "CORRECT": "supported", "WRONG": "hallucinated", "OPEN": "unclear",
+    "正确": "supported", "错误": "hallucinated", "未定": "unclear",
+}  # fmt: skip
+STANCE = re.compile(
+    rf"[\s*_`]*({'|'.join(STANCES)})[*_`]*\s*(?:[.:;,!。：；，！–—-]+\s*|$)", re.IGNORECASE
+)
 VERDICT = re.compile(r"(?:^|\s)verdict:\s*(?:in)?correct\b[,:]?([^.]*)\.?\s*$", re.IGNORECASE)
 
 
 def spoken(text: str, *, under_way: bool = False) -> tuple[Reply | None, str]:
     """(the reply that the text begins with, the words after it); `under_way` while it is said."""
+    text = without_marks(text)
     found = REPLY.match(text)
     if found:
         reply: Reply = "agree" if found[1].lower() == "agree" else "deny"
@@ -27,6 +37,20 @@ def spoken(text: str, *, under_way: bool = False) -> tuple[Reply | None, str]:
     if under_way and begun and any(word.startswith(begun) for word, _ in REPLIES):
         return None, ""
     return None, text
+
+
+def stated(text: str, *, under_way: bool = False) -> tuple[Stance | None, str]:
+    """(the stance that the text begins with, the words after it).
+
+    Its lines of confidence and doubt are told beside it, and are no words of it.
+    """
+    words = DOUBT.sub("", CONFIDENCE.sub("", without_marks(text))).strip()
+    found = STANCE.match(words)
+    if found:
+        return STANCES[found[1].upper()], _capitalised(words[found.end() :])
+    if under_way and words and any(word.startswith(words) for word in STANCES):
+        return None, ""
+    return None, words
 
 
 def rationale_words(text: str) -> str:

@@ -11,11 +11,13 @@ from components.correction_asked import plain_words
 from components.debate_calls import silence_words
 from components.highlight import Mark, marked_text
 from components.markup import Html, element, joined
-from components.plain import rationale_words, spoken
+from components.plain import rationale_words
 from components.readers import readers_words
 from components.report_audit import audit_parts, audit_texts
 from components.state_panel import state_html
-from components.trace import REPLY_WORDS, debate_html
+from components.trace import debate_html
+from components.turn_words import said_words as turn_said
+from components.turn_words import stated_words, told_in_short
 from components.verdict import NO_PAST, Past, difference_words, verdict_html, worth_words
 from components.words import (
     LABEL_WORDS,
@@ -197,11 +199,10 @@ def markdown_report(
         place = passage.source + (f", p. {passage.page}" if passage.page else "")
         lines += ["", *_fenced(f"{place}\n{passage.text}")]
     lines += ["", "## Debate", *([] if progress.turns else ["", *_fenced(silence_words(progress))])]
-    for turn in progress.turns:
+    for turn in sorted(progress.turns, key=lambda turn: turn.number):
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
-        who = f"Round {turn.round}: {turn.debater} ({turn.agent}), {REPLY_WORDS[turn.reply]}"
-        said = [f"{who}, calls it {turn.stance}:", spoken(turn.text)[1]]
-        lines += ["", *_fenced("\n".join([*said, *quotes]))]
+        said = [f"{told_in_short(turn)}:", turn_said(turn), stated_words(turn)]
+        lines += ["", *_fenced("\n".join([*(line for line in said if line), *quotes]))]
     return "\n".join(lines) + "\n"
 
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from components.markup import Html, element, joined
-from components.plain import spoken
-from components.words import LABEL_WORDS, QUOTE_SIGNS, QUOTE_WORDS
+from components.plain import spoken, stated
+from components.turn_words import (
+    REPLY_WORDS,
+    REPLYING,
+    STANCE_WORDS,
+    manner_words,
+    round_words,
+    said_words,
+    stance_words,
+    stated_words,
+)
+from components.words import QUOTE_SIGNS, QUOTE_WORDS
 from core.builtin.speech import shortened
 from core.records import Quote, Reply, Turn
-
-STANCE_WORDS = {label: word.lower() for label, word in LABEL_WORDS.items()}
-REPLY_WORDS = {"agree": "agrees", "deny": "disagrees"}
 
 
 def debate_html(
@@ -20,38 +27,56 @@ def debate_html(
 ) -> Html:
     """All turns by rounds; `speaking` maps a turn under way to its debater and words so far."""
     pieces: list[Html] = []
-    shown_round = 0
-    debaters = list(dict.fromkeys(turn.debater for turn in turns))
-    for turn in turns:
-        if turn.round != shown_round:
-            shown_round = turn.round
-            pieces.append(element("div", f"Round {shown_round}", class_="cp-quiet"))
+    shown_round = ""
+    ordered = sorted(turns, key=lambda turn: turn.number)
+    under_way = sorted((speaking or {}).items())
+    names = [turn.debater for turn in ordered] + [name for _, (name, _) in under_way]
+    debaters = list(dict.fromkeys(names))
+    for turn in ordered:
+        if round_words(turn) != shown_round:
+            shown_round = round_words(turn)
+            pieces.append(element("div", shown_round, class_="cp-quiet"))
         pieces.append(turn_html(turn, debaters.index(turn.debater) + 1))
     finished = {turn.number for turn in turns}
-    for number, (debater, words) in sorted((speaking or {}).items()):
+    for number, (debater, words) in under_way:
         if number not in finished:
-            place = debaters.index(debater) + 1 if debater in debaters else len(debaters) + 1
-            pieces.append(_speaking(number, debater, words, place))
+            pieces.append(_speaking(number, debater, words, debaters.index(debater) + 1))
     return joined(pieces)
 
 
-def turn_html(turn: Turn, place: int, *, with_quotes: bool = True) -> Html:
-    """One finished turn: who, the reply, the stance, the words, the quotes as checked."""
-    reply, words = spoken(turn.text)
-    if reply is not None and reply != turn.reply:
-        words = turn.text  # what is said contradicts what was recorded: people must see it
-    head = element(
-        "div",
-        element("span", turn.debater, class_="cp-turn-head"),
-        element("span", f"  {turn.agent} ", class_="cp-quiet"),
-        _reply_badge(turn.reply, turn.number),
-        element("span", " calls it ", class_="cp-quiet"),
-        element("span", STANCE_WORDS[turn.stance], class_=f"cp-tag cp-{turn.stance}"),
-    )
+def turn_html(
+    turn: Turn, place: int, *, with_quotes: bool = True, signals: Sequence[str] = ()
+) -> Html:
+    """One finished turn: who, what was asked, the stance, the words, the quotes as checked."""
+    words = said_words(turn)
     said = [element("div", words, class_="cp-turn-said", dir="auto")] if words else []
+    own = stated_words(turn)
+    beside = [element("div", own, class_="cp-quiet", dir="auto")] if own else []
     quotes = [quote_line(quote) for quote in turn.quotes] if with_quotes else []
     cut = [element("span", "cut at its length limit", class_="cp-quiet")] if turn.cut else []
-    return element("div", head, *said, *quotes, *cut, class_=f"cp-turn cp-turn-{place}")
+    seen = [element("div", f"⚑ {signal}", class_="cp-signal", dir="auto") for signal in signals]
+    return element(
+        "div", _head(turn), *said, *beside, *quotes, *cut, *seen, class_=f"cp-turn cp-turn-{place}"
+    )
+
+
+def _head(turn: Turn) -> Html:
+    """Who speaks, in which manner, whether it agrees, and what it calls the claim."""
+    asked = manner_words(turn)
+    before, after = stance_words(turn)
+    parts = [
+        element("span", turn.debater, class_="cp-turn-head"),
+        element("span", f"  {turn.agent} ", class_="cp-quiet"),
+    ]
+    if asked:
+        parts.append(element("span", f"{asked} ", class_="cp-manner"))
+    if turn.manner in REPLYING:
+        parts.append(_reply_badge(turn.reply, turn.number))
+    parts.append(element("span", f" {before} ", class_="cp-quiet"))
+    parts.append(element("span", STANCE_WORDS[turn.stance], class_=f"cp-tag cp-{turn.stance}"))
+    if after:
+        parts.append(element("span", f" {after}", class_="cp-quiet"))
+    return element("div", *parts)
 
 
 def _reply_badge(reply: Reply, number: int) -> Html:
@@ -79,8 +104,11 @@ def _place(quote: Quote) -> str:
 
 
 def _speaking(number: int, debater: str, text: str, place: int) -> Html:
-    reply, words = spoken(text, under_way=True)
+    reply, rest = spoken(text, under_way=True)
+    stance, words = stated(rest, under_way=True)
     badge = [" ", _reply_badge(reply, number)] if reply else []
+    if stance:
+        badge += [" ", element("span", STANCE_WORDS[stance], class_=f"cp-tag cp-{stance}")]
     return element(
         "div",
         element("div", element("span", debater, class_="cp-turn-head"), *badge),

@@ -33,7 +33,7 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "statements": _statements(progress),
         "spans": [_span(span) for span in progress.spans],
         "evidence": [_passage(passage) for passage in progress.evidence.values()],
-        "turns": [_turn(turn) for turn in progress.turns],
+        "turns": [_turn(turn) for turn in sorted(progress.turns, key=lambda t: t.number)],
         "problems": [problem.message for problem in progress.problems],
         "classifier": verdict.classifier if verdict else run.plan.classifier,
         "roster": run.plan.roster,
@@ -117,11 +117,17 @@ def _passage(passage: Passage) -> dict[str, Any]:
 
 def _turn(turn: Turn) -> dict[str, Any]:
     return {
+        "number": turn.number,
         "debater": turn.debater,
         "agent": turn.agent,
         "round": turn.round,
+        "manner": turn.manner,
+        "about": turn.about,
+        "assigned": turn.assigned,
         "reply": turn.reply,
         "stance": turn.stance,
+        "confidence": turn.confidence,
+        "doubt": turn.doubt,
         "text": turn.text,
         "quotes": [_quote(quote) for quote in turn.quotes],
     }

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from core.argued import DebateDecided
-from core.events import Event, ModelCalled, RunFailed, RunStarted
+from core.events import Event, ModelCalled, RunFailed, RunStarted, TurnFinished
 from core.outcome import outcome
 from core.progress import folded
-from core.records import ModelCall, Plan, Run, RunStatus
+from core.records import ModelCall, Plan, Run, RunStatus, Turn
 from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall.")
@@ -50,3 +50,17 @@ def test_an_adaptive_check_says_whether_it_held_a_debate() -> None:
     assert made()["debate"] is None
     found = made(DebateDecided(101.0, False, "The judge was sure.", "ceda"))
     assert found["debate"] == {"is_held": False, "then": "ceda", "why": "The judge was sure."}
+
+
+def test_turns_come_in_their_order_with_what_was_asked_and_stated() -> None:
+    """Whoever speaks at the same time as others may be done before them."""
+    one = Turn("Ada", "m", 1, 0, "agree", "supported", "CORRECT.", manner="answer", doubt="A digit")
+    side = Turn(
+        "Ben", "m", 2, 1, "deny", "hallucinated", "WRONG.", manner="compete",
+        assigned="hallucinated",
+    )  # fmt: skip
+    found = made(TurnFinished(102.0, side, 1.0), TurnFinished(103.0, one, 2.0))
+    turns = found["turns"]
+    assert isinstance(turns, list)
+    told = [(t["number"], t["manner"], t["assigned"], t["doubt"]) for t in turns]
+    assert told == [(1, "answer", None, "A digit"), (2, "compete", "hallucinated", "")]

@@ -62,6 +62,7 @@ HAN = re.compile(r"[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]")
 QUOTED = re.compile(
     r"“([^“”]+)”|„([^“”„]+)[“”]|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』|\"([^\"\n]+)\""
 )
+TICKS = re.compile("[✓✔☑✅✗✘❌☒]\ufe0f?")
 ENDED = re.compile(r"""[.!?。！？।؟…][)"'”’」』»\]*_]*\s*$""")
 
 
@@ -98,6 +99,11 @@ def quotes_in(text: str) -> tuple[Quote, ...]:
         for match in QUOTED.finditer(text)
     )
     return tuple(Quote(words, "not_found", 0.0) for words in found if _is_citation(words))
+
+
+def without_marks(text: str) -> str:
+    """The text without signs that look like ours, which only code may put behind a quotation."""
+    return TICKS.sub("", text)
 
 
 def without_name(text: str, name: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
 from core.agents.ask import Asking, one_line
+from core.agents.heard import without_marks
 from core.builtin.speech import SIDES, cited, place_of
 from core.models.fence import steering
 from core.records import Context, Passage, Quote, Turn
@@ -19,7 +20,6 @@ from core.roles import CaseView, DebateView, Evidence, JudgeView
 NUMBER = re.compile(r"\[?\s*[Pp]?\s*(\d{1,5})\s*\]?")
 LOOKS_NUMBERED = re.compile(r"\[(?=\s*[Pp]?\d+\s*\])")
 CLOSING = r"[\s,.;:!?，。；：！？]*[”\"»」』“]"
-TICKS = re.compile("[✓✔☑✅✗✘❌☒]\ufe0f?")
 MARKS = {"verified": "✓", "fuzzy": "≈", "not_found": "✗"}
 
 
@@ -99,7 +99,7 @@ def _spoken(asking: Asking, view: JudgeView | DebateView, kind: str) -> str:
     fence = asking.work.fence
 
     def plain(words: str) -> str:
-        return fence.harmless(" ".join(TICKS.sub("", words).split()))
+        return fence.harmless(" ".join(without_marks(words).split()))
 
     spoken = [f"Before, in brief: {plain(view.summary)}"] if view.summary else []
     for turn in view.turns:

@@ -62,3 +62,10 @@ def test_nobody_speaks_in_a_lost_turn_or_in_one_that_begins_anew() -> None:
     assert speaking_now([BEGUN, first], None) == {1: ("Ada", "")}
     assert speaking_now([BEGUN, first, lost, second], None) == {2: ("Ben", "")}
     assert speaking_now([BEGUN, first, RunStopped(5.0), RunResumed(6.0)], None) == {}
+
+
+def test_a_lost_turn_of_several_takes_no_words_of_the_others() -> None:
+    begun: list[Event] = [TurnStarted(2.0, name, "x", n, 1) for n, name in ((1, "Ada"), (2, "Ben"))]
+    lost = ProblemMet(3.0, "debating", "Ada's turn 1 is lost.", reply="Hm.", turn=1)
+    assert speaking_now([BEGUN, *begun], None) == {1: ("Ada", ""), 2: ("Ben", "")}
+    assert speaking_now([BEGUN, *begun, lost], None) == {2: ("Ben", "")}

@@ -1,0 +1,89 @@
+"""What was asked of a turn and what it states, in words: on the page, in a replay, in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from components.plain import spoken, stated
+from components.words import LABEL_WORDS, percent
+from core.manners import Manner
+from core.records import Reply, Stance, Turn
+
+STANCE_WORDS: dict[Stance, str] = {label: word.lower() for label, word in LABEL_WORDS.items()}
+REPLY_WORDS: dict[Reply, str] = {"agree": "agrees", "deny": "disagrees"}
+MANNER_WORDS: Mapping[Manner, str] = {
+    "debate": "",
+    "answer": "answers alone",
+    "reconsider": "reconsiders",
+    "collaborate": "adds to what was said",
+    "compete": "argues a side",
+    "tit_for_tat": "argues tit for tat",
+    "detect": "names words that do not hold",
+    "critique": "examines the named words",
+    "revise": "writes the response anew",
+    "advise": "advises",
+    "attack": "challenges",
+}
+# These answer somebody, so that agreeing or disagreeing says something.
+REPLYING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
+# These are asked for confidence and for one doubt about their own claim (ColMAD 2.3).
+AUDITED: frozenset[Manner] = frozenset({"answer", "reconsider", "collaborate"})
+
+
+def round_words(turn: Turn) -> str:
+    """The heading of the round that the turn belongs to."""
+    is_first = turn.round == 0 or (turn.manner == "answer" and turn.round == 1)
+    return "First answers" if is_first else f"Round {turn.round}"
+
+
+def manner_words(turn: Turn) -> str:
+    """What was asked of the debater, and whose answer it speaks of; empty in CEDA's debate."""
+    about = f"{turn.about}’s answer" if turn.about else ""
+    words = MANNER_WORDS.get(turn.manner, "")
+    return f"{words}: {about}" if words and about else words or (f"on {about}" if about else "")
+
+
+def said_words(turn: Turn) -> str:
+    """The turn's text without what is told beside it: reply, verdict, confidence and doubt."""
+    if turn.manner == "debate":
+        reply, words = spoken(turn.text)
+        # What is said contradicts what was recorded: people must see it.
+        return turn.text if reply is not None and reply != turn.reply else words
+    reply, rest = spoken(turn.text) if turn.manner in REPLYING else (None, turn.text)
+    if reply is not None and reply != turn.reply:
+        return turn.text
+    stance, words = stated(rest)
+    return rest if stance is not None and stance != turn.stance else words
+
+
+def stated_words(turn: Turn) -> str:
+    """Its confidence and its doubt; where it was asked for them and gave none, that it did not."""
+    is_asked = turn.manner in AUDITED
+    parts = []
+    if turn.confidence is not None:
+        parts.append(f"{percent(turn.confidence)} sure")
+    elif is_asked:
+        parts.append("states no confidence")
+    if turn.doubt:
+        parts.append(f"may be mistaken: {turn.doubt}")
+    elif is_asked:
+        parts.append("names no doubt")
+    return " · ".join(parts)
+
+
+def stance_words(turn: Turn) -> tuple[str, str]:
+    """(the words before the stance, the words after it)."""
+    if turn.assigned is None:
+        return "calls it", ""
+    if turn.assigned == turn.stance:
+        return "argues, as assigned, that it is", ""
+    return "calls it", f"though assigned {STANCE_WORDS[turn.assigned]}"
+
+
+def told_in_short(turn: Turn) -> str:
+    """Round, debater, what was asked and the stance, on one line of plain text."""
+    before, after = stance_words(turn)
+    asked = REPLY_WORDS[turn.reply] if turn.manner in REPLYING else ""
+    parts = [manner_words(turn), asked, f"{before} {turn.stance}", after]
+    who = f"{round_words(turn)}: {turn.debater} ({turn.agent})"
+    return ", ".join([who, *(part for part in parts if part)])

@@ -1,0 +1,118 @@
+"""Turns of every manner as people see them: asked how, of whose answer, for which side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from components.cues import at_moment, cues
+from components.trace import debate_html, turn_html
+from components.turn_words import MANNER_WORDS, round_words, said_words, told_in_short
+from core.events import Event, RunStarted, TurnFinished, TurnStarted
+from core.manners import Manner
+from core.records import Plan, Stance, Turn
+from tests.fakes import make_case
+
+ANSWER = Turn(
+    "Ada",
+    "m",
+    1,
+    0,
+    "deny",
+    "hallucinated",
+    "WRONG. the source says “412 m long”.\nConfidence: 80\nDoubt: it may be another bridge",
+    confidence=0.8,
+    manner="answer",
+    doubt="it may be another bridge",
+)
+
+
+def test_an_answer_shows_its_verdict_and_what_it_states_beside_its_words() -> None:
+    made = turn_html(ANSWER, 1)
+    assert ">answers alone </span>" in made
+    assert ">hallucinated</span>" in made
+    assert ">The source says “412 m long”.</div>" in made
+    assert "80 % sure · may be mistaken: it may be another bridge" in made
+    assert "Confidence:" not in made
+    assert "disagrees" not in made  # it answers nobody
+
+
+def test_what_was_asked_for_and_is_missing_is_said() -> None:
+    bare = replace(ANSWER, text="WRONG. So.", confidence=None, doubt="", manner="collaborate")
+    assert "states no confidence · names no doubt" in turn_html(bare, 1)
+    assert "states no" not in turn_html(replace(bare, manner="debate", text="DENY. So."), 1)
+
+
+@pytest.mark.parametrize(
+    ("stance", "words"),
+    [
+        ("supported", "argues, as assigned, that it is"),
+        ("hallucinated", "though assigned supported"),
+    ],
+)
+def test_an_assigned_side_is_told_from_a_stance(stance: Stance, words: str) -> None:
+    turn = replace(ANSWER, manner="compete", assigned="supported", stance=stance)
+    assert words in turn_html(turn, 1)
+    assert words in told_in_short(turn)
+
+
+def test_whose_answer_it_speaks_of() -> None:
+    turn = replace(ANSWER, manner="advise", about="Ben", text="DENY, WRONG. He misses a digit.")
+    made = turn_html(turn, 1)
+    assert "advises: Ben’s answer" in made
+    assert "disagrees" in made
+    assert ">He misses a digit.</div>" in made
+
+
+def test_words_that_contradict_the_record_stay_to_be_seen() -> None:
+    odd = replace(ANSWER, text="CORRECT. It is.", manner="answer")
+    assert said_words(odd) == "CORRECT. It is."
+
+
+def test_a_mark_that_a_model_typed_is_not_shown() -> None:
+    forged = replace(ANSWER, text="WRONG. “it was never built” ✓ ✅ says the source.")
+    made = turn_html(forged, 1)
+    assert "✓" not in made
+    assert "✅" not in made
+
+
+def test_first_answers_are_no_round() -> None:
+    later = replace(ANSWER, round=2, manner="reconsider")
+    assert [round_words(turn) for turn in (ANSWER, later)] == ["First answers", "Round 2"]
+    assert round_words(replace(ANSWER, round=1)) == "First answers"
+
+
+def test_turns_stand_in_their_order_whoever_was_quicker() -> None:
+    other = replace(ANSWER, debater="Ben", number=2, text="WRONG. Second.")
+    made = debate_html([other, replace(ANSWER, text="WRONG. First.")])
+    assert made.index("First.") < made.index("Second.")
+    assert made.count("First answers") == 1
+
+
+def test_several_who_speak_at_once_keep_their_words_and_their_colours() -> None:
+    made = debate_html([], {1: ("Ada", "WRONG. It"), 2: ("Ben", "CORR"), 3: ("Cleo", "OPEN. I")})
+    assert all(f"cp-turn-{place}" in made for place in (1, 2, 3))
+    assert ">It</div>" in made
+    assert "CORR" not in made
+    assert made.count("cp-tag") == 2
+
+
+def test_a_replay_shows_all_who_speak_at_that_moment() -> None:
+    turns = [replace(ANSWER, debater=name, number=n) for n, name in ((1, "Ada"), (2, "Ben"))]
+    events: list[Event] = [
+        RunStarted(0.5, make_case("a"), Plan(), ()),
+        TurnStarted(1.0, "Ada", "m", 1, 0),
+        TurnStarted(1.0, "Ben", "m", 2, 0),
+        TurnFinished(5.0, turns[0], 4.0),
+        TurnFinished(9.0, turns[1], 8.0),
+    ]
+    placed = cues(events, "recorded")
+    end = max(cue.at for cue in placed)
+    _, speaking = at_moment(placed, end / 4)
+    assert set(speaking) == {1, 2}
+
+
+def test_every_manner_has_words() -> None:
+    assert set(MANNER_WORDS) == set(get_args(Manner))
