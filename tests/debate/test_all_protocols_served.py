@@ -24,7 +24,7 @@ from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.debate.scripts import USUAL, prompt_of, reply_to
 from tests.models.loopback import Asked, Reply, loopback
-from tests.test_with_models import CLAIM, FACTS, PATIENCE, Bench, case_of, load_litellm, sheet_at
+from tests.test_with_models import CLAIM, FACTS, PATIENCE, Bench, case_of, sheet_at
 
 STOPPED_WITHIN = 0.5  # seconds
 
