@@ -22,6 +22,10 @@ FITS = {
     "missed, and say how sure they are and where they may be mistaken.",
     "copmad": "CopMAD shows the best case for either side. Who argues better may win: it is here "
     "to be compared with.",
+    "society": "A society of minds fits questions that several can think through alone and then "
+    "learn from each other: no judge decides, but most of the last answers do.",
+    "mad": "Tit for tat fits claims that look right at once: somebody has to speak against the "
+    "first view, and a judge ends the debate as soon as the answer is clear.",
     "audit": "Audit fits a long response, and one with sums, dates, code or a length asked for: "
     "each statement is checked with the tool that fits it, and only what stays contested is "
     "debated.",
@@ -33,6 +37,8 @@ NAMES = {
     "colmad": "ColMAD",
     "copmad": "CopMAD",
     "adaptive": "Adaptive",
+    "society": "Society of minds",
+    "mad": "Tit for tat",
     "audit": "Audit",
 }
 

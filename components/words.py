@@ -65,6 +65,8 @@ PROTOCOL_WORDS = {
     "adaptive": "Adaptive: a single judge first; a debate only where it is not sure enough.",
     "colmad": "ColMAD: all answer alone, then complete each other’s answers; a judge concludes.",
     "copmad": "CopMAD: two debaters are assigned opposing sides and argue to win; a judge decides.",
+    "society": "Society of minds: all answer, then reconsider having read the others; most decide.",
+    "mad": "Tit for tat: one debater opposes the other until a judge finds the answer clear.",
     "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
     "contested.",
 }

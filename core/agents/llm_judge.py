@@ -28,6 +28,9 @@ VERDICT = re.compile(
     r"(?P<word>correct|supported|正确|正確|wrong|incorrect|hallucinated|错误|錯誤)?[\W_]*",
     re.IGNORECASE,
 )
+GO_ON = re.compile(
+    r"[\W_]*(?:verdict|裁决|裁決)[\W_]*[:：][\W_]*(?:go on|continue|继续|繼續)[\W_]*", re.IGNORECASE
+)
 LABELS: dict[str, Label] = {"1": "supported", "0": "hallucinated"}
 RIGHT = frozenset({"correct", "supported", "正确", "正確"})
 SAYS_SOMETHING = re.compile(r"[^\W_]")
@@ -67,13 +70,28 @@ class LlmJudge(LlmAgent):
         }
         fields = {name: fields[name] for name in FIELDS[prompt] if name != "evidence"}
         asking, messages, _ = asking.fitted(passage_lines(evidence), fields, "evidence")
-        label, prose = ask_readable(asking.say, messages, verdict_of, asking.mend)
+        read = moderated if view.manner == "moderate" else verdict_of
+        label, prose = ask_readable(asking.say, messages, read, asking.mend)
+        if label == "unclear":
+            return replace(self._unclear("not_settled", "the debate goes on"), prose=prose)
         text = verdict_text(label, prose)
         return Judgement(agent=self.name, label=label, text=text, prose=prose or IN_WORDS[label])
 
     def _unclear(self, cause: Cause, words: str) -> Judgement:
         text = f"No verdict: {words}."
         return Judgement(self.name, "unclear", text, cause=cause, cause_words=capitalised(words))
+
+
+def moderated(said: Completion) -> tuple[Label, str]:
+    """As `verdict_of`; unclear where that line has the debate go on.
+
+    Raises:
+        Unusable: that line is neither.
+    """
+    lines = [line for line in said.text.splitlines() if SAYS_SOMETHING.search(line)]
+    if lines and GO_ON.fullmatch(unicodedata.normalize("NFKC", lines[-1])):
+        return "unclear", "\n".join(lines[:-1]).strip()
+    return verdict_of(said)
 
 
 def verdict_of(said: Completion) -> tuple[Label, str]:

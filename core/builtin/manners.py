@@ -8,7 +8,7 @@ nothing. Source: ColMAD 2.1 (answer), 2.2 (compete), 2.3 (collaborate).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from core.builtin.speech import SIDES, WORDS_OF_STANCE, in_brief, listed_plainly, reply_to
 from core.manners import Manner
@@ -16,6 +16,8 @@ from core.records import Point, Quote, Stance, Turn
 from core.roles import DebateView
 
 MOST_SURE = 0.95  # words that are all carried are no certainty
+# These say AGREE or DENY first, as models do that are asked so.
+ANSWERING: frozenset[Manner] = frozenset({"tit_for_tat", "critique"})
 NOTHING = "I find nothing in my passages for this side."
 
 
@@ -72,10 +74,14 @@ def is_spoken(manner: Manner) -> bool:
 
 
 def turn_in_manner(view: DebateView, agent: str, own: Own) -> Turn:
-    """The turn that is asked for: its stance first, as every manner but CEDA's wants it."""
+    """The turn that is asked for: its stance first, after its reply where it answers somebody."""
     said = SPEAKING[view.manner](view, own)
     about = [turn for turn in view.turns if turn.debater == view.about]
-    lines = [in_brief([f"{SIDES[said.stance]}.", *said.words]), *said.lines]
+    reply = reply_to(said.stance, about or view.turns)
+    opening = SIDES[said.stance]
+    if view.manner in ANSWERING:
+        opening = f"{reply.upper()}, {opening}"
+    lines = [in_brief([f"{opening}.", *said.words]), *said.lines]
     if said.confidence is not None:
         lines.append(f"Confidence: {round(100 * said.confidence)} %")
     if said.doubt:
@@ -85,7 +91,7 @@ def turn_in_manner(view: DebateView, agent: str, own: Own) -> Turn:
         agent=agent,
         number=view.number,
         round=view.round,
-        reply=reply_to(said.stance, about or view.turns),
+        reply=reply,
         stance=said.stance,
         text="\n".join(lines),
         quotes=tuple(said.quotes),
@@ -155,6 +161,38 @@ def _compete(view: DebateView, own: Own) -> Said:
     return Said(words, stance, side.quotes, own.points if stance == own.stance else ())
 
 
+def _reconsider(view: DebateView, own: Own) -> Said:
+    """What the others' answers change, and where they differ what its own rests on."""
+    others = others_of(view)
+    mine = [turn for turn in view.turns if turn.debater == view.debater]
+    if not others:
+        return _answer(view, own)
+    if mine and mine[-1].stance != own.stance:
+        first = f"What the others quoted changes my mind: I now call it {_called(own)}."
+        return with_confidence([first, *own.side.words], own)
+    differing = [turn for turn in others if turn.stance != own.stance]
+    if not differing:
+        return with_confidence([f"All come to {_called(own)}.", *own.side.words], own)
+    names = listed_plainly([turn.debater for turn in differing])
+    first = f"I have read what {names} quoted, and it does not change what I find."
+    return with_confidence([first, *own.side.words], own)
+
+
+def _tit_for_tat(view: DebateView, own: Own) -> Said:
+    """Its own view; where it has to oppose, the best that the evidence has for that side."""
+    if view.assigned is not None:
+        return _compete(view, own)
+    others = others_of(view)
+    words = own.side.words
+    if others and others[-1].stance == own.stance:
+        words = (f"Here {others[-1].debater} is right.", *words)
+    elif others:
+        theirs = own.sides.get(others[-1].stance, Side())
+        granted = not_said_yet(theirs.words, view)
+        words = (*words, *(f"What there is for the other side: {w}" for w in granted[:1]))
+    return replace(with_confidence(words, own), confidence=None, doubt="")
+
+
 def _called(own: Own) -> str:
     return f"“{WORDS_OF_STANCE[own.stance]}”"
 
@@ -163,4 +201,6 @@ SPEAKING: Mapping[Manner, Speaking] = {
     "answer": _answer,
     "collaborate": _collaborate,
     "compete": _compete,
+    "reconsider": _reconsider,
+    "tit_for_tat": _tit_for_tat,
 }

@@ -2,4 +2,4 @@
 
 # In the order in which they are offered; `protocols.py` has each with its code. Kept here, so that
 # a page that only names them loads none.
-NAMES = ("ceda", "single", "ensemble", "colmad", "copmad", "adaptive")
+NAMES = ("ceda", "single", "ensemble", "colmad", "copmad", "society", "mad", "adaptive")

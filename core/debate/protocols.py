@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from core.audited import AUDIT
-from core.debate import NAMES, adaptive, ceda, colmad, copmad, ensemble, single
+from core.debate import NAMES, adaptive, ceda, colmad, copmad, ensemble, mad, single, society
 from core.debate.floor import DebateProtocol
 from core.errors import InputError
 from core.manners import AS_IS, JudgeManner, Manner, Option
@@ -15,7 +15,14 @@ from core.seats import RosterSheet
 
 DEBATES: Mapping[str, DebateProtocol] = {
     protocol.name: protocol
-    for protocol in (ceda.PROTOCOL, ensemble.PROTOCOL, colmad.PROTOCOL, copmad.PROTOCOL)
+    for protocol in (
+        ceda.PROTOCOL,
+        ensemble.PROTOCOL,
+        colmad.PROTOCOL,
+        copmad.PROTOCOL,
+        society.PROTOCOL,
+        mad.PROTOCOL,
+    )
 }
 _ALL = {**DEBATES, "single": single.PROTOCOL, "adaptive": adaptive.over(DEBATES)}
 PROTOCOLS: Mapping[str, DebateProtocol] = {name: _ALL[name] for name in NAMES}

@@ -37,12 +37,16 @@ def with_context(floor: Floor) -> Iterator[Event]:
 def spoken(floor: Floor, speeches: Sequence[Speech]) -> Iterator[Event]:
     """The turns of these speeches that are not taken yet, all at once; first what people said.
 
-    A turn whose reply is unusable is lost and counted; the debate goes on with what was said.
+    A turn whose reply is unusable is lost and counted; the debate goes on with what was said. What
+    was lost before a later turn was taken stays lost when the run is resumed.
 
     Raises:
         ModelError: a debater's service failed; the run can be resumed at this turn.
     """
     yield from floor.heard()
+    last = max((speech.number for speech in speeches), default=0)
+    if any(turn.number > last for turn in floor.progress.turns):
+        return
     waiting = [speech for speech in speeches if floor.turn(speech.number) is None]
     yield from merged([_speaking(floor, speech) for speech in waiting], workers=AT_ONCE)
 

@@ -34,7 +34,16 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("role", "instruction", "debater", "assigned"),
         *("claim", "question", "heard", "evidence"),
     ),
+    "reconsider": (
+        *("role", "instruction", "debater", "claim"),
+        *("question", "heard", "evidence", "conflicts"),
+    ),
+    "tit_for_tat": (
+        *("role", "instruction", "debater", "claim"),
+        *("question", "heard", "evidence", "assigned"),
+    ),
     "judge": ("claim", "question", "evidence", "facts", "conflicts", "transcript"),
+    "judge_moderate": ("claim", "question", "evidence", "transcript"),
     "judge_plain": ("role", "instruction", "claim", "question", "evidence"),
     "judge_thought": ("role", "instruction", "claim", "question", "evidence"),
     "judge_examples": ("role", "instruction", "claim", "question", "evidence"),

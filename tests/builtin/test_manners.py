@@ -167,3 +167,47 @@ def test_whatever_is_found_the_text_states_what_is_recorded(
     turn = turn_in_manner(asked(RIGHT, manner), "Reader", own)
     stated = stated_in(turn.text)
     assert (stated.stance, stated.confidence, stated.doubt) == (stance, turn.confidence, turn.doubt)
+
+
+def heard(stance: Stance, debater: str, number: int, text: str = "") -> Turn:
+    return Turn(debater, debater, number, 1, "agree", stance, text or f"{debater} says so.")
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "words"),
+    [
+        ("supported", "hallucinated", "changes my mind"),
+        ("hallucinated", "hallucinated", "All come to"),
+        ("hallucinated", "supported", "what Ben quoted, and it does not change"),
+    ],
+)
+def test_who_reconsiders_says_what_the_others_changed(
+    mine: Stance, theirs: Stance, words: str
+) -> None:
+    turns = (heard(mine, "Ada", 1), heard(theirs, "Ben", 2))
+    turn = said(RuleChecker(), asked(WRONG, "reconsider", *turns))
+    assert words in turn.text
+    assert turn.text.startswith("WRONG.")
+    assert (turn.stance, turn.confidence) == ("hallucinated", stated_in(turn.text).confidence)
+    assert turn.reply == ("agree" if theirs == "hallucinated" else "deny"), "to the last message"
+
+
+def test_who_has_to_oppose_argues_with_what_the_evidence_has_and_invents_nothing() -> None:
+    first = heard("hallucinated", "Ben", 1)
+    turn = said(
+        OverlapReader(FakeEmbedder()), asked(WRONG, "tit_for_tat", first, assigned="supported")
+    )
+    assert turn.text.startswith("DENY, CORRECT. ")
+    assert (turn.stance, turn.points) == ("supported", ())
+    assert all(quote.status == "verified" for quote in turn.quotes)
+    far = asked(RIGHT, "tit_for_tat", heard("supported", "Ben", 1), assigned="hallucinated")
+    assert NOTHING in said(RuleChecker(), far).text
+
+
+def test_who_is_free_in_tit_for_tat_says_whether_the_other_convinced_it() -> None:
+    agreed = said(RuleChecker(), asked(WRONG, "tit_for_tat", heard("hallucinated", "Ben", 1)))
+    assert agreed.text.startswith("AGREE, WRONG. Here Ben is right.")
+    denied = said(RuleChecker(), asked(WRONG, "tit_for_tat", heard("supported", "Ben", 1)))
+    assert denied.text.startswith("DENY, WRONG. ")
+    opening = said(RuleChecker(), asked(WRONG, "tit_for_tat"))
+    assert opening.text.startswith("DENY, WRONG. The evidence says")

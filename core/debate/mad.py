@@ -1,0 +1,88 @@
+"""Tit for tat: two debaters, of whom the second must oppose, and a judge who ends the debate.
+
+The first gives its view; the second is assigned the opposite side in the first round (whoever
+opposes an open view calls the claim wrong, for it has to be shown). After that each says freely
+whether the other's last argument convinced it. After each round but the last the judge says which
+answer is clear, or that the debate goes on; after the last it decides on the transcript. Debaters
+beyond two are not seated. Source: Liang et al. as in SC-MAKS 2.1.2, tables 1 and 2.
+Calls: 2·R turns and R judgements at most, all in a row. R = 3 by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from core.acting import judged, sampled
+from core.builtin.speech import listed
+from core.debate.floor import Calls, DebateProtocol, Floor, Speech
+from core.debate.turns import judge_view, spoken
+from core.events import Event, JudgementReached, ProblemMet
+from core.records import Cause, Plan, Stance
+
+ROUNDS = 3
+SEATS = 2
+OPPOSITE: dict[Stance, Stance] = {
+    "supported": "hallucinated",
+    "hallucinated": "supported",
+    "unclear": "hallucinated",
+}
+# More words on it change nothing.
+FINAL: frozenset[Cause | None] = frozenset({"no_evidence", "image_not_readable"})
+
+
+def argue(floor: Floor) -> Iterator[Event]:
+    """Rounds until the judge sees a clear answer, at most R."""
+    yield from _unseated(floor)
+    last = rounds_of(floor.plan)
+    for number in range(1, last):
+        yield from _round(floor, number)
+        if number not in floor.progress.samples:
+            seen = judge_view(floor, manner="moderate", number=number)
+            yield from sampled(floor.play, seen, f"after round {number}")
+        sample = floor.progress.samples[number]
+        if sample.judgement.label != "unclear" or sample.judgement.cause in FINAL:
+            yield JudgementReached(floor.play.now(), sample.judgement, sample.seconds)
+            return
+    yield from _round(floor, last)
+    yield from judged(floor.play, judge_view(floor, number=last))
+
+
+def rounds_of(plan: Plan) -> int:
+    """How many rounds there are at most."""
+    return plan.options.rounds or ROUNDS
+
+
+def calls(debaters: int, plan: Plan) -> Calls:
+    """As the head of this file says."""
+    rounds = rounds_of(plan)
+    turns = min(debaters, SEATS) * rounds
+    return Calls(turns, rounds, chain=turns + rounds)
+
+
+def _round(floor: Floor, number: int) -> Iterator[Event]:
+    """One turn each; both hear all that was said before."""
+    for place, name in enumerate(floor.debaters[:SEATS]):
+        floor.play.stop.check()
+        own = SEATS * (number - 1) + place + 1
+        said = [turn for turn in floor.progress.turns if turn.number < own]
+        heard = tuple(sorted(said, key=lambda turn: turn.number))
+        side = OPPOSITE[heard[-1].stance] if number == 1 and heard else None
+        yield from spoken(floor, [Speech(own, name, number, "tit_for_tat", heard, assigned=side)])
+
+
+def _unseated(floor: Floor) -> Iterator[Event]:
+    """That debaters beyond two do not speak, said once."""
+    others = floor.debaters[SEATS:]
+    if others and not floor.progress.turns:
+        message = f"Tit for tat is between two: {listed(others)} did not take part."
+        yield ProblemMet(floor.play.now(), "debating", message)
+
+
+PROTOCOL = DebateProtocol(
+    "mad",
+    argue,
+    calls,
+    manners=("tit_for_tat",),
+    judging=("moderate", "debate"),
+    options=("rounds", "is_swapped"),
+)

@@ -1,0 +1,56 @@
+"""What the last answers of several agents come to where no judge decides: the label of most.
+
+Open answers and lost turns count for no label; p is the share of those who call the response
+hallucinated, an open answer counting half, so that p and label never part. Source: SC-MAKS 2.1.2
+(majority voting over rounds), table 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.builtin.plain_verdict import verdict_text
+from core.builtin.speech import shortened
+from core.debate.floor import Floor
+from core.debate.votes import nobody_voted, tally
+from core.records import Judgement, Label, Turn
+
+MOST_SAID = 240  # characters of a reason
+
+
+def last_answers(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Each debater's last turn, in the order of their numbers."""
+    last = {turn.debater: turn for turn in sorted(turns, key=lambda turn: turn.number)}
+    return tuple(sorted(last.values(), key=lambda turn: turn.number))
+
+
+def all_agree(answers: Sequence[Turn], debaters: int) -> bool:
+    """True when every debater has answered, and all alike; one alone agrees with nobody."""
+    return len(answers) == debaters > 1 and len({turn.stance for turn in answers}) == 1
+
+
+def by_majority(agent: str, floor: Floor, answers: Sequence[Turn]) -> Judgement:
+    """The judgement by these answers, one of each debater; unclear with its cause where none is."""
+    votes = tally((turn.stance for turn in answers), len(floor.debaters))
+    if not votes.cast:
+        return nobody_voted(agent, floor.view, len(answers))
+    p, counted = share_against(answers), votes.words("agent")
+    if votes.label == "unclear":
+        words = f"{counted} Neither label has the majority."
+        text = f"No verdict: {words}"
+        return Judgement(agent, "unclear", text, cause="not_settled", cause_words=words, p=p)
+    prose = f"{counted} {_reason(votes.label, answers)}"
+    return Judgement(agent, votes.label, verdict_text(votes.label, prose), prose=prose, p=p)
+
+
+def share_against(answers: Sequence[Turn]) -> float:
+    """The share of hallucinated among the answers, of which there is one; an open one is half."""
+    stances = [turn.stance for turn in answers]
+    return (stances.count("hallucinated") + stances.count("unclear") / 2) / len(stances)
+
+
+def _reason(label: Label, answers: Sequence[Turn]) -> str:
+    """The words of the surest of those who agree with the label; of equals the first's."""
+    own = [turn for turn in answers if turn.stance == label]
+    surest = max(own, key=lambda turn: turn.confidence or 0.0)
+    return f"{surest.debater} ({surest.agent}): {shortened(surest.text, MOST_SAID)}"
