@@ -26,6 +26,8 @@ FITS = {
     "learn from each other: no judge decides, but most of the last answers do.",
     "mad": "Tit for tat fits claims that look right at once: somebody has to speak against the "
     "first view, and a judge ends the debate as soon as the answer is clear.",
+    "mamm_refine": "MAMM-REFINE fits a text that you want to put right: what most agents hold to "
+    "be wrong is mended, and you take the better text or leave it.",
     "audit": "Audit fits a long response, and one with sums, dates, code or a length asked for: "
     "each statement is checked with the tool that fits it, and only what stays contested is "
     "debated.",
@@ -39,6 +41,7 @@ NAMES = {
     "adaptive": "Adaptive",
     "society": "Society of minds",
     "mad": "Tit for tat",
+    "mamm_refine": "MAMM-REFINE",
     "audit": "Audit",
 }
 

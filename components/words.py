@@ -67,6 +67,8 @@ PROTOCOL_WORDS = {
     "copmad": "CopMAD: two debaters are assigned opposing sides and argue to win; a judge decides.",
     "society": "Society of minds: all answer, then reconsider having read the others; most decide.",
     "mad": "Tit for tat: one debater opposes the other until a judge finds the answer clear.",
+    "mamm_refine": "MAMM-REFINE: agents find wrong words, criticise each other’s finds, and mend "
+    "the text.",
     "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
     "contested.",
 }

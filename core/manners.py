@@ -13,6 +13,7 @@ Manner = Literal[
 # How a judge is asked; core/roles.py says what each of them reads.
 JudgeManner = Literal[
     "debate", "plain", "thought", "examples", "collaborate", "compete", "moderate",
+    "rerank",
 ]  # fmt: skip
 # What a protocol can have chosen of it: `turns` is the plan's, the others are fields below.
 Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "then"]

@@ -21,6 +21,7 @@ from core.records import (
     Label,
     ModelCall,
     Passage,
+    Point,
     RoleUsed,
     Source,
     Span,
@@ -261,6 +262,22 @@ class Debater(Agent, Protocol):
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
         """One turn; `speak` is called with pieces of its text as they come."""
+        ...
+
+
+@runtime_checkable
+class Ranker(Protocol):
+    """A judge that can also pick the best of several revisions (MAMM-REFINE: rerank)."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name as people see it."""
+        ...
+
+    def best_of(
+        self, view: JudgeView, points: Sequence[Point], revisions: Sequence[str], stop: Stop
+    ) -> int:
+        """The index of the best; `points` are the places that were to be mended."""
         ...
 
 

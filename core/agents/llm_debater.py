@@ -7,20 +7,28 @@ Source: CEDA A.3.3 for the manner “debate”; core/roles.py says of the others
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from core.agents.ask import Asking, LlmAgent, case_fields, one_line
+from core.agents.contested import contested_in, marked_in, place_lines
 from core.agents.heard import quotes_in, reply_of, stance_of, whole_sentences, without_name
 from core.agents.laid_out import conflict_lines, heard_lines, passage_lines
-from core.agents.stated import confidence_in, doubt_in, stated_in
+from core.agents.stated import confidence_in, doubt_in, reason_in, stated_in
 from core.builtin.speech import SIDES
 from core.concurrency import Stop
+from core.errors import ReplyError
 from core.manners import Manner
 from core.models.prompting import FIELDS
-from core.records import Reply, Stance, Turn
+from core.models.window import estimated_tokens
+from core.records import Point, Reply, Stance, Turn
 from core.roles import DebateView, Speak
 
 # These answer somebody: AGREE or DENY first, then the stance. All others begin with the stance.
 ANSWERING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
+# These name places of the response, a line each.
+NAMING: frozenset[Manner] = frozenset({"detect", "critique"})
+LINES_TOKENS = 80  # for lines of their own after a turn: confidence, doubt, places
+TEXT_SHARE = 1.5  # of the response's own tokens, for one that is given mended
 
 
 class LlmDebater(LlmAgent):
@@ -41,11 +49,14 @@ class LlmDebater(LlmAgent):
         asking = self._asking(
             view.manner, case, stop, role=f"debater {view.debater}", slot=f"turn {view.number}"
         )
+        asking = _with_room(asking, view)
         fields = {name: fill() for name, fill in _fields(asking, view).items()}
         lines = passage_lines(evidence, view.share)
         asking, messages, _ = asking.fitted(lines, fields, "evidence")
         said = asking.say(messages, speak=speak)
         text = without_name(said.text, view.debater)
+        if view.manner == "revise":
+            return self._revised(view, text)
         reply, stance = _position(view, text)
         is_cut = said.finish == "length"
         text = whole_sentences(text, case.language) if is_cut else text
@@ -57,11 +68,52 @@ class LlmDebater(LlmAgent):
             reply=reply,
             stance=stance,
             text=text,
-            quotes=quotes_in(text),
+            quotes=quotes_in(reason_in(text) if view.manner in NAMING else text),
+            points=self._points(view, text),
             confidence=confidence_in(text),
             cut=is_cut,
             doubt=doubt_in(text),
         )
+
+    def _points(self, view: DebateView, text: str) -> tuple[Point, ...]:
+        """The places that it contests; what stands nowhere in the response is said."""
+        if view.manner not in NAMING:
+            return ()
+        case = view.view.case
+        found = contested_in(text, case, view.view.statements, confidence_in(text))
+        for words in found.nowhere:
+            short = one_line(words)
+            self._work.notes.add(f"{view.debater} contests “{short}”, which it does not say.")
+        return found.points
+
+    def _revised(self, view: DebateView, text: str) -> Turn:
+        """The response as it mends it; whoever changes it does not hold it to be right.
+
+        Raises:
+            ReplyError: there is no text between the marks.
+        """
+        mended = marked_in(text)
+        if mended is None:
+            raise ReplyError(
+                "Expected the whole text between a line <<<TEXT and a line TEXT>>>, found none.",
+                reply=text,
+            )
+        stance: Stance = "supported" if mended == view.view.case.response else "hallucinated"
+        reply: Reply = "agree" if stance == "hallucinated" else "deny"
+        return Turn(view.debater, self.name, view.number, view.round, reply, stance, mended)
+
+
+def _with_room(asking: Asking, view: DebateView) -> Asking:
+    """The asking with tokens enough for what the manner wants beside a turn's own.
+
+    A seat's 100 tokens are those of CEDA's turn (4.4); a mended text is as long as the response.
+    """
+    if view.manner == "debate":
+        return asking
+    room = asking.seat.max_tokens + LINES_TOKENS
+    if view.manner == "revise":
+        room = max(room, int(TEXT_SHARE * estimated_tokens(view.view.case.response)) + LINES_TOKENS)
+    return replace(asking, seat=replace(asking.seat, max_tokens=room))
 
 
 def _fields(asking: Asking, view: DebateView) -> Mapping[str, Callable[[], str]]:
@@ -77,6 +129,9 @@ def _fields(asking: Asking, view: DebateView) -> Mapping[str, Callable[[], str]]
             "conflicts", conflict_lines(view.conflicts, evidence, view.share)
         ),
         "heard": lambda: heard_lines(asking, view),
+        "contested": lambda: asking.fenced(
+            "places", place_lines([point for turn in view.turns for point in turn.points])
+        ),
         "about": lambda: one_line(view.about),
         "assigned": lambda: SIDES[view.assigned or "unclear"],
     }

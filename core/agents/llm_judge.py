@@ -9,8 +9,9 @@ import re
 import unicodedata
 from dataclasses import replace
 
-from core.agents.ask import LlmAgent, case_fields
+from core.agents.ask import case_fields
 from core.agents.laid_out import conflict_lines, fact_lines, passage_lines, transcript
+from core.agents.llm_ranker import LlmRanker
 from core.builtin.plain_verdict import IN_WORDS as IN_WORDS
 from core.builtin.plain_verdict import verdict_text as verdict_text
 from core.builtin.speech import capitalised, listed
@@ -37,8 +38,8 @@ SAYS_SOMETHING = re.compile(r"[^\W_]")
 SAMPLED_AT = 0.7  # the temperature at which samples of one judge are drawn (self-consistency)
 
 
-class LlmJudge(LlmAgent):
-    """Judge with a language model."""
+class LlmJudge(LlmRanker):
+    """Judge with a language model, which ranks revisions too."""
 
     @property
     def _ruling(self) -> tuple[str, ...]:

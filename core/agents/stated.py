@@ -25,6 +25,7 @@ FIRST = re.compile(
 LINE = r"^[\W_]*(?:{words})[\W_]*[:：][\s*_]*(?P<value>.+?)\s*$"
 CONFIDENCE = re.compile(LINE.format(words="confidence|信心|置信度|把握"), re.I | re.M)
 DOUBT = re.compile(LINE.format(words="doubt|failure mode|疑点|疑點|可能的错误"), re.I | re.M)
+WORDS_LINE = re.compile(LINE.format(words="words?|词句|詞句"), re.I | re.M)
 SHARE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%|％|/\s*100|/\s*10(?!\d))?")
 
 
@@ -67,6 +68,13 @@ def confidence_in(text: str) -> float | None:
     elif unit or number > 1:
         number /= 100
     return number if 0 <= number <= 1 else None
+
+
+def reason_in(text: str) -> str:
+    """The turn without its lines of a form of their own: confidence, doubt, and contested words."""
+    for line in (CONFIDENCE, DOUBT, WORDS_LINE):
+        text = line.sub("", text)
+    return " ".join(text.split())
 
 
 def doubt_in(text: str) -> str:

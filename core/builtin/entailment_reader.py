@@ -8,9 +8,10 @@ counts as carried, and misses a changed digit, which the rule checker sees.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.builtin.claims import claim_of
-from core.builtin.manners import Own, Side, is_spoken, turn_in_manner
+from core.builtin.manners import Own, Side, is_spoken, turn_in_manner, wrong_of
 from core.builtin.reading_windows import StatementReading, read_statement
 from core.builtin.rules import overall, quoted_ids
 from core.builtin.speech import cited, counted, quote_of, turn_said
@@ -54,18 +55,22 @@ class EntailmentDebater:
         """One turn over all statements."""
         allowed = view.share | quoted_ids(view)
         readings: list[StatementReading] = []
+        statements: list[int] = []
         for statement in view.view.statements:
             stop.check()
             claim = claim_of(view.view.case, statement)
             if claim.has_content:
                 passages = view.view.evidence.of(statement.index, allowed)
                 sources = view.view.sources
+                statements.append(statement.index)
                 readings.append(read_statement(claim, passages, sources, self._reader, stop))
         stances = [stance_of(reading) for reading in readings]
         stance = overall(stances)
         quotes = _quotes(readings, stances)
         if is_spoken(view.manner):
-            turn = turn_in_manner(view, self.name, _own_of(readings, stances, stance, quotes))
+            own = _own_of(readings, stances, stance, quotes)
+            own = replace(own, wrong=wrong_of(statements, stances))
+            turn = turn_in_manner(view, self.name, own)
         else:
             said = _speech(view, readings, stances, stance)
             turn = turn_said(view, self.name, stance, said, quotes=quotes, points=())

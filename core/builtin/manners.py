@@ -2,7 +2,8 @@
 
 A debater hands over its `Own` findings; nothing is added to them here. Stances, quotes and points
 are what the evidence gives; an assigned side is argued with what the evidence has for it, or with
-nothing. Source: ColMAD 2.1 (answer), 2.2 (compete), 2.3 (collaborate).
+nothing. Source: ColMAD 2.1 (answer), 2.2 (compete), 2.3 (collaborate), SC-MAKS 2.1.2 (reconsider,
+tit for tat) and 2.1.4 (detect, critique, revise).
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from core.builtin.speech import SIDES, WORDS_OF_STANCE, in_brief, listed_plainly, reply_to
+from core.builtin.mended import mended, mendings_of
+from core.builtin.speech import SIDES, WORDS_OF_STANCE, in_brief, listed, listed_plainly, reply_to
 from core.manners import Manner
 from core.records import Point, Quote, Stance, Turn
 from core.roles import DebateView
@@ -38,13 +40,15 @@ class Own:
     """What a built-in debater finds, however it is asked.
 
     `sides` has what speaks for each stance, its own and the others; `doubt` is the one way in which
-    it would most likely be mistaken; `points` are places in the response.
+    it would most likely be mistaken; `points` are places in the response; `wrong` are the indices
+    of the statements that it calls wrong.
     """
 
     stance: Stance
     sides: Mapping[Stance, Side]
     doubt: str
     points: tuple[Point, ...] = ()
+    wrong: frozenset[int] = frozenset()
 
     @property
     def side(self) -> Side:
@@ -70,11 +74,13 @@ Speaking = Callable[[DebateView, Own], Said]
 
 def is_spoken(manner: Manner) -> bool:
     """True for a manner that has words of its own here; in others they speak as in CEDA."""
-    return manner in SPEAKING
+    return manner == "revise" or manner in SPEAKING
 
 
 def turn_in_manner(view: DebateView, agent: str, own: Own) -> Turn:
     """The turn that is asked for: its stance first, after its reply where it answers somebody."""
+    if view.manner == "revise":
+        return _revised(view, agent)
     said = SPEAKING[view.manner](view, own)
     about = [turn for turn in view.turns if turn.debater == view.about]
     reply = reply_to(said.stance, about or view.turns)
@@ -99,6 +105,12 @@ def turn_in_manner(view: DebateView, agent: str, own: Own) -> Turn:
         confidence=said.confidence,
         doubt=said.doubt,
     )
+
+
+def wrong_of(statements: Sequence[int], stances: Sequence[Stance]) -> frozenset[int]:
+    """The indices of the statements that are called wrong; stances are in their order."""
+    paired = zip(statements, stances, strict=True)
+    return frozenset(index for index, stance in paired if stance == "hallucinated")
 
 
 def with_confidence(words: Sequence[str], own: Own) -> Said:
@@ -193,6 +205,52 @@ def _tit_for_tat(view: DebateView, own: Own) -> Said:
     return replace(with_confidence(words, own), confidence=None, doubt="")
 
 
+def _detect(view: DebateView, own: Own) -> Said:
+    """Its own view, with a line for each place that it contests."""
+    said = with_confidence(own.side.words, own)
+    return replace(said, lines=[f"Words: “{p.text}”" for p in _contested(own.points)])
+
+
+def _critique(view: DebateView, own: Own) -> Said:
+    """Which of the contested places its own reading bears out, and what should stand there.
+
+    It keeps its own places, and others' contrasts in a statement that it calls wrong itself; words
+    that others merely miss it keeps only where it misses them too.
+    """
+    mine = _contested(own.points)
+    theirs = _contested([point for turn in others_of(view) for point in turn.points])
+    fresh = [point for point in theirs if not any(_overlap(point, other) for other in mine)]
+    taken = [p for p in fresh if p.finding == "contradicted" and p.statement in own.wrong]
+    dropped = [p.text for p in fresh if p not in taken]
+    kept = [*mine, *taken]
+    words = [f"I keep {listed([p.text for p in kept])}." if kept else "I keep none of the places."]
+    if dropped:
+        words.append(f"My own reading does not bear out {listed(dropped)}.")
+    said = with_confidence([*words, *own.side.words], own)
+    lines = [f"Words: “{point.text}” -> “{point.evidence}”" for point in kept]
+    return replace(said, points=kept, lines=lines)
+
+
+def _revised(view: DebateView, agent: str) -> Turn:
+    """The response with the evidence's own values in the places that the critics keep."""
+    response = view.view.case.response
+    points = [point for turn in view.turns for point in turn.points]
+    text = mended(response, mendings_of(points, response))
+    stance: Stance = "supported" if text == response else "hallucinated"
+    reply = reply_to(stance, view.turns)
+    return Turn(view.debater, agent, view.number, view.round, reply, stance, text)
+
+
+def _contested(points: Sequence[Point]) -> list[Point]:
+    """Those that contest words, each place once, in order."""
+    places = {(p.start, p.end): p for p in reversed(points) if p.finding != "carried"}
+    return [places[place] for place in sorted(places)]
+
+
+def _overlap(one: Point, other: Point) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
 def _called(own: Own) -> str:
     return f"“{WORDS_OF_STANCE[own.stance]}”"
 
@@ -203,4 +261,6 @@ SPEAKING: Mapping[Manner, Speaking] = {
     "compete": _compete,
     "reconsider": _reconsider,
     "tit_for_tat": _tit_for_tat,
+    "detect": _detect,
+    "critique": _critique,
 }

@@ -13,7 +13,7 @@ from dataclasses import replace
 from core.builtin.alignment import align, best_clause
 from core.builtin.assess import evidence_reading
 from core.builtin.claims import Claim, claim_of
-from core.builtin.manners import Own, Side, is_spoken, turn_in_manner
+from core.builtin.manners import Own, Side, is_spoken, turn_in_manner, wrong_of
 from core.builtin.overlap import TOPIC_FROM, Overlap, measure, points_of, stance_of
 from core.builtin.reading import Unit
 from core.builtin.rules import overall, quoted_ids
@@ -74,6 +74,8 @@ class OverlapReader:
         chosen = tuple(dict.fromkeys(quotes))[:MOST_QUOTES]
         if is_spoken(view.manner):
             own = _own_of(measured, stances, stance, points, chosen)
+            statements = [item.claim.statement.index for item in measured]
+            own = replace(own, wrong=wrong_of(statements, stances))
             turn = turn_in_manner(view, self.name, own)
         else:
             said = _speech(view, measured, stances, stance)

@@ -8,12 +8,13 @@ word that matters is carried and no value is missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.builtin.alignment import is_vital
 from core.builtin.arithmetic import Sum
 from core.builtin.assess import FULL_COVERAGE, Assessment, Found, assess
 from core.builtin.claims import claim_of
-from core.builtin.manners import is_spoken, turn_in_manner
+from core.builtin.manners import is_spoken, turn_in_manner, wrong_of
 from core.builtin.rules_said import own_of, speech
 from core.builtin.speech import quote_of, turn_said
 from core.concurrency import Stop
@@ -57,6 +58,8 @@ class RuleChecker:
         points = tuple(point for item in assessments for point in points_of(item))
         if is_spoken(view.manner):
             own = own_of(assessments, stances, stance, points, _quotes(points))
+            statements = [item.claim.statement.index for item in assessments]
+            own = replace(own, wrong=wrong_of(statements, stances))
             turn = turn_in_manner(view, self.name, own)
         else:
             said = speech(view, assessments, stances, stance)

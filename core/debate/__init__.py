@@ -2,4 +2,14 @@
 
 # In the order in which they are offered; `protocols.py` has each with its code. Kept here, so that
 # a page that only names them loads none.
-NAMES = ("ceda", "single", "ensemble", "colmad", "copmad", "society", "mad", "adaptive")
+NAMES = (
+    "ceda",
+    "single",
+    "ensemble",
+    "colmad",
+    "copmad",
+    "society",
+    "mad",
+    "mamm_refine",
+    "adaptive",
+)

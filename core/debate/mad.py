@@ -16,6 +16,7 @@ from core.acting import judged, sampled
 from core.builtin.speech import listed
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import judge_view, spoken
+from core.debate.votes import nobody_voted
 from core.events import Event, JudgementReached, ProblemMet
 from core.records import Cause, Plan, Stance
 
@@ -36,6 +37,8 @@ def argue(floor: Floor) -> Iterator[Event]:
     last = rounds_of(floor.plan)
     for number in range(1, last):
         yield from _round(floor, number)
+        if not floor.progress.turns:  # nothing that a judge could rule on
+            continue
         if number not in floor.progress.samples:
             seen = judge_view(floor, manner="moderate", number=number)
             yield from sampled(floor.play, seen, f"after round {number}")
@@ -44,7 +47,11 @@ def argue(floor: Floor) -> Iterator[Event]:
             yield JudgementReached(floor.play.now(), sample.judgement, sample.seconds)
             return
     yield from _round(floor, last)
-    yield from judged(floor.play, judge_view(floor, number=last))
+    if floor.progress.turns:
+        yield from judged(floor.play, judge_view(floor, number=last))
+    else:
+        nobody = nobody_voted(floor.play.roster.judge.name, floor.view, 0)
+        yield JudgementReached(floor.play.now(), nobody, 0.0)
 
 
 def rounds_of(plan: Plan) -> int:

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from core.audited import AUDIT
-from core.debate import NAMES, adaptive, ceda, colmad, copmad, ensemble, mad, single, society
+from core.debate import (
+    NAMES,
+    adaptive,
+    ceda,
+    colmad,
+    copmad,
+    ensemble,
+    mad,
+    mamm_refine,
+    single,
+    society,
+)
 from core.debate.floor import DebateProtocol
 from core.errors import InputError
 from core.manners import AS_IS, JudgeManner, Manner, Option
@@ -22,6 +33,7 @@ DEBATES: Mapping[str, DebateProtocol] = {
         copmad.PROTOCOL,
         society.PROTOCOL,
         mad.PROTOCOL,
+        mamm_refine.PROTOCOL,
     )
 }
 _ALL = {**DEBATES, "single": single.PROTOCOL, "adaptive": adaptive.over(DEBATES)}

@@ -42,8 +42,18 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("role", "instruction", "debater", "claim"),
         *("question", "heard", "evidence", "assigned"),
     ),
+    "detect": ("role", "instruction", "debater", "claim", "question", "evidence", "conflicts"),
+    "critique": (
+        *("role", "instruction", "debater", "claim"),
+        *("question", "heard", "contested", "evidence"),
+    ),
+    "revise": (
+        *("role", "instruction", "debater", "claim"),
+        *("question", "contested", "heard", "evidence"),
+    ),
     "judge": ("claim", "question", "evidence", "facts", "conflicts", "transcript"),
     "judge_moderate": ("claim", "question", "evidence", "transcript"),
+    "judge_rerank": ("claim", "question", "contested", "revisions", "evidence"),
     "judge_plain": ("role", "instruction", "claim", "question", "evidence"),
     "judge_thought": ("role", "instruction", "claim", "question", "evidence"),
     "judge_examples": ("role", "instruction", "claim", "question", "evidence"),

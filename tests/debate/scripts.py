@@ -31,12 +31,27 @@ def reply_to(prompt: str, debater: str, slot: str) -> str:
     """What is said to that prompt; of a single judge's samples every other one is for the claim."""
     if prompt in OWN:
         return OWN[prompt]
+    if prompt in ("detect", "critique", "revise"):
+        return _mending(prompt, debater)
+    if prompt == "judge_rerank":
+        return "Both put the height right.\nBest: 1"
+    if prompt == "judge_moderate":
+        return "The last argument stands unanswered.\nVerdict: go on"
     if prompt.startswith("judge"):
         number = int(slot.removeprefix("judge").strip() or 1)
         return f"The source gives the height.\nVerdict: {number % 2}"
     side = SIDES.get(debater, "WRONG")
     first = f"DENY, {side}" if prompt in ANSWERING else side
     return f"{first}. The source gives the height.\nConfidence: 80\nDoubt: another tower"
+
+
+def _mending(prompt: str, debater: str) -> str:
+    """All contest the height of the tower, and each mends it in words of its own."""
+    if prompt == "revise":
+        return f"<<<TEXT\nThe tower is 412 m tall, by {debater}.\nTEXT>>>"
+    first = "AGREE, WRONG" if prompt in ANSWERING else "WRONG"
+    place = "“512 m” -> “412 m”" if prompt == "critique" else "“512 m”"
+    return f"{first}. The source gives the height.\nWords: {place}\nConfidence: 80"
 
 
 def prompt_of(asked: Asked) -> str:

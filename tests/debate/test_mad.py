@@ -168,6 +168,12 @@ def test_a_lost_opening_leaves_the_other_free_to_give_its_own_view() -> None:
     assert [turn.number for turn in turns(debate.events)] == [2]
 
 
+def test_where_nobody_could_be_heard_no_judge_is_asked_and_there_is_no_label() -> None:
+    debate = TitForTat([lost()] * 3, [lost()] * 3, [])
+    assert (debate.judgement.label, debate.judgement.cause) == ("unclear", "unreadable_reply")
+    assert not debate.judge.views
+
+
 def test_whoever_is_third_is_not_seated_and_it_is_said_once() -> None:
     debate = TitForTat(["supported"] * 2, ["hallucinated"] * 2, [GO_ON, WRONG], third=True)
     said = [e.message for e in debate.events if e.kind == "problem_met"]

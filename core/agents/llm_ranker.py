@@ -1,0 +1,74 @@
+"""Picks the best of several revisions of a response by a language model.
+
+Source: SC-MAKS 2.1.4 and table 2 (MAMM-REFINE: reranking).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from core.agents.ask import LlmAgent, case_fields
+from core.agents.contested import place_lines
+from core.agents.laid_out import passage_lines
+from core.concurrency import Stop
+from core.models.call import Completion
+from core.models.structured import Unusable, ask_readable
+from core.records import Point
+from core.roles import JudgeView
+
+BEST = re.compile(
+    r"[\W_]*(?:best|最佳|最好)[\W_]*[:：][\W_]*(?P<number>\d{1,3})[\W_]*", re.IGNORECASE
+)
+PROMPT = "judge_rerank"
+SAYS_SOMETHING = re.compile(r"[^\W_]")
+
+
+class LlmRanker(LlmAgent):
+    """Ranker with a language model, in the judge's seat."""
+
+    def best_of(
+        self, view: JudgeView, points: Sequence[Point], revisions: Sequence[str], stop: Stop
+    ) -> int:
+        """The index of the best; `points` are the places that were to be mended.
+
+        Raises:
+            ReplyError: twice no last line that names one of them.
+        """
+        case, evidence = view.view.case, view.view.evidence
+        asking = self._asking(PROMPT, case, stop, role="judge", slot=view.slot)
+        known = case_fields(asking, case)
+        fields = {
+            "claim": known["claim"],
+            "question": known["question"],
+            "contested": asking.fenced("places", place_lines(points)),
+            "revisions": "\n".join(
+                f"{number}.\n{asking.fenced('version', text)}"
+                for number, text in enumerate(revisions, 1)
+            ),
+        }
+        asking, messages, _ = asking.fitted(passage_lines(evidence), fields, "evidence")
+
+        def read(said: Completion) -> int:
+            return best_in(said, len(revisions))
+
+        return ask_readable(asking.say, messages, read, asking.mend)
+
+
+def best_in(said: Completion, count: int) -> int:
+    """The index, from 0, that the last line names by its number, from 1.
+
+    Raises:
+        Unusable: that line names none of so many.
+    """
+    lines = [line for line in said.text.splitlines() if SAYS_SOMETHING.search(line)]
+    last = unicodedata.normalize("NFKC", lines[-1]) if lines else ""
+    match = BEST.fullmatch(last)
+    number = int(match["number"]) if match else 0
+    if not 1 <= number <= count:
+        raise Unusable(
+            f"Expected a last line that reads “Best: N” with a number from 1 to {count}, found "
+            f"“{' '.join(last.split())[-80:]}”."
+        )
+    return number - 1

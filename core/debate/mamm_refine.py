@@ -1,0 +1,140 @@
+"""MAMM-REFINE: agents detect the words that do not hold, criticise each place, and mend the text.
+
+All look alone for wrong words. Where anybody finds some and most do not call the response correct,
+all judge every place, having read what the others found, and say how to mend it; a place counts
+when more than half of the critics keep it. Then all mend the response there, and the judge picks
+the best version; without a judge who can, the one that mends most and changes least is taken. Each
+agent's last stance votes: most of them give the label, and the share of hallucinated is p. A
+response that most call correct is not revised. Source: SC-MAKS 2.1.4, table 2 (Wan et al.).
+Calls: n detections, n critiques and n revisions, each stage at once, and one ranking of revisions
+that differ: 3n turns and 1 judgement at most, in a chain of 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from core.acting import calls_of, notes_of, why_unusable
+from core.argued import ResponseRevised
+from core.builtin.speech import listed
+from core.debate.floor import Calls, DebateProtocol, Floor, Speech
+from core.debate.majority import by_majority, last_answers
+from core.debate.revisions import best_first, contested, kept_by_most, with_kept
+from core.debate.turns import judge_view, spoken, taken
+from core.debate.votes import barred, tally
+from core.errors import ReplyError
+from core.events import Event, JudgementReached, ProblemMet
+from core.manners import Manner
+from core.records import Judgement, Label, Plan, Point, Turn
+from core.roles import Ranker
+
+AGENT = "Majority of the agents"
+STAGES: tuple[Manner, ...] = ("detect", "critique", "revise")
+
+
+def argue(floor: Floor) -> Iterator[Event]:
+    """Detect, critique, revise; what was detected is the judgement."""
+    began = floor.play.now()
+    judgement = barred(AGENT, floor.view)
+    if judgement is None:
+        yield from _stage(floor, 0, ())
+        found = _taken(floor, 0)
+        if _is_contested(found):
+            yield from _stage(floor, 1, found)
+        critics = _taken(floor, 1)
+        kept = kept_by_most(critics)
+        judgement = _judgement(floor, (*found, *critics), kept)
+        if judgement.label == "hallucinated" and kept:
+            yield from _stage(floor, 2, with_kept(critics, kept))
+            yield from _picked(floor, kept)
+    yield from notes_of(floor.play, "judging")
+    now = floor.play.now()
+    yield JudgementReached(now, judgement, now - began)
+
+
+def calls(debaters: int, plan: Plan) -> Calls:
+    """As the head of this file says."""
+    return Calls(len(STAGES) * debaters, 1, chain=len(STAGES) + 1)
+
+
+def _speeches(floor: Floor, stage: int, hears: Sequence[Turn] = ()) -> list[Speech]:
+    """Everybody's turn of that stage."""
+    names = floor.debaters
+    first = stage * len(names) + 1
+    return [
+        Speech(first + place, name, stage + 1, STAGES[stage], tuple(hears))
+        for place, name in enumerate(names)
+    ]
+
+
+def _stage(floor: Floor, stage: int, hears: Sequence[Turn]) -> Iterator[Event]:
+    floor.play.stop.check()
+    yield from spoken(floor, _speeches(floor, stage, hears))
+
+
+def _taken(floor: Floor, stage: int) -> tuple[Turn, ...]:
+    return taken(floor, _speeches(floor, stage))
+
+
+def _is_contested(found: Sequence[Turn]) -> bool:
+    """True where words are contested that most do not call correct."""
+    votes = tally(turn.stance for turn in found)
+    return votes.hallucinated > 0 and votes.label != "supported" and bool(contested(found))
+
+
+def _judgement(floor: Floor, turns: Sequence[Turn], kept: Sequence[Point]) -> Judgement:
+    """What most of the last stances say, with the places that most critics keep."""
+    judgement = by_majority(AGENT, floor, last_answers(turns))
+    if judgement.label == "unclear":
+        return judgement
+    if judgement.label == "supported":
+        return replace(judgement, statement_labels=_labels(floor, ()))
+    if not kept:
+        words = "They name no words that most of them hold to be wrong."
+        return replace(judgement, prose=f"{judgement.prose} {words}")
+    words = f"Most of the critics contest {listed([point.text for point in kept])}."
+    return replace(
+        judgement,
+        prose=f"{judgement.prose} {words}",
+        points=tuple(kept),
+        statement_labels=_labels(floor, kept),
+    )
+
+
+def _labels(floor: Floor, kept: Sequence[Point]) -> tuple[Label, ...]:
+    """Hallucinated for statements with a place that was kept, supported for all others."""
+    return tuple(
+        "hallucinated"
+        if any(point.start < s.end and s.start < point.end for point in kept)
+        else "supported"
+        for s in floor.view.statements
+    )
+
+
+def _picked(floor: Floor, kept: Sequence[Point]) -> Iterator[Event]:
+    """The best of the revisions, unless it is picked already, or nobody changed anything."""
+    if floor.progress.revised is not None:
+        return
+    revised = _taken(floor, 2)
+    ranked = best_first(floor.view.case.response, [turn.text for turn in revised], kept)
+    if not ranked:
+        return
+    best = ranked[0]
+    judge, play = floor.play.roster.judge, floor.play
+    if len(ranked) > 1 and isinstance(judge, Ranker):
+        play.stop.check()
+        try:
+            best = ranked[judge.best_of(judge_view(floor), kept, ranked, play.stop)]
+        except ReplyError as error:
+            words = (
+                f"{why_unusable(judge, 'Judge', error)} So the version that mends most and changes "
+                "least is taken."
+            )
+            yield ProblemMet(play.now(), "judging", words, reply=error.reply)
+        yield from calls_of(play)
+    author = next(turn for turn in revised if turn.text == best)
+    yield ResponseRevised(play.now(), author.agent, best)
+
+
+PROTOCOL = DebateProtocol("mamm_refine", argue, calls, manners=STAGES, judging=("rerank",))
