@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from core.audit.steps import MOST_STEPS
 from core.audited import AUDIT
 from core.debate.floor import DebateProtocol
 from core.debate.protocols import protocol_of, seated_for, then_of
-from core.manners import AS_IS, DebateOptions, judge_prompt
+from core.manners import AS_IS, DebateOptions, judge_prompt, turn_tokens
 from core.models.prices import window_of
 from core.models.prompting import prompt_language, shipped
 from core.models.window import estimated_tokens
@@ -155,7 +155,7 @@ def _argued(
 ) -> Iterator[Step]:
     """The debate; an audit's judge is asked of each contested statement too, if need be."""
     is_most, again = about.is_most, about.again
-    names = tuple(debater.seat for debater in sheet.debaters)
+    names = tuple(_with_room(debater.seat, protocol, about) for debater in sheet.debaters)
     asked = protocol.calls(len(names), plan)
     whole = 60 * about.statements + 200
     own = again * (asked.context + asked.summaries + asked.revisions)
@@ -176,6 +176,12 @@ def _argued(
     yield about.step(
         sheet.judge, prompt, 200, beside=heard, calls=again * judged, at_once=asked.judgements
     )
+
+
+def _with_room(seat: Seat, protocol: DebateProtocol, about: _About) -> Seat:
+    """The debater's seat with the tokens of the longest turn that the protocol asks for."""
+    rooms = [turn_tokens(m, seat.max_tokens, about.response) for m in protocol.manners]
+    return replace(seat, max_tokens=max(rooms, default=seat.max_tokens))
 
 
 def _marking(sheet: RosterSheet, about: _About) -> Iterator[Step]:

@@ -17,6 +17,8 @@ JudgeManner = Literal[
 ]  # fmt: skip
 # What a protocol can have chosen of it: `turns` is the plan's, the others are fields below.
 Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "then"]
+LINES_TOKENS = 80  # for lines of their own after a turn
+TEXT_SHARE = 1.5  # of the response's own tokens, for one that is given mended
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,15 @@ AS_IS = DebateOptions()
 def judge_prompt(manner: JudgeManner) -> str:
     """The name of the prompt that asks a judge in that manner."""
     return "judge" if manner == "debate" else f"judge_{manner}"
+
+
+def turn_tokens(manner: Manner, allowed: int, response: int) -> int:
+    """The longest reply, in tokens, of a debater who is asked in that manner.
+
+    What its seat allows is CEDA's turn (4.4); other manners want lines of their own after it:
+    confidence, doubt, places. A mended text is as long as the `response`, in tokens.
+    """
+    if manner == "debate":
+        return allowed
+    longest = max(allowed, int(TEXT_SHARE * response)) if manner == "revise" else allowed
+    return longest + LINES_TOKENS

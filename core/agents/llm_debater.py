@@ -17,7 +17,7 @@ from core.agents.stated import confidence_in, doubt_in, reason_in, stated_in
 from core.builtin.speech import SIDES
 from core.concurrency import Stop
 from core.errors import ReplyError
-from core.manners import Manner
+from core.manners import Manner, turn_tokens
 from core.models.prompting import FIELDS
 from core.models.window import estimated_tokens
 from core.records import Point, Reply, Stance, Turn
@@ -27,8 +27,6 @@ from core.roles import DebateView, Speak
 ANSWERING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
 # These name places of the response, a line each.
 NAMING: frozenset[Manner] = frozenset({"detect", "critique"})
-LINES_TOKENS = 80  # for lines of their own after a turn: confidence, doubt, places
-TEXT_SHARE = 1.5  # of the response's own tokens, for one that is given mended
 
 
 class LlmDebater(LlmAgent):
@@ -69,21 +67,23 @@ class LlmDebater(LlmAgent):
             stance=stance,
             text=text,
             quotes=quotes_in(reason_in(text) if view.manner in NAMING else text),
-            points=self._points(view, text),
+            points=self._points(view, text, stance),
             confidence=confidence_in(text),
             cut=is_cut,
             doubt=doubt_in(text),
         )
 
-    def _points(self, view: DebateView, text: str) -> tuple[Point, ...]:
-        """The places that it contests; what stands nowhere in the response is said."""
-        if view.manner not in NAMING:
+    def _points(self, view: DebateView, text: str, stance: Stance) -> tuple[Point, ...]:
+        """The places that it contests, if it does; what stands nowhere in the response is said."""
+        if view.manner not in NAMING or stance == "supported":
             return ()
         case = view.view.case
         found = contested_in(text, case, view.view.statements, confidence_in(text))
         for words in found.nowhere:
             short = one_line(words)
-            self._work.notes.add(f"{view.debater} contests “{short}”, which it does not say.")
+            self._work.notes.add(
+                f"{view.debater} contests “{short}”, which the response does not say."
+            )
         return found.points
 
     def _revised(self, view: DebateView, text: str) -> Turn:
@@ -104,15 +104,9 @@ class LlmDebater(LlmAgent):
 
 
 def _with_room(asking: Asking, view: DebateView) -> Asking:
-    """The asking with tokens enough for what the manner wants beside a turn's own.
-
-    A seat's 100 tokens are those of CEDA's turn (4.4); a mended text is as long as the response.
-    """
-    if view.manner == "debate":
-        return asking
-    room = asking.seat.max_tokens + LINES_TOKENS
-    if view.manner == "revise":
-        room = max(room, int(TEXT_SHARE * estimated_tokens(view.view.case.response)) + LINES_TOKENS)
+    """The asking with tokens enough for what the manner wants."""
+    response = estimated_tokens(view.view.case.response)
+    room = turn_tokens(view.manner, asking.seat.max_tokens, response)
     return replace(asking, seat=replace(asking.seat, max_tokens=room))
 
 

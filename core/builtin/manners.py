@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from core.builtin.mended import mended, mendings_of
 from core.builtin.speech import SIDES, WORDS_OF_STANCE, in_brief, listed, listed_plainly, reply_to
 from core.manners import Manner
-from core.records import Point, Quote, Stance, Turn
+from core.records import Point, Quote, Reply, Stance, Turn
 from core.roles import DebateView
 
 MOST_SURE = 0.95  # words that are all carried are no certainty
@@ -58,7 +58,10 @@ class Own:
 
 @dataclass(frozen=True)
 class Said:
-    """What is said in a manner: sentences after the stance, and what goes with them."""
+    """What is said in a manner: sentences after the stance, and what goes with them.
+
+    `reply` is given where it is not about the last message; `lines` stand by themselves.
+    """
 
     words: Sequence[str]
     stance: Stance
@@ -67,6 +70,7 @@ class Said:
     confidence: float | None = None
     doubt: str = ""
     lines: Sequence[str] = field(default_factory=tuple)
+    reply: Reply | None = None
 
 
 Speaking = Callable[[DebateView, Own], Said]
@@ -80,10 +84,10 @@ def is_spoken(manner: Manner) -> bool:
 def turn_in_manner(view: DebateView, agent: str, own: Own) -> Turn:
     """The turn that is asked for: its stance first, after its reply where it answers somebody."""
     if view.manner == "revise":
-        return _revised(view, agent)
+        return _revised(view, agent, own)
     said = SPEAKING[view.manner](view, own)
     about = [turn for turn in view.turns if turn.debater == view.about]
-    reply = reply_to(said.stance, about or view.turns)
+    reply = said.reply or reply_to(said.stance, about or view.turns)
     opening = SIDES[said.stance]
     if view.manner in ANSWERING:
         opening = f"{reply.upper()}, {opening}"
@@ -186,7 +190,7 @@ def _reconsider(view: DebateView, own: Own) -> Said:
     if not differing:
         return with_confidence([f"All come to {_called(own)}.", *own.side.words], own)
     names = listed_plainly([turn.debater for turn in differing])
-    first = f"I have read what {names} quoted, and it does not change what I find."
+    first = f"I have read what {names} said, and it does not change what I find."
     return with_confidence([first, *own.side.words], own)
 
 
@@ -228,17 +232,16 @@ def _critique(view: DebateView, own: Own) -> Said:
         words.append(f"My own reading does not bear out {listed(dropped)}.")
     said = with_confidence([*words, *own.side.words], own)
     lines = [f"Words: “{point.text}” -> “{point.evidence}”" for point in kept]
-    return replace(said, points=kept, lines=lines)
+    return replace(said, points=kept, lines=lines, reply="agree" if kept else "deny")
 
 
-def _revised(view: DebateView, agent: str) -> Turn:
+def _revised(view: DebateView, agent: str, own: Own) -> Turn:
     """The response with the evidence's own values in the places that the critics keep."""
     response = view.view.case.response
     points = [point for turn in view.turns for point in turn.points]
     text = mended(response, mendings_of(points, response))
-    stance: Stance = "supported" if text == response else "hallucinated"
-    reply = reply_to(stance, view.turns)
-    return Turn(view.debater, agent, view.number, view.round, reply, stance, text)
+    reply = reply_to(own.stance, view.turns)
+    return Turn(view.debater, agent, view.number, view.round, reply, own.stance, text)
 
 
 def _contested(points: Sequence[Point]) -> list[Point]:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.contested import contested_in, marked_in, place_lines
-from core.agents.llm_debater import LINES_TOKENS, LlmDebater
+from core.agents.llm_debater import LlmDebater
 from core.concurrency import Stop
 from core.errors import ReplyError
-from core.manners import Manner
+from core.manners import LINES_TOKENS, Manner
 from core.models.call import in_silence
 from core.records import Case, Point, Statement, Turn
 from core.roles import DebateView
@@ -117,8 +117,13 @@ def test_who_detects_names_places_and_quotes_the_evidence_alone() -> None:
     assert [p.text for p in turn.points] == ["opened in 1926. It is"]
     assert [q.text for q in turn.quotes] == ["was opened in 1931"], "its own words are no quote"
     assert place.work.notes.drain() == (
-        "Ada contests “the old ferry quay”, which it does not say.",
+        "Ada contests “the old ferry quay”, which the response does not say.",
     )
+
+
+def test_who_calls_it_correct_contests_nothing() -> None:
+    turn, _ = said("CORRECT. It holds.\nWords: “1926”", asked("detect"))
+    assert turn.points == ()
 
 
 def test_who_criticises_is_shown_what_was_found_and_says_what_should_stand_there() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.agents.contested import contested_in
 from core.agents.rosters import roster_named
 from core.agents.stated import stated_in
 from core.builtin.manners import NOTHING, Own, Side, turn_in_manner
@@ -17,7 +18,7 @@ from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.manners import Manner
 from core.models.encoder import load_encoder
-from core.records import Stance, Turn
+from core.records import Point, Stance, Turn
 from core.roles import CaseView, Debater, DebateView
 from tests.fakes import FakeEmbedder, make_case, make_passage, make_view
 
@@ -178,7 +179,7 @@ def heard(stance: Stance, debater: str, number: int, text: str = "") -> Turn:
     [
         ("supported", "hallucinated", "changes my mind"),
         ("hallucinated", "hallucinated", "All come to"),
-        ("hallucinated", "supported", "what Ben quoted, and it does not change"),
+        ("hallucinated", "supported", "what Ben said, and it does not change"),
     ],
 )
 def test_who_reconsiders_says_what_the_others_changed(
@@ -211,3 +212,42 @@ def test_who_is_free_in_tit_for_tat_says_whether_the_other_convinced_it() -> Non
     assert denied.text.startswith("DENY, WRONG. ")
     opening = said(RuleChecker(), asked(WRONG, "tit_for_tat"))
     assert opening.text.startswith("DENY, WRONG. The evidence says")
+
+
+def contesting(words: str, finding: str = "contradicted", evidence: str = "") -> Point:
+    start = WRONG.index(words)
+    return Point(0, finding, start, start + len(words), words, "number_or_date", evidence, "", 0.8)  # type: ignore[arg-type]
+
+
+def test_who_detects_names_each_place_on_a_line_that_is_read_like_a_models() -> None:
+    turn = said(RuleChecker(), asked(WRONG, "detect"))
+    assert turn.text.startswith("WRONG. ")
+    assert "\nWords: “600 m”\n" in turn.text
+    read = contested_in(turn.text, make_case(WRONG), view_of(WRONG).statements, turn.confidence)
+    assert [(p.start, p.end) for p in read.points] == [(p.start, p.end) for p in turn.points]
+    assert said(RuleChecker(), asked(RIGHT, "detect")).text.count("Words:") == 0
+
+
+def test_a_critic_keeps_contrasts_in_what_it_calls_wrong_and_drops_what_others_merely_miss() -> (
+    None
+):
+    found = (contesting("600 m", evidence="412 m"), contesting("Halden", "missing"))
+    ben = replace(heard("hallucinated", "Ben", 1), points=found)
+    cleo = readers()[2]
+    turn = said(cleo, asked(WRONG, "critique", ben))
+    assert (turn.reply, turn.stance) == ("agree", "hallucinated")
+    assert [p.text for p in turn.points] == ["600 m"]
+    assert "does not bear out “Halden”" in turn.text
+    assert "Words: “600 m” -> “412 m”" in turn.text
+    kind = said(cleo, asked(RIGHT, "critique", replace(ben, points=(contesting("Halden"),))))
+    assert (kind.reply, kind.points) == ("deny", ())
+
+
+def test_who_revises_puts_in_the_evidences_value_and_never_guesses() -> None:
+    ada = replace(heard("hallucinated", "Ada", 1), points=(contesting("600 m", evidence="412 m"),))
+    assert said(RuleChecker(), asked(WRONG, "revise", ada)).text == RIGHT
+    missing = replace(ada, points=(contesting("Halden", "missing"),))
+    turn = said(RuleChecker(), asked(WRONG, "revise", missing))
+    assert (turn.text, turn.stance) == (WRONG, "hallucinated"), (
+        "it cannot mend what it still denies"
+    )
