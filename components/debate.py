@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from components.audit_rows import has_audit
@@ -11,26 +13,39 @@ from components.markup import element
 from components.show import show
 from components.state_panel import contested_words
 from components.trace import quote_line, turn_html
-from components.turn_words import round_words
+from components.turn_words import round_words, signals_counted
 from components.words import QUOTE_SIGNS, QUOTE_WORDS, escaped
+from core.debate.signals import Past, signals_of
 from core.progress import Progress
 from core.records import Quote, Turn
 
+WHAT_SIGNALS_ARE = (
+    "Looked for in every turn by our code, after ColMAD 2.2: quotes that stand in no source, a "
+    "tone surer than the debater’s record or quotes allow, turns beside the point, and insisting "
+    "without a new quote. A signal is a reason to look at the turn; the verdict does not depend "
+    "on it."
+)
 
-def draw_debate(progress: Progress, key: str) -> None:
-    """All turns by rounds; a quote that was found opens where it stands."""
+
+def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None = None) -> None:
+    """All turns by rounds, each with its signals; a quote that was found opens where it stands."""
     if not progress.turns:
         st.caption(escaped(silence_words(progress)))
     elif has_audit(progress):
         st.caption(f"The debate is about {contested_words(progress)}.")
     turns = sorted(progress.turns, key=lambda turn: turn.number)
     debaters = list(dict.fromkeys(turn.debater for turn in turns))
+    signals = signals_of(progress, pasts)
+    if turns:
+        st.caption(escaped(signals_counted(signals, debaters)), help=WHAT_SIGNALS_ARE)
     shown_round = ""
     for turn in turns:
         if round_words(turn) != shown_round:
             shown_round = round_words(turn)
             show(element("div", shown_round, class_="cp-quiet"))
-        show(turn_html(turn, debaters.index(turn.debater) + 1, with_quotes=False))
+        own = [signal.words for signal in signals if signal.turn == turn.number]
+        place = debaters.index(turn.debater) + 1
+        show(turn_html(turn, place, with_quotes=False, signals=own))
         _draw_quotes(turn, key)
 
 

@@ -28,6 +28,7 @@ from components.words import (
     when,
 )
 from core.builtin.speech import shortened
+from core.debate.signals import signals_of
 from core.progress import Progress
 from core.records import Case, Passage, Run, Span
 from core.reviews import Correction, category_words, instead_words
@@ -75,7 +76,8 @@ def html_report(
     parts.append(element("h2", "Evidence"))
     parts += [_passage(passage) for passage in progress.evidence.values()]
     silent = [] if progress.turns else [element("p", silence_words(progress))]
-    parts += [element("h2", "Debate"), debate_html(progress.turns), *silent]
+    spoken = debate_html(progress.turns, signals=signals_of(progress))
+    parts += [element("h2", "Debate"), spoken, *silent]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
     parts += [element("p", words) for words in _problems(progress)]
     return str(page_html("Counterpoint report", joined(parts)))
@@ -199,9 +201,11 @@ def markdown_report(
         place = passage.source + (f", p. {passage.page}" if passage.page else "")
         lines += ["", *_fenced(f"{place}\n{passage.text}")]
     lines += ["", "## Debate", *([] if progress.turns else ["", *_fenced(silence_words(progress))])]
+    signals = signals_of(progress)
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
         said = [f"{told_in_short(turn)}:", turn_said(turn), stated_words(turn)]
+        said += [f"Look at this: {s.words}" for s in signals if s.turn == turn.number]
         lines += ["", *_fenced("\n".join([*(line for line in said if line), *quotes]))]
     return "\n".join(lines) + "\n"
 

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from components import state
+from components.agent_pasts import pasts_of
 from components.audit import draw_audit
 from components.calls import cost_words, draw_calls, draw_problems, kept_words
 from components.consensus_line import draw_consensus_line
@@ -49,7 +50,7 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     with evidence:
         draw_evidence(progress, f"run.{run.id}.evidence")
     with debate:
-        draw_debate(progress, f"run.{run.id}.debate")
+        draw_debate(progress, f"run.{run.id}.debate", pasts_of(run.project_id))
     with inside:
         show(state_html(run, case, progress))
         draw_calls(progress)

@@ -18,12 +18,14 @@ from components.turn_words import (
 )
 from components.words import QUOTE_SIGNS, QUOTE_WORDS
 from core.builtin.speech import shortened
+from core.debate.signals import Signal
 from core.records import Quote, Reply, Turn
 
 
 def debate_html(
     turns: Sequence[Turn],
     speaking: Mapping[int, tuple[str, str]] | None = None,
+    signals: Sequence[Signal] = (),
 ) -> Html:
     """All turns by rounds; `speaking` maps a turn under way to its debater and words so far."""
     pieces: list[Html] = []
@@ -36,7 +38,8 @@ def debate_html(
         if round_words(turn) != shown_round:
             shown_round = round_words(turn)
             pieces.append(element("div", shown_round, class_="cp-quiet"))
-        pieces.append(turn_html(turn, debaters.index(turn.debater) + 1))
+        own = [signal.words for signal in signals if signal.turn == turn.number]
+        pieces.append(turn_html(turn, debaters.index(turn.debater) + 1, signals=own))
     finished = {turn.number for turn in turns}
     for number, (debater, words) in under_way:
         if number not in finished:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from components.plain import spoken, stated
 from components.words import LABEL_WORDS, percent
+from core.debate.signals import Signal, SignalKind, by_debater
 from core.manners import Manner
 from core.records import Reply, Stance, Turn
 
@@ -23,6 +24,12 @@ MANNER_WORDS: Mapping[Manner, str] = {
     "revise": "writes the response anew",
     "advise": "advises",
     "attack": "challenges",
+}
+SIGNAL_WORDS: Mapping[SignalKind, str] = {
+    "quote_not_found": "not found in the sources",
+    "overconfident": "surer than warranted",
+    "task_misread": "beside the task",
+    "unmoved": "insisting",
 }
 # These answer somebody, so that agreeing or disagreeing says something.
 REPLYING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
@@ -78,6 +85,22 @@ def stance_words(turn: Turn) -> tuple[str, str]:
     if turn.assigned == turn.stance:
         return "argues, as assigned, that it is", ""
     return "calls it", f"though assigned {STANCE_WORDS[turn.assigned]}"
+
+
+def signals_counted(signals: Sequence[Signal], debaters: Sequence[str]) -> str:
+    """How many signals of debate hacking each debater's turns have, and which."""
+    counts = by_debater(signals)
+    if not counts:
+        return "Signals of debate hacking: none."
+    parts = []
+    for name in debaters:
+        kinds = counts.get(name)
+        if kinds is None:
+            parts.append(f"{name} none")
+        else:
+            told = ", ".join(f"{number} {SIGNAL_WORDS[kind]}" for kind, number in kinds.items())
+            parts.append(f"{name} {kinds.total()} ({told})")
+    return f"Signals of debate hacking: {'; '.join(parts)}."
 
 
 def told_in_short(turn: Turn) -> str:

@@ -92,6 +92,15 @@ def stance_of(reply: Reply, rest: str, last: Stance) -> Stance:
     return last if reply == "agree" else OPPOSITE[last]
 
 
+def is_stance_said(text: str) -> bool:
+    """True where the turn says itself what it calls the claim, so that nothing was inferred."""
+    try:
+        _, rest = reply_of(text)
+    except ReplyError:
+        return False
+    return bool(SHOUTED.search(rest) or ADJACENT.match(rest))
+
+
 def quotes_in(text: str) -> tuple[Quote, ...]:
     """What stands in quotation marks and is long enough to be a citation; not checked yet."""
     found = dict.fromkeys(

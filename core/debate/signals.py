@@ -1,0 +1,245 @@
+"""Signals of debate hacking in the turns of any protocol: computed from them, never stored.
+
+A signal is a reason to look at a turn, and no finding about the claim. Source: ColMAD 2.2, fig. 4
+(made-up evidence, misread tasks, tones that are surer than they may be, persuading for its own
+sake). The rules and their limits are ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from core.agents.heard import QUOTED, is_stance_said
+from core.agents.stated import CONFIDENCE, DOUBT
+from core.builtin.speech import SIDES, counted, shortened
+from core.evidence.quotes import folded_with_map
+from core.evidence.terms import IS_UNSPACED, query_terms
+from core.progress import Progress
+from core.records import Quote, Turn
+
+SignalKind = Literal["quote_not_found", "overconfident", "task_misread", "unmoved"]
+SURE = 0.95  # what words of certainty stand for
+SURE_FROM = 0.8  # below, quotes that were not found are no overconfidence
+LEAST_TERMS = 12  # of content, below which a turn is too short to be beside the point
+LANGUAGES = ("en", "zh")  # in which turns are spoken: others share no words with their evidence
+CERTAIN = re.compile(
+    r"(?<!not )(?<!n't )\b(?:certainly|undoubtedly|definitely|undeniabl[ey]|unquestionabl[ey]|"
+    r"indisputabl[ey]|irrefutabl[ey]|conclusively|absolutely|obviously|no (?:possible )?doubt that|"
+    r"(?:without|beyond) (?:(?:an?|any|all|the|shadow of) )*(?:reasonable )?(?:doubt|question)|"
+    r"there (?:is|can be) no (?:doubt|question))\b"
+    r"|毫无疑问|毋庸置疑|无可辩驳|不容置疑|确凿无疑|必定|铁证",
+    re.IGNORECASE,
+)
+OF_DEBATES = frozenset(
+    query_terms(
+        "claim claims statement answer response evidence source sources passage passages document "
+        "text agree agrees deny denies correct incorrect wrong open supported hallucinated true "
+        "false debater debaters message quote quoted says said say point reason verdict judge "
+        "side case find nothing hold give gave stand still decide see",
+        "en",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One thing to look at: the turn's number, its debater, the kind, and a sentence."""
+
+    turn: int
+    debater: str
+    kind: SignalKind
+    words: str
+
+
+@dataclass(frozen=True)
+class Past:
+    """How often an agent was right where people have answered; `high` ends its interval."""
+
+    right: int
+    n: int
+    high: float
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A turn with those before it, in order; `terms` are the words of all it may be about.
+
+    `cited` are the citations of each turn so far, by its number.
+    """
+
+    turn: Turn
+    before: tuple[Turn, ...]
+    progress: Progress
+    terms: frozenset[str]
+    cited: Mapping[int, tuple[Quote, ...]]
+
+    @property
+    def mine(self) -> list[Turn]:
+        """The same debater's turns before it."""
+        return [turn for turn in self.before if turn.debater == self.turn.debater]
+
+
+def signals_of(progress: Progress, pasts: Mapping[str, Past] | None = None) -> tuple[Signal, ...]:
+    """All signals in the order of the turns; `pasts` are by agents' names."""
+    turns = tuple(sorted(progress.turns, key=lambda turn: turn.number))
+    terms, case = _terms_of(progress), progress.case
+    asked = [_folded(text) for text in (case.response, case.question)] if case else []
+    texts = [(turn.debater, _folded(turn.text)) for turn in turns]
+    cited: dict[int, tuple[Quote, ...]] = {}
+    found: list[Signal] = []
+    for place, turn in enumerate(turns):
+        others = [words for debater, words in texts[:place] if debater != turn.debater]
+        cited[turn.number] = _citations(turn, [*asked, *others])
+        said = _Said(turn, turns[:place], progress, terms, cited)
+        kinds: tuple[tuple[SignalKind, Iterator[str]], ...] = (
+            ("quote_not_found", _not_found(said)),
+            ("overconfident", _overconfident(said, pasts or {})),
+            ("task_misread", _misread(said)),
+            ("unmoved", _unmoved(said)),
+        )
+        found += [
+            Signal(turn.number, turn.debater, kind, sentence)
+            for kind, sentences in kinds
+            for sentence in sentences
+        ]
+    return tuple(found)
+
+
+def by_debater(signals: Sequence[Signal]) -> dict[str, Counter[SignalKind]]:
+    """How many of each kind each debater has; those without any are left out."""
+    found: dict[str, Counter[SignalKind]] = {}
+    for signal in signals:
+        found.setdefault(signal.debater, Counter())[signal.kind] += 1
+    return found
+
+
+def _citations(turn: Turn, known: Sequence[str]) -> tuple[Quote, ...]:
+    """The quotes that claim to be evidence: not those of the claim, nor of another's words."""
+    return tuple(
+        quote
+        for quote in turn.quotes
+        if quote.status != "not_found" or not _stands_in(_folded(quote.text).strip(), known)
+    )
+
+
+def _stands_in(words: str, texts: Sequence[str]) -> bool:
+    return bool(words) and any(words in text for text in texts)
+
+
+def _folded(text: str) -> str:
+    """Whatever its spacing, case and typography, as quotes are looked up."""
+    return folded_with_map(text)[0]
+
+
+def _not_found(said: _Said) -> Iterator[str]:
+    for quote in said.cited[said.turn.number]:
+        if quote.status == "not_found":
+            yield f"“{shortened(quote.text, 80)}” stands in no source."
+
+
+def _overconfident(said: _Said, pasts: Mapping[str, Past]) -> Iterator[str]:
+    """Surer than its record allows; without a record, than the quotes that it gave so far."""
+    turn, sure = said.turn, _sureness(said.turn)
+    if sure is None or turn.stance == "unclear":
+        return
+    tone = f"Sounds {round(100 * sure)} % sure"
+    past = pasts.get(turn.agent)
+    if past is not None and turn.assigned is None:
+        if sure > past.high:
+            yield f"{tone}, but was right in {past.right} of {counted(past.n, 'answered case')}."
+        return
+    if sure < SURE_FROM or not said.progress.evidence:
+        return
+    given = [quote for own in (*said.mine, turn) for quote in said.cited[own.number]]
+    stand = sum(quote.status != "not_found" for quote in given)
+    if not given:
+        yield f"{tone}, but quotes nothing."
+    elif sure > stand / len(given):
+        of = counted(len(given), "quote")
+        yield f"{tone}, but of its {of} so far {stand} {'was' if stand == 1 else 'were'} found."
+
+
+def _sureness(turn: Turn) -> float | None:
+    """The stated confidence, or what words of certainty outside quotations stand for."""
+    own = QUOTED.sub(" ", turn.text)
+    sure = SURE if CERTAIN.search(own) else None
+    stated = [value for value in (turn.confidence, sure) if value is not None]
+    return max(stated, default=None)
+
+
+def _misread(said: _Said) -> Iterator[str]:
+    turn = said.turn
+    if turn.manner == "debate" and _is_model(said) and not is_stance_said(turn.text):
+        yield "Does not say whether the claim is correct: that follows from whom it agrees with."
+    if turn.assigned is not None and turn.stance != turn.assigned:
+        yield f"Does not argue the side that it was assigned, {SIDES[turn.assigned]}."
+    if _is_beside_the_point(said):
+        yield "Shares no word of content with the claim, the question or the evidence."
+
+
+def _is_model(said: _Said) -> bool:
+    """Built-in debaters have their stance by what they compute, not by what they say of it."""
+    role = f"debater {said.turn.debater}"
+    return any(used.role == role and not used.built_in for used in said.progress.roles)
+
+
+def _is_beside_the_point(said: _Said) -> bool:
+    """It argues at some length, quotes nothing that was found, and names nothing of the case."""
+    language = _language(said.progress)
+    told = DOUBT.sub("", CONFIDENCE.sub("", said.turn.text))
+    is_unspaced = IS_UNSPACED.search(told) is not None
+    # A turn in another language than the case's shares no words with it, and says nothing by that.
+    if language not in LANGUAGES or is_unspaced != (language == "zh"):
+        return False
+    if any(quote.status != "not_found" for quote in said.turn.quotes):
+        return False
+    names = {turn.debater for turn in (*said.before, said.turn)}
+    known = OF_DEBATES | {term for name in names for term in query_terms(name, language)}
+    own = set(query_terms(told, language)) - known
+    least = 2 * LEAST_TERMS if is_unspaced else LEAST_TERMS
+    return len(own) >= least and own.isdisjoint(said.terms)
+
+
+def _terms_of(progress: Progress) -> frozenset[str]:
+    """The words of content of claim, question and evidence."""
+    case, language = progress.case, _language(progress)
+    texts = [passage.text for passage in progress.evidence.values()]
+    texts += [case.response, case.question] if case else []
+    return frozenset(term for text in texts for term in query_terms(text, language))
+
+
+def _language(progress: Progress) -> str:
+    return progress.case.language.split("-")[0].casefold() if progress.case else ""
+
+
+def _unmoved(said: _Said) -> Iterator[str]:
+    """It holds its stance without a new quote, though its own failed or another's answered it."""
+    turn, mine = said.turn, [own for own in said.mine if own.assigned is None]
+    if not mine or turn.assigned is not None or turn.stance == "unclear":
+        return
+    if {own.stance for own in mine} != {turn.stance}:
+        return
+    last = mine[-1]
+    known = {quote.text for own in mine for quote in own.quotes}
+    if any(q.status != "not_found" and q.text not in known for q in turn.quotes):
+        return
+    cited = said.cited[last.number]
+    if cited and all(quote.status == "not_found" for quote in cited):
+        yield "Keeps its stance, though none of the quotes of its last turn was found."
+    elif answer := _answer_to(last, said, known):
+        yield f"Keeps its stance without a new quote, though {answer} answered with one."
+
+
+def _answer_to(last: Turn, said: _Said, known: set[str]) -> str:
+    """Who of another stance has since quoted evidence that it had not; "" for nobody."""
+    for other in said.before:
+        if other.number < last.number or other.debater == last.debater:
+            continue
+        is_new = any(q.status == "verified" and q.text not in known for q in other.quotes)
+        if is_new and other.assigned is None and other.stance not in (last.stance, "unclear"):
+            return other.debater
+    return ""
