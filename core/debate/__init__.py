@@ -11,5 +11,6 @@ NAMES = (
     "society",
     "mad",
     "mamm_refine",
+    "sc_maks",
     "adaptive",
 )

@@ -15,6 +15,7 @@ from core.debate import (
     ensemble,
     mad,
     mamm_refine,
+    sc_maks,
     single,
     society,
 )
@@ -34,6 +35,7 @@ DEBATES: Mapping[str, DebateProtocol] = {
         society.PROTOCOL,
         mad.PROTOCOL,
         mamm_refine.PROTOCOL,
+        sc_maks.PROTOCOL,
     )
 }
 _ALL = {**DEBATES, "single": single.PROTOCOL, "adaptive": adaptive.over(DEBATES)}

@@ -1,0 +1,164 @@
+"""Weighs the agents' last answers, and the critiques on them, into one judgement.
+
+O* = argmax over labels O of Σ w_i(Q; θ) · Agreement(O, O_i, C), where w_i are the weigher's
+weights, O_i is the last answer of agent i, and C are the critiques on it in the last round. A
+critique is backed where our code found a quote of it in the evidence, word for word; it holds
+against an answer where it is backed and takes another stance on the claim. Source: SC-MAKS 3.2 (consensus phase).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from core.agents.llm_judge import verdict_text
+from core.argued import ConsensusWeighed
+from core.builtin.speech import capitalised, listed, shortened
+from core.debate.floor import Floor
+from core.debate.turns import judge_view
+from core.events import Event, JudgementReached
+from core.records import Cause, Judgement, Label, Turn
+from core.roles import Weigher
+
+NAME = "Consensus"
+LABELS: tuple[Label, ...] = ("hallucinated", "supported", "unclear")
+SAYING: dict[Label, str] = {
+    "hallucinated": "it is wrong",
+    "supported": "it is correct",
+    "unclear": "the evidence leaves it open",
+}
+SAME = 1e-9  # weights are sums of floats
+DIGITS = 4
+REASON_CHARACTERS = 240
+Shares = Mapping[Label, float]
+
+
+def is_backed(critique: Turn) -> bool:
+    """True where a quote of it stands in the evidence, word for word."""
+    return any(quote.status == "verified" for quote in critique.quotes)
+
+
+def holds(critique: Turn, answer: Turn) -> bool:
+    """True for a backed critique that takes another stance on the claim than the answer."""
+    return is_backed(critique) and critique.stance != answer.stance
+
+
+def agreement(label: Label, answer: Turn, critiques: Sequence[Turn]) -> float:
+    """Agreement(O, O_i, C) in [0, 1]: half the agent's own stance, half the backed critiques on it.
+
+    The critiques' half is the share of them that take the label's stance; where none is backed,
+    the agent's own stance counts whole. Over the three labels it sums to 1.
+    """
+    own = float(answer.stance == label)
+    backed = [critique for critique in critiques if is_backed(critique)]
+    if not backed:
+        return own
+    return (own + sum(critique.stance == label for critique in backed) / len(backed)) / 2
+
+
+def weights_of(
+    floor: Floor, weigher: Weigher, answers: Sequence[Turn]
+) -> tuple[tuple[str, float], ...]:
+    """The weights of those who have an answer, in order; they sum to 1."""
+    turns = sorted(floor.progress.turns, key=lambda turn: turn.number)
+    known = dict(weigher.weights(floor.view, turns))
+    own = {answer.debater: known.get(answer.debater, 0.0) for answer in answers}
+    whole = sum(own.values())
+    if whole <= 0:  # nobody who answered counts: then all alike
+        own, whole = dict.fromkeys(own, 1.0), float(len(own))
+    return tuple((name, weight / whole) for name, weight in own.items())
+
+
+def shares_of(
+    weights: Mapping[str, float], answers: Sequence[Turn], critiques: Sequence[Turn]
+) -> Shares:
+    """Each label's Σ w · Agreement; they sum to 1."""
+    on = {
+        answer.debater: [critique for critique in critiques if critique.about == answer.debater]
+        for answer in answers
+    }
+    return {
+        label: sum(
+            weights[answer.debater] * agreement(label, answer, on[answer.debater])
+            for answer in answers
+        )
+        for label in LABELS
+    }
+
+
+def probability(shares: Shares) -> float:
+    """P that the response is hallucinated: its share, and half of what stays open."""
+    return round(shares["hallucinated"] + shares["unclear"] / 2, DIGITS)
+
+
+def winner(shares: Shares) -> Label | None:
+    """The label of the greatest share; None where two share it."""
+    best = max(shares.values())
+    found = [label for label in LABELS if best - shares[label] < SAME]
+    return found[0] if len(found) == 1 else None
+
+
+def weighed(
+    floor: Floor, weigher: Weigher, answers: Sequence[Turn], critiques: Sequence[Turn]
+) -> tuple[ConsensusWeighed, Judgement]:
+    """What the last answers come to; there must be one at least."""
+    weights = weights_of(floor, weigher, answers)
+    shares = shares_of(dict(weights), answers, critiques)
+    p = probability(shares)
+    rounded = tuple((name, round(weight, DIGITS)) for name, weight in weights)
+    told = ConsensusWeighed(floor.play.now(), weigher.method, rounded, p)
+    return told, _judgement(floor, shares, answers, dict(weights))
+
+
+def nobody_left(floor: Floor) -> Judgement:
+    """The outcome where not one answer could be used."""
+    return _unclear("unreadable_reply", "not one agent gave an answer that could be used")
+
+
+def unreadable(floor: Floor) -> Judgement | None:
+    """The outcome where an image could not be read: no words about the text alone settle it."""
+    names = floor.view.unreadable_images
+    if not names:
+        return None
+    return _unclear("image_not_readable", f"{listed(names)} could not be read here")
+
+
+def reached(floor: Floor, judgement: Judgement) -> Iterator[Event]:
+    """The judgement as an event; it takes no call of its own."""
+    yield JudgementReached(floor.play.now(), judgement, 0.0)
+
+
+def _judgement(
+    floor: Floor, shares: Shares, answers: Sequence[Turn], weights: Mapping[str, float]
+) -> Judgement:
+    label, p = winner(shares), probability(shares)
+    views = _views(answers)
+    if label is None:
+        return _unclear("not_settled", f"{views}, and their weights balance", p)
+    if label == "unclear":
+        has_none = not judge_view(floor, ()).view.evidence.passages
+        return _unclear("no_evidence" if has_none else "not_addressed", views, p)
+    own = [answer for answer in answers if answer.stance == label]
+    best = max(own, key=lambda turn: (weights[turn.debater], is_backed(turn)), default=None)
+    share = f"{round(100 * shares[label])} % of the weight says that {SAYING[label]}."
+    reason = f" {best.debater}: “{shortened(best.text, REASON_CHARACTERS)}”" if best else ""
+    prose = f"{capitalised(views)}. {share}{reason}"
+    points = dict.fromkeys(point for turn in own for point in turn.points)
+    return Judgement(
+        NAME, label, verdict_text(label, prose), prose=prose, p=p, points=tuple(points)
+    )
+
+
+def _views(answers: Sequence[Turn]) -> str:
+    """Who says what, in one sentence without its full stop."""
+    said = []
+    for label in LABELS:
+        names = [answer.debater for answer in answers if answer.stance == label]
+        if names:
+            who = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+            said.append(f"{who} {'says' if len(names) == 1 else 'say'} that {SAYING[label]}")
+    return "; ".join(said)
+
+
+def _unclear(cause: Cause, words: str, p: float | None = None) -> Judgement:
+    text = f"No verdict: {words}."
+    return Judgement(NAME, "unclear", text, cause=cause, cause_words=f"{capitalised(words)}.", p=p)

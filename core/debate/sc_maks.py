@@ -1,0 +1,203 @@
+"""SC-MAKS: unlike agents answer, then help and attack each other's answers; their weights decide.
+
+n agents (two at least; one is a consensus of one) see the whole evidence, each alone at first
+(manner answer). Then come R rounds, 2 unless chosen, as the paper's “typically 2-3”. In each,
+every agent speaks of every other's last answer once in a cooperative phase (advise) and once in an
+adversarial one (attack, with the advice appended); then all reconsider their answers, so that it is
+seen who moved. A summary stands for earlier rounds. The rounds end early where all answers take one
+stance and no critique of the round holds against it: none that takes another stance has a quote
+that our code found in the evidence, word for word. Then consensus.py weighs the last answers, and a
+response that is wrong is written anew. An answer that was lost is not spoken of.
+
+Batched: the turns of a phase go out together, 16 at most at a time, and a round's summary beside
+its reconsidering. Calls: n + R(2n(n-1) + n) turns, R summaries, 1 revision. Chain: 1 + R(2w + 1) + 1
+with w = ⌈n(n-1)/16⌉. For n = 4, R = 3 they are 88 turns, 92 calls in all, 11 in a row.
+
+Source: SC-MAKS 3.1 to 3.4, algorithm 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from core.concurrency import merged
+from core.debate import consensus
+from core.debate.floor import Calls, DebateProtocol, Floor, Speech
+from core.debate.turns import AT_ONCE, judge_view, spoken, taken
+from core.debate.writing import brief, revised, summarised
+from core.events import ConsensusReached, Event
+from core.manners import Manner
+from core.records import Plan, Turn
+
+ROUNDS = 2
+ANSWERS: frozenset[Manner] = frozenset({"answer", "reconsider"})
+
+
+@dataclass(frozen=True)
+class _Round:
+    """A round's place in the schedule: the numbers of its turns follow from n and its own."""
+
+    number: int
+    names: tuple[str, ...]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """(who speaks, of whose answer), each pair once."""
+        return list(itertools.permutations(self.names, 2))
+
+    @property
+    def first(self) -> int:
+        """The number of its first turn."""
+        agents = len(self.names)
+        return 1 + agents + (self.number - 1) * (2 * len(self.pairs) + agents)
+
+    @property
+    def attacks(self) -> int:
+        """The number of the adversarial phase's first turn."""
+        return self.first + len(self.pairs)
+
+    @property
+    def answers(self) -> int:
+        """The number of the first turn in which answers are reconsidered."""
+        return self.attacks + len(self.pairs)
+
+
+def argue(floor: Floor) -> Iterator[Event]:
+    """Answers, rounds, consensus, and the response as it should read."""
+    if (judgement := consensus.unreadable(floor)) is not None:
+        yield from consensus.reached(floor, judgement)
+        return
+    names = floor.debaters
+    alone = [Speech(number, name, 0, "answer") for number, name in enumerate(names, 1)]
+    yield from _phase(floor, alone)
+    last = _Round(0, names)
+    for number in range(1, _rounds(floor.plan) + 1):
+        if len(names) < 2 or not answers_before(floor, last.answers + len(names)):
+            break
+        last = _Round(number, names)
+        yield from _held(floor, last)
+        if (answer := _settled(floor, last)) is not None:
+            if not floor.progress.reached_consensus:
+                turns = len(floor.progress.turns)
+                yield ConsensusReached(floor.play.now(), answer.stance, turns)
+            break
+    yield from _concluded(floor, last)
+
+
+def calls(debaters: int, plan: Plan) -> Calls:
+    """As the head of this file says."""
+    pairs = debaters * (debaters - 1)
+    rounds = _rounds(plan) if debaters > 1 else 0
+    turns = debaters + rounds * (2 * pairs + debaters)
+    chain = math.ceil(debaters / AT_ONCE) + 1
+    chain += rounds * (2 * math.ceil(pairs / AT_ONCE) + math.ceil(debaters / AT_ONCE))
+    return Calls(turns, 0, chain, summaries=rounds, revisions=1 if debaters else 0)
+
+
+def answers_before(floor: Floor, number: int) -> dict[str, Turn]:
+    """Each agent's last answer among the turns before that number, in the agents' order."""
+    turns = sorted(floor.progress.turns, key=lambda turn: turn.number)
+    last = {t.debater: t for t in turns if t.manner in ANSWERS and t.number < number}
+    return {name: last[name] for name in floor.debaters if name in last}
+
+
+def _rounds(plan: Plan) -> int:
+    return plan.options.rounds or ROUNDS
+
+
+def _held(floor: Floor, at: _Round) -> Iterator[Event]:
+    """One round: advice, attacks, then answers anew with the round in brief beside them."""
+    answers, summary = answers_before(floor, at.first), brief(floor, at.number)
+    advice = _critiques(at, at.first, "advise", answers, (), summary)
+    yield from _phase(floor, advice)
+    given = taken(floor, advice)
+    attacks = _critiques(at, at.attacks, "attack", answers, given, summary)
+    yield from _phase(floor, attacks)
+    said = (*given, *taken(floor, attacks))
+    anew = [
+        Speech(
+            at.answers + place,
+            name,
+            at.number,
+            "reconsider",
+            (*answers.values(), *(turn for turn in said if turn.about == name)),
+            summary=summary,
+        )
+        for place, name in enumerate(at.names)
+    ]
+    beside = [lambda: _phase(floor, anew), lambda: summarised(floor, at.number, said)]
+    yield from merged(beside, workers=len(beside))
+
+
+def _critiques(
+    at: _Round,
+    first: int,
+    manner: Manner,
+    answers: dict[str, Turn],
+    given: Sequence[Turn],
+    summary: str,
+) -> list[Speech]:
+    """A phase in which every agent speaks of every other's answer; `given` is the advice on it."""
+    return [
+        Speech(
+            first + place,
+            critic,
+            at.number,
+            manner,
+            (
+                *(answers[name] for name in at.names if name in (critic, peer) and name in answers),
+                *(turn for turn in given if turn.about == peer),
+            ),
+            about=peer,
+            summary=summary,
+        )
+        for place, (critic, peer) in enumerate(at.pairs)
+        if peer in answers
+    ]
+
+
+def _phase(floor: Floor, speeches: Sequence[Speech]) -> Iterator[Event]:
+    """The phase's turns; one that later turns followed is over, with what was lost in it."""
+    end = max((speech.number for speech in speeches), default=0)
+    if not any(turn.number > end for turn in floor.progress.turns):
+        yield from spoken(floor, speeches)
+
+
+def _settled(floor: Floor, at: _Round) -> Turn | None:
+    """One of the answers, where after the round all are the same and no critique holds."""
+    answers = list(answers_before(floor, at.answers + len(at.names)).values())
+    if len({answer.stance for answer in answers}) != 1:
+        return None
+    said = _said_in(floor, at)
+    return None if any(consensus.holds(c, answers[0]) for c in said) else answers[0]
+
+
+def _said_in(floor: Floor, at: _Round) -> list[Turn]:
+    """The critiques of that round."""
+    within = range(at.first, at.answers) if at.number else range(0)
+    turns = sorted(floor.progress.turns, key=lambda turn: turn.number)
+    return [turn for turn in turns if turn.number in within]
+
+
+def _concluded(floor: Floor, last: _Round) -> Iterator[Event]:
+    """The consensus over the last answers, the revision, the judgement."""
+    answers = answers_before(floor, last.answers + len(last.names))
+    if not answers:
+        yield from consensus.reached(floor, consensus.nobody_left(floor))
+        return
+    said = _said_in(floor, last)
+    weigher = floor.play.roster.weigher
+    told, judgement = consensus.weighed(floor, weigher, list(answers.values()), said)
+    if floor.progress.weighed is None:
+        yield told
+    seen = judge_view(floor, (*answers.values(), *said), summary=brief(floor, last.number + 1))
+    yield from revised(floor, seen, judgement)
+    yield from consensus.reached(floor, judgement)
+
+
+PROTOCOL = DebateProtocol(
+    "sc_maks", argue, calls, manners=("answer", "advise", "attack", "reconsider")
+)
