@@ -42,6 +42,7 @@ from core.store.learned import NONE, Learned, read_body
 Notices = Callable[[CaseView], tuple[str, ...]]
 
 if TYPE_CHECKING:
+    from core.agents.ask import Work
     from core.engine import Resources
     from core.models.desk import LedgerDesk
     from core.models.encoder import Embedder, PassageEmbedder
@@ -201,9 +202,7 @@ def _with_models(
     )
     book = PromptBook(store.prompt_edits.of_project(run.project_id))
     fence = Fence.of_run(run.id)
-    manners, judging = _prompts_of(plan)
-    files = sources or home
-    work = Work(table, book, fence, files, learned=learned, manners=manners, judging=judging)
+    work = _with_prompts(Work(table, book, fence, sources or home, learned=learned), plan)
     roster = seated(sheet, work, encoder)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
@@ -211,12 +210,13 @@ def _with_models(
     return _Seated(roster, _retriever(sheet, payer.keys, table), ask)
 
 
-def _prompts_of(plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The prompts that debaters, and the judge, are asked by; an audit debates as CEDA does."""
-    from core.debate.protocols import manners_of
+def _with_prompts(work: Work, plan: Plan) -> Work:
+    """The work by the prompts that each role is asked by; an audit debates as CEDA does."""
+    from core.debate.protocols import manners_of, writing_of
 
     manners, judging = manners_of(plan)
-    return manners, tuple(map(judge_prompt, judging))
+    prompts = tuple(map(judge_prompt, judging))
+    return replace(work, manners=manners, judging=prompts, writing=writing_of(plan))
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:

@@ -54,8 +54,8 @@ class Notes:
 class Work:
     """What the agents of one run share: desk, prompts in force, fence, files, learned marks.
 
-    `manners` and `judging` name the prompts that the run's protocol has its debaters and its judge
-    asked by: those rule them.
+    `manners`, `judging` and `writing` name the prompts that the run's protocol has its debaters,
+    its judge and its context writer asked by: those rule them.
     """
 
     desk: Desk
@@ -66,6 +66,7 @@ class Work:
     learned: LearnedMarks = SHIPPED
     manners: tuple[str, ...] = ("debate",)
     judging: tuple[str, ...] = ("judge",)
+    writing: tuple[str, ...] = ("context",)
 
 
 class LlmAgent:

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from core.agents.ask import LlmAgent, case_fields, one_line
+from core.agents.ask import case_fields, one_line
 from core.agents.laid_out import ids_of, passage_lines, ranked
+from core.agents.llm_writing import LlmReviser, LlmSummariser
 from core.builtin.speech import cited, counted
 from core.concurrency import Stop
 from core.models.structured import Shape, ask_structured
@@ -39,10 +40,13 @@ class _Sorted(msgspec.Struct, frozen=True):
 SHAPE = Shape(_Sorted)
 
 
-class LlmContextWriter(LlmAgent):
-    """Context writer with a language model."""
+class LlmContextWriter(LlmSummariser, LlmReviser):
+    """Context writer with a language model; its seat also writes what a debate comes to."""
 
-    prompts = ("context",)
+    @property
+    def _ruling(self) -> tuple[str, ...]:
+        """Those that the run's protocol has it asked by."""
+        return self._work.writing
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
         """Each debater's share, the judge's whole, facts and conflicts; no call over nothing."""

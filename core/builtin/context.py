@@ -1,5 +1,7 @@
 """Agent C, built in: shares the evidence out so that debaters have something to tell each other.
 
+Its seat also takes the minutes of long debates and puts values right in a response.
+
 Source: CEDA 3.3 (debaters receive partly conflicting subsets, the judge the whole with conflicts
 marked). Every debater gets the closer half of each statement's passages; the others alternate.
 """
@@ -10,15 +12,18 @@ from collections.abc import Sequence
 
 from core.builtin.assess import assess
 from core.builtin.claims import claim_of
+from core.builtin.mended import mended, mendings_of
+from core.builtin.minutes import minutes
 from core.builtin.speech import cited, counted
 from core.concurrency import Stop
-from core.records import Context, Share
-from core.roles import CaseView
+from core.records import Context, Judgement, Share, Turn
+from core.roles import CaseView, JudgeView
 
 RULE = """The closer half of each statement's passages goes to every debater, the others to the
 debaters in turn, so that each knows something the other does not until it is quoted. The judge
 gets all. Where one source carries a statement that another contradicts, the conflict is written
-down."""
+down. Of a round of debate it notes what was newly quoted, by whom and for which side. In a response
+that is wrong it puts the evidence's own value in the place of a wrong one, where one fits."""
 
 
 class BuiltInContextWriter:
@@ -59,3 +64,15 @@ class BuiltInContextWriter:
             summary,
             tuple(conflicts),
         )
+
+    def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
+        """What was newly quoted, by whom, for which stance."""
+        stop.check()
+        return minutes(turns, before)
+
+    def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
+        """The response with the evidence's values in the places of wrong ones."""
+        stop.check()
+        response = view.view.case.response
+        said = [point for turn in view.turns for point in turn.points]
+        return mended(response, mendings_of([*judgement.points, *said], response))

@@ -3,7 +3,8 @@
 O* = argmax over labels O of Σ w_i(Q; θ) · Agreement(O, O_i, C), where w_i are the weigher's
 weights, O_i is the last answer of agent i, and C are the critiques on it in the last round. A
 critique is backed where our code found a quote of it in the evidence, word for word; it holds
-against an answer where it is backed and takes another stance on the claim. Source: SC-MAKS 3.2 (consensus phase).
+against an answer where it is backed and takes another stance on the claim.
+Source: SC-MAKS 3.2 (consensus phase).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from core.agents.llm_judge import verdict_text
 from core.argued import ConsensusWeighed
-from core.builtin.speech import capitalised, listed, shortened
+from core.builtin.speech import capitalised, listed, listed_plainly, shortened
 from core.debate.floor import Floor
 from core.debate.turns import judge_view
 from core.events import Event, JudgementReached
@@ -154,8 +155,8 @@ def _views(answers: Sequence[Turn]) -> str:
     for label in LABELS:
         names = [answer.debater for answer in answers if answer.stance == label]
         if names:
-            who = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-            said.append(f"{who} {'says' if len(names) == 1 else 'say'} that {SAYING[label]}")
+            verb = "says" if len(names) == 1 else "say"
+            said.append(f"{listed_plainly(names)} {verb} that {SAYING[label]}")
     return "; ".join(said)
 
 

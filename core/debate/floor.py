@@ -109,6 +109,7 @@ class DebateProtocol:
     `manners` are those that its debaters are asked in, `judging` those that its judge is;
     `options` are what can be chosen of it: pages offer these, and the command line takes no others.
     `is_judged_by_first`: the first debater's model judges where a roster of models seats no judge.
+    `writing` names the prompts of the context writer's seat.
     """
 
     name: str
@@ -118,3 +119,4 @@ class DebateProtocol:
     judging: tuple[JudgeManner, ...] = ()
     options: tuple[Option, ...] = ()
     is_judged_by_first: bool = False
+    writing: tuple[str, ...] = ("context",)

@@ -65,6 +65,12 @@ def manners_of(plan: Plan) -> tuple[tuple[Manner, ...], tuple[JudgeManner, ...]]
     return tuple(manners), tuple(judging)
 
 
+def writing_of(plan: Plan) -> tuple[str, ...]:
+    """The prompts that the context writer's seat is asked by in such a plan."""
+    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
+    return tuple(dict.fromkeys(prompt for one in own for prompt in one.writing))
+
+
 def options_of(plan: Plan) -> tuple[Option, ...]:
     """What can be chosen of such a plan's protocol, and of the debate that it goes on to.
 

@@ -10,8 +10,8 @@ that our code found in the evidence, word for word. Then consensus.py weighs the
 response that is wrong is written anew. An answer that was lost is not spoken of.
 
 Batched: the turns of a phase go out together, 16 at most at a time, and a round's summary beside
-its reconsidering. Calls: n + R(2n(n-1) + n) turns, R summaries, 1 revision. Chain: 1 + R(2w + 1) + 1
-with w = ⌈n(n-1)/16⌉. For n = 4, R = 3 they are 88 turns, 92 calls in all, 11 in a row.
+its reconsidering. Calls: n + R(2n(n-1) + n) turns, R summaries, 1 revision. In a row:
+1 + R(2w + 1) + 1 with w = ⌈n(n-1)/16⌉. n = 4, R = 3: 88 turns, 92 calls in all, 11 in a row.
 
 Source: SC-MAKS 3.1 to 3.4, algorithm 1.
 """
@@ -193,11 +193,15 @@ def _concluded(floor: Floor, last: _Round) -> Iterator[Event]:
     told, judgement = consensus.weighed(floor, weigher, list(answers.values()), said)
     if floor.progress.weighed is None:
         yield told
-    seen = judge_view(floor, (*answers.values(), *said), summary=brief(floor, last.number + 1))
+    seen = judge_view(floor, tuple(answers.values()), summary=brief(floor, last.number + 1))
     yield from revised(floor, seen, judgement)
     yield from consensus.reached(floor, judgement)
 
 
 PROTOCOL = DebateProtocol(
-    "sc_maks", argue, calls, manners=("answer", "advise", "attack", "reconsider")
+    "sc_maks",
+    argue,
+    calls,
+    manners=("answer", "advise", "attack", "reconsider"),
+    writing=("summary", "corrected"),
 )

@@ -51,6 +51,16 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("role", "instruction", "debater", "claim"),
         *("question", "contested", "heard", "evidence"),
     ),
+    "advise": (
+        *("role", "instruction", "debater", "claim"),
+        *("question", "heard", "evidence", "about"),
+    ),
+    "attack": (
+        *("role", "instruction", "debater", "claim"),
+        *("question", "heard", "evidence", "about"),
+    ),
+    "summary": ("claim", "question", "transcript"),
+    "corrected": ("response", "question", "finding", "transcript", "evidence"),
     "judge": ("claim", "question", "evidence", "facts", "conflicts", "transcript"),
     "judge_moderate": ("claim", "question", "evidence", "transcript"),
     "judge_rerank": ("claim", "question", "contested", "revisions", "evidence"),
