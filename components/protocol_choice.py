@@ -24,6 +24,8 @@ FITS = {
     "to be compared with.",
     "society": "A society of minds fits questions that several can think through alone and then "
     "learn from each other: no judge decides, but most of the last answers do.",
+    "sc_maks": "SC-MAKS is the most thorough and the costliest: every agent advises and attacks "
+    "every other in each round, and what is wrong is written anew.",
     "mad": "Tit for tat fits claims that look right at once: somebody has to speak against the "
     "first view, and a judge ends the debate as soon as the answer is clear.",
     "mamm_refine": "MAMM-REFINE fits a text that you want to put right: what most agents hold to "
@@ -42,6 +44,7 @@ NAMES = {
     "society": "Society of minds",
     "mad": "Tit for tat",
     "mamm_refine": "MAMM-REFINE",
+    "sc_maks": "SC-MAKS",
     "audit": "Audit",
 }
 

@@ -66,6 +66,8 @@ PROTOCOL_WORDS = {
     "colmad": "ColMAD: all answer alone, then complete each other’s answers; a judge concludes.",
     "copmad": "CopMAD: two debaters are assigned opposing sides and argue to win; a judge decides.",
     "society": "Society of minds: all answer, then reconsider having read the others; most decide.",
+    "sc_maks": "SC-MAKS: agents help and attack each other’s answers in rounds, then their weights "
+    "decide.",
     "mad": "Tit for tat: one debater opposes the other until a judge finds the answer clear.",
     "mamm_refine": "MAMM-REFINE: agents find wrong words, criticise each other’s finds, and mend "
     "the text.",

@@ -19,7 +19,7 @@ from core.roles import DebateView
 
 MOST_SURE = 0.95  # words that are all carried are no certainty
 # These say AGREE or DENY first, as models do that are asked so.
-ANSWERING: frozenset[Manner] = frozenset({"tit_for_tat", "critique"})
+ANSWERING: frozenset[Manner] = frozenset({"tit_for_tat", "advise", "attack", "critique"})
 NOTHING = "I find nothing in my passages for this side."
 
 
@@ -194,6 +194,41 @@ def _reconsider(view: DebateView, own: Own) -> Said:
     return with_confidence([first, *own.side.words], own)
 
 
+def _advise(view: DebateView, own: Own) -> Said:
+    """What the answer that is spoken of leaves out, or how it should read (SC-MAKS 3.4)."""
+    answer = _answer_of(view)
+    words = [f"“{q.text}” stands in no source." for q in answer.quotes if q.status == "not_found"]
+    said = answer.text.casefold()
+    fresh = [sentence for sentence in own.side.words if sentence.casefold() not in said]
+    if answer.stance != own.stance:
+        words.append(f"It should read {_called(own)}.")
+    elif fresh:
+        words.append(f"{answer.debater}’s answer could say besides:")
+    elif not words:
+        words.append("I find nothing that it leaves out.")
+    return Said([*words, *fresh], own.stance, own.side.quotes if fresh else ())
+
+
+def _attack(view: DebateView, own: Own) -> Said:
+    """What the evidence has against the answer that is spoken of, whoever is right."""
+    answer = _answer_of(view)
+    if answer.stance != own.stance:
+        words = ["Against it stands what I find.", *own.side.words]
+        return Said(words, own.stance, own.side.quotes, own.points)
+    rivals: list[Stance] = [stance for stance in own.sides if stance != own.stance]
+    found = [own.sides[stance] for stance in rivals if own.sides[stance].words]
+    if not found:
+        return Said(["It withstands all that I find."], own.stance)
+    strongest = max(found, key=lambda side: side.strength or 0.0)
+    words = ["The most that I find against it:", *strongest.words, "It does not decide the matter."]
+    return Said(words, own.stance, strongest.quotes)
+
+
+def _answer_of(view: DebateView) -> Turn:
+    """The answer that is spoken of; it was heard, or nobody could be asked about it."""
+    return next(turn for turn in reversed(view.turns) if turn.debater == view.about)
+
+
 def _tit_for_tat(view: DebateView, own: Own) -> Said:
     """Its own view; where it has to oppose, the best that the evidence has for that side."""
     if view.assigned is not None:
@@ -263,6 +298,8 @@ SPEAKING: Mapping[Manner, Speaking] = {
     "collaborate": _collaborate,
     "compete": _compete,
     "reconsider": _reconsider,
+    "advise": _advise,
+    "attack": _attack,
     "tit_for_tat": _tit_for_tat,
     "detect": _detect,
     "critique": _critique,

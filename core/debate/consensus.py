@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from core.agents.llm_judge import verdict_text
+from core.agents.stated import CONFIDENCE, DOUBT
 from core.argued import ConsensusWeighed
-from core.builtin.speech import capitalised, listed, listed_plainly, shortened
+from core.builtin.plain_verdict import verdict_text
+from core.builtin.speech import capitalised, listed_plainly, shortened
 from core.debate.floor import Floor
 from core.debate.turns import judge_view
 from core.events import Event, JudgementReached
@@ -110,19 +111,6 @@ def weighed(
     return told, _judgement(floor, shares, answers, dict(weights))
 
 
-def nobody_left(floor: Floor) -> Judgement:
-    """The outcome where not one answer could be used."""
-    return _unclear("unreadable_reply", "not one agent gave an answer that could be used")
-
-
-def unreadable(floor: Floor) -> Judgement | None:
-    """The outcome where an image could not be read: no words about the text alone settle it."""
-    names = floor.view.unreadable_images
-    if not names:
-        return None
-    return _unclear("image_not_readable", f"{listed(names)} could not be read here")
-
-
 def reached(floor: Floor, judgement: Judgement) -> Iterator[Event]:
     """The judgement as an event; it takes no call of its own."""
     yield JudgementReached(floor.play.now(), judgement, 0.0)
@@ -141,7 +129,8 @@ def _judgement(
     own = [answer for answer in answers if answer.stance == label]
     best = max(own, key=lambda turn: (weights[turn.debater], is_backed(turn)), default=None)
     share = f"{round(100 * shares[label])} % of the weight says that {SAYING[label]}."
-    reason = f" {best.debater}: “{shortened(best.text, REASON_CHARACTERS)}”" if best else ""
+    said = DOUBT.sub("", CONFIDENCE.sub("", best.text)) if best else ""
+    reason = f" {best.debater}: “{shortened(said, REASON_CHARACTERS)}”" if best else ""
     prose = f"{capitalised(views)}. {share}{reason}"
     points = dict.fromkeys(point for turn in own for point in turn.points)
     return Judgement(

@@ -27,6 +27,7 @@ from core.concurrency import merged
 from core.debate import consensus
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import AT_ONCE, judge_view, spoken, taken
+from core.debate.votes import barred, nobody_voted
 from core.debate.writing import brief, revised, summarised
 from core.events import ConsensusReached, Event
 from core.manners import Manner
@@ -67,7 +68,7 @@ class _Round:
 
 def argue(floor: Floor) -> Iterator[Event]:
     """Answers, rounds, consensus, and the response as it should read."""
-    if (judgement := consensus.unreadable(floor)) is not None:
+    if (judgement := barred(consensus.NAME, floor.view)) is not None:
         yield from consensus.reached(floor, judgement)
         return
     names = floor.debaters
@@ -186,7 +187,7 @@ def _concluded(floor: Floor, last: _Round) -> Iterator[Event]:
     """The consensus over the last answers, the revision, the judgement."""
     answers = answers_before(floor, last.answers + len(last.names))
     if not answers:
-        yield from consensus.reached(floor, consensus.nobody_left(floor))
+        yield from consensus.reached(floor, nobody_voted(consensus.NAME, floor.view, 0))
         return
     said = _said_in(floor, last)
     weigher = floor.play.roster.weigher
@@ -203,5 +204,6 @@ PROTOCOL = DebateProtocol(
     argue,
     calls,
     manners=("answer", "advise", "attack", "reconsider"),
+    options=("rounds",),
     writing=("summary", "corrected"),
 )

@@ -29,6 +29,7 @@ ANSWER = Turn(
     "Ben", "m", 2, 0, "agree", "supported", "CORRECT. “was opened in 1926” ✓ it says.",
     (Quote("was opened in 1926", "not_found"),), manner="answer",
 )  # fmt: skip
+CUT = "Ada opened the debate."
 ATTACK = replace(ANSWER, debater="Ada", number=3, round=1, manner="attack", about="Ben")
 
 
@@ -54,8 +55,8 @@ def test_the_summary_is_asked_for_with_what_stood_before_and_marks_that_our_code
 
 
 def test_a_summary_that_was_cut_ends_with_its_last_sentence() -> None:
-    place = workplace([Said("Ada opened. Ben replied that the", "length")])
-    assert LlmContextWriter(SEAT, place.work).summarise(VIEW, [ATTACK], "", Stop()) == "Ada opened."
+    place = workplace([Said("Ada opened the debate. Ben replied that the", "length")])
+    assert LlmContextWriter(SEAT, place.work).summarise(VIEW, [ATTACK], "", Stop()) == CUT
 
 
 def test_an_empty_summary_is_no_summary() -> None:

@@ -19,6 +19,7 @@ from core.config import ENCODER_DIR
 from core.manners import Manner
 from core.models.encoder import load_encoder
 from core.records import Point, Stance, Turn
+from core.records import Quote, Stance, Turn
 from core.roles import CaseView, Debater, DebateView
 from tests.fakes import FakeEmbedder, make_case, make_passage, make_view
 
@@ -251,3 +252,46 @@ def test_who_revises_puts_in_the_evidences_value_and_never_guesses() -> None:
     assert (turn.text, turn.stance) == (WRONG, "hallucinated"), (
         "it cannot mend what it still denies"
     )
+def answer_of(claim: str, stance: Stance, text: str = "") -> Turn:
+    """Ben's answer, of which the others speak."""
+    forged = Quote("It is 900 m long.", "not_found")
+    return Turn("Ben", "m", 2, 0, "agree", stance, text or "So it is.", (forged,), manner="answer")
+
+
+@pytest.mark.parametrize("manner", ["advise", "attack"])
+@pytest.mark.parametrize(("claim", "stance"), [(RIGHT, "supported"), (WRONG, "hallucinated")])
+@pytest.mark.parametrize("theirs", [*SIDES, "unclear"])
+def test_critics_keep_their_stance_and_answer_the_one_that_they_speak_of(
+    manner: Manner, claim: str, stance: Stance, theirs: Stance
+) -> None:
+    view = replace(asked(claim, manner, answer_of(claim, theirs)), about="Ben")
+    turn = said(RuleChecker(), view)
+    assert turn.stance == stance
+    assert turn.reply == ("agree" if stance == theirs else "deny")
+    head = {"supported": "CORRECT", "hallucinated": "WRONG"}[stance]
+    assert turn.text.startswith(f"{turn.reply.upper()}, {head}.")
+    whole = " ".join(view.view.sources.values())
+    assert all(quote.text in whole for quote in turn.quotes)
+
+
+def test_advice_names_a_quote_that_stands_in_no_source() -> None:
+    view = replace(asked(WRONG, "advise", answer_of(WRONG, "hallucinated")), about="Ben")
+    assert "“It is 900 m long.” stands in no source." in said(RuleChecker(), view).text
+
+
+def test_advice_repeats_nothing_that_the_answer_says() -> None:
+    first = said(RuleChecker(), asked(WRONG, "answer"))
+    theirs = replace(first, debater="Ben", manner="answer")
+    view = replace(asked(WRONG, "advise", theirs), about="Ben")
+    assert said(RuleChecker(), view).text == "AGREE, WRONG. I find nothing that it leaves out."
+
+
+def test_an_attack_on_what_it_agrees_with_brings_the_most_that_there_is_against_it() -> None:
+    answer = answer_of(WRONG, "hallucinated")
+    view = replace(asked(WRONG, "attack", answer), about="Ben")
+    other = Side(("The bridge is long.",), (), 0.2)
+    own = Own("hallucinated", {"hallucinated": Side(("No.",)), "supported": other}, "")
+    turn = turn_in_manner(view, "A", own)
+    assert "The most that I find against it: The bridge is long." in turn.text
+    bare = turn_in_manner(view, "A", Own("hallucinated", {"hallucinated": Side(("No.",))}, ""))
+    assert "withstands" in bare.text
