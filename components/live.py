@@ -15,9 +15,9 @@ from components.trace import debate_html
 from components.words import escaped, seconds
 from core.errors import ReviewError
 from core.events import Event, ProgressMade, Stage
-from core.jobs import Live
 from core.progress import Progress, folded
 from core.records import RunStatus
+from core.underway import Live
 
 POLL_SECONDS = 0.25
 AWAY_SECONDS = 2.0

@@ -16,13 +16,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.concurrency import Stop
+from core.argued import PersonSpoke
 from core.config import Settings
-from core.errors import NOT_STORED, UNEXPECTED, ConflictError, ReviewError
+from core.errors import NOT_STORED, UNEXPECTED, ConflictError, InputError, ReviewError
 from core.events import ENDINGS, Event, ProgressMade, RunFailed, RunResumed, RunStopped
 from core.models.keys import Keys
 from core.progress import folded
@@ -30,6 +30,7 @@ from core.queueing import offer
 from core.records import Case, Plan, Run
 from core.staffing import Payer, as_learned, earlier_of, require_keys, staffed
 from core.store import Store, open_store
+from core.underway import Active, Live, remark_in, require_debate
 
 if TYPE_CHECKING:
     from core.roles import Roster
@@ -39,25 +40,6 @@ BEAT_SECONDS = 0.25
 RosterMaker = Callable[[str], "Roster"]
 NOTHING_TYPED: Mapping[str, str] = {}
 Together = tuple[Event, ...]  # stored in one transaction
-
-
-@dataclass
-class Live:
-    """What is under way in a run of this process and not stored: for the eye only."""
-
-    words: dict[int, str] = field(default_factory=dict)
-    progress: ProgressMade | None = None
-
-
-@dataclass
-class _Active:
-    """A run of this process."""
-
-    run_id: str
-    payer: Payer
-    stop: Stop = field(default_factory=Stop)
-    stopped_by: str = ""
-    live: Live = field(default_factory=Live)
 
 
 def new_id() -> str:
@@ -76,8 +58,8 @@ class Jobs:
         self.keys = keys or Keys({})
         self.owner = f"{os.getpid()}-{new_id()[:8]}"
         self._make_roster = make_roster
-        self._waiting: queue.SimpleQueue[_Active] = queue.SimpleQueue()
-        self._active: dict[str, _Active] = {}
+        self._waiting: queue.SimpleQueue[Active] = queue.SimpleQueue()
+        self._active: dict[str, Active] = {}
         self._lock = threading.Lock()
         self._workers: list[threading.Thread] = []
         self._heart: threading.Thread | None = None
@@ -159,6 +141,26 @@ class Jobs:
         with open_store(self.home) as store:
             store.runs.request_stop(run_id, by)
 
+    def say(self, run_id: str, by: str, text: str) -> None:
+        """Store a person's words in a run of this process; the next turns hear them.
+
+        Raises:
+            InputError: they are empty or too long, or the debate is over or another process's.
+        """
+        words = remark_in(text)
+        with self._lock:
+            active = self._active.get(run_id)
+        if active is None:
+            raise InputError(
+                "Expected a debate of this server under way, found one that has ended or belongs "
+                "to another process; reload the page."
+            )
+        with open_store(self.home) as store, store.writing():
+            require_debate(folded(event for _, event in store.runs.events(run_id)))
+            said = PersonSpoke(time.time(), by, words)
+            store.runs.append(run_id, self.owner, [said])
+        active.said.put(said)
+
     def live(self, run_id: str) -> Live | None:
         """What is under way in a run of this process; None when it is not ours."""
         with self._lock:
@@ -175,7 +177,7 @@ class Jobs:
         return True
 
     def _submit(self, run_id: str, payer: Payer, workers: int) -> None:
-        active = _Active(run_id, payer)
+        active = Active(run_id, payer)
         with self._lock:
             self._active[run_id] = active
             if self._heart is None:
@@ -207,7 +209,7 @@ class Jobs:
                     if self._active.get(active.run_id) is active:
                         del self._active[active.run_id]
 
-    def _carry_out(self, active: _Active) -> None:
+    def _carry_out(self, active: Active) -> None:
         """Drive one run from what is stored of it to its end."""
         with open_store(self.home) as store:
             with store.writing():
@@ -226,7 +228,7 @@ class Jobs:
                 return
             offer(store, active.run_id, time.time())
 
-    def _events(self, store: Store, active: _Active, settings: Settings) -> Iterator[Together]:
+    def _events(self, store: Store, active: Active, settings: Settings) -> Iterator[Together]:
         """The engine's events over what is stored of the run, as they are to be stored."""
         run = store.runs.get(active.run_id, time.time(), settings.lease_seconds)
         case = store.cases.get(run.case_id) if run else None
@@ -238,36 +240,24 @@ class Jobs:
         past = [event for _, event in store.runs.events(run.id)]
         earlier = earlier_of(store, run, settings.lease_seconds)
         staff = staffed(store, self.home, run, active.payer, roster)
-        return staff.review(case, run.plan, active.stop, past=past, earlier=earlier)
+        return staff.review(
+            case, run.plan, active.stop, past=past, earlier=earlier, heard=active.heard
+        )
 
-    def _take(self, store: Store, active: _Active, events: Together) -> None:
+    def _take(self, store: Store, active: Active, events: Together) -> None:
         """Store durable events together, and show passing ones."""
-        live = active.live
-        durable: list[Event] = []
-        for event in events:
-            if event.kind == "turn_delta":
-                live.words[event.number] = live.words.get(event.number, "") + event.text
-            elif event.kind == "progress_made":
-                live.progress = event
-            elif event.kind == "run_stopped":
-                durable.append(replace(event, by=active.stopped_by))
-            else:
-                durable.append(event)
+        durable = active.taken(events)
         if durable:
             self._append(store, active, *durable)
-        for event in durable:
-            if event.kind == "turn_finished":
-                live.words.pop(event.turn.number, None)
-            elif event.kind == "problem_met":
-                live.words.clear()  # of a turn that is lost
+            active.stored(durable)
 
-    def _append(self, store: Store, active: _Active, *events: Event) -> None:
+    def _append(self, store: Store, active: Active, *events: Event) -> None:
         """Steps can be done again after a power cut; whoever has read a run's end relies on it."""
         is_end = any(event.kind in ENDINGS for event in events)
         with store.writing() if is_end else store.noting():
             store.runs.append(active.run_id, self.owner, events)
 
-    def _end_badly(self, active: _Active, message: str) -> None:
+    def _end_badly(self, active: Active, message: str) -> None:
         """Say so in the run; where not even that can be stored, its lease runs out."""
         active.stop.set()
         try:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.argued import PersonSpoke
 from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.errors import ConfigError, KeyMissing
@@ -88,8 +89,9 @@ class Staff:
         past: Sequence[Event],
         earlier: Earlier | None,
         is_arriving: bool = False,
+        heard: Callable[[], tuple[PersonSpoke, ...]] = tuple,
     ) -> Iterator[tuple[Event, ...]]:
-        """The run's events as they are to be stored; `is_arriving` as `review_to_store` says."""
+        """The run's events as they are to be stored; all is as `review_to_store` says."""
         from core.engine import review_to_store
 
         return review_to_store(
@@ -101,6 +103,7 @@ class Staff:
             past=past,
             earlier=earlier,
             is_arriving=is_arriving,
+            heard=heard,
         )
 
 

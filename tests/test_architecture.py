@@ -55,6 +55,7 @@ ROOMS = (
     "answering",
     "queueing",
     "reordering",
+    "underway",
     "jobs",
     "benches",
     "prereading",

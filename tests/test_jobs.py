@@ -16,15 +16,19 @@ from pathlib import Path
 import pytest
 
 from core.agents.rosters import roster_named
+from core.argued import PersonSpoke
 from core.checking import Draft, first_project, run_to_end, store_case
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
+from core.errors import InputError
 from core.intake.library import store_file
 from core.jobs import Jobs
 from core.models.encoder import load_encoder
-from core.records import Case, Plan, Run, Turn
-from core.roles import DebateView, Roster, Speak
+from core.progress import Progress
+from core.records import Case, Judgement, Plan, Run, Turn
+from core.roles import DebateView, Judge, JudgeView, Roster, Speak
 from core.store import open_store
+from core.underway import require_debate
 from core.verdict.head import Head
 from core.verdict.version_files import save_head, version_folder
 
@@ -328,3 +332,147 @@ def test_a_run_that_cannot_even_be_marked_as_failed_costs_no_worker(
     run_id = jobs.start(case, Plan())
     assert jobs.wait(run_id, PATIENCE)
     assert look(home, run_id).status == "finished"
+
+
+def remarks(home: Path, run_id: str) -> list[PersonSpoke]:
+    with open_store(home) as store:
+        return [e for _, e in store.runs.events(run_id) if e.kind == "person_spoke"]
+
+
+def problems(home: Path, run_id: str) -> list[str]:
+    with open_store(home) as store:
+        return [e.message for _, e in store.runs.events(run_id) if e.kind == "problem_met"]
+
+
+class Hearing(Slow):
+    """Keeps what it hears of people."""
+
+    heard: list[tuple[tuple[str, str], ...]]
+
+    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+        self.heard = [*getattr(self, "heard", []), view.remarks]
+        return super().argue(view, speak, stop)
+
+
+class HearingJudge:
+    """Keeps what it hears of people, and can be held up."""
+
+    name, built_in, rule = "Hearing judge", True, ""
+
+    def __init__(self, inner: Judge) -> None:
+        self._inner = inner
+        self.remarks: tuple[tuple[str, str], ...] = ()
+        self.asked, self.gate = threading.Event(), threading.Event()
+        self.gate.set()
+
+    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+        self.remarks = view.remarks
+        self.asked.set()
+        while not self.gate.is_set():
+            stop.wait(0.01)
+        return self._inner.decide(view, stop)
+
+
+def hearing(agents: list[Hearing], judges: list[HearingJudge]) -> Callable[[str], Roster]:
+    def make(name: str) -> Roster:
+        roster = roster_named(name, load_encoder(ENCODER_DIR))
+        debaters = {key: Hearing(agent, 0.0) for key, agent in roster.debaters.items()}
+        judge = HearingJudge(roster.judge)
+        agents.extend(debaters.values())
+        judges.append(judge)
+        for debater in debaters.values():
+            debater.gate.clear()
+        return replace(roster, debaters=debaters, judge=judge)
+
+    return make
+
+
+def test_what_a_person_says_is_stored_at_once_and_heard_by_whoever_speaks_next(
+    home: Path, case: Case
+) -> None:
+    agents: list[Hearing] = []
+    judges: list[HearingJudge] = []
+    jobs = Jobs(home, hearing(agents, judges))
+    run_id = jobs.start(case, Plan())
+    until(lambda: bool(agents) and agents[0].speaking.is_set())
+    jobs.say(run_id, "Mira", "  Look at the second sentence. ")
+    assert [(r.by, r.text) for r in remarks(home, run_id)] == [
+        ("Mira", "Look at the second sentence.")
+    ]
+    for agent in agents:
+        agent.gate.set()
+    assert jobs.wait(run_id, PATIENCE)
+    said = (("Mira", "Look at the second sentence."),)
+    assert agents[0].heard[0] == ()
+    assert agents[1].heard[0] == said
+    assert judges[0].remarks == said
+    assert len(remarks(home, run_id)) == 1
+    assert not any("too late" in words for words in problems(home, run_id))
+
+
+def test_words_that_come_while_the_judge_decides_are_kept_and_said_to_be_too_late(
+    home: Path, case: Case
+) -> None:
+    agents: list[Hearing] = []
+    judges: list[HearingJudge] = []
+    jobs = Jobs(home, hearing(agents, judges))
+    run_id = jobs.start(case, Plan())
+    until(lambda: bool(judges))
+    judges[0].gate.clear()
+    for agent in agents:
+        agent.gate.set()
+    assert judges[0].asked.wait(PATIENCE)
+    jobs.say(run_id, "Mira", "One more thing.")
+    judges[0].gate.set()
+    assert jobs.wait(run_id, PATIENCE)
+    assert [r.text for r in remarks(home, run_id)] == ["One more thing."]
+    assert any("What Mira said last came too late" in words for words in problems(home, run_id))
+    with pytest.raises(InputError, match="ended or belongs"):
+        jobs.say(run_id, "Mira", "And another.")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("  \n", "found nothing"), ("x" * 2001, "found 2,001")]
+)
+def test_empty_and_endless_words_are_refused(home: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Jobs(home).say("r", "Mira", text)
+
+
+def test_nobody_speaks_in_another_process_s_run_or_where_nobody_debates(
+    home: Path, case: Case
+) -> None:
+    agents: list[Hearing] = []
+    jobs = Jobs(home, hearing(agents, []))
+    run_id = jobs.start(case, Plan())
+    with pytest.raises(InputError, match="another process"):
+        Jobs(home).say(run_id, "Mira", "Hello.")
+    until(lambda: bool(agents))
+    for agent in agents:
+        agent.gate.set()
+    assert jobs.wait(run_id, PATIENCE)
+    for protocol in ("single", "audit"):
+        started = Progress(plan=Plan(protocol=protocol))
+        with pytest.raises(InputError, match="nobody debates"):
+            require_debate(started)
+
+
+def test_a_resumed_run_still_hears_what_was_said_before_it_was_cut_off(
+    home: Path, case: Case
+) -> None:
+    agents: list[Hearing] = []
+    judges: list[HearingJudge] = []
+    jobs = Jobs(home, hearing(agents, judges))
+    run_id = jobs.start(case, Plan())
+    until(lambda: bool(agents) and agents[0].speaking.is_set())
+    jobs.say(run_id, "Mira", "Mind the right paw.")
+    jobs.stop(run_id, "Mira")
+    assert jobs.wait(run_id, PATIENCE)
+    agents.clear()
+    assert jobs.resume(run_id, "Mira")
+    until(lambda: len(agents) == 3)
+    for agent in agents:
+        agent.gate.set()
+    assert jobs.wait(run_id, PATIENCE)
+    assert agents[0].heard[0] == (("Mira", "Mind the right paw."),)
+    assert len(remarks(home, run_id)) == 1

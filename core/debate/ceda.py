@@ -22,6 +22,7 @@ LEAST_WINDOW = 2
 def argue(floor: Floor) -> Iterator[Event]:
     """The debate, then the judge."""
     yield from debate(floor)
+    yield from floor.heard()
     yield from judged(floor.play, judge_view(floor))
 
 

@@ -48,6 +48,7 @@ def argue(floor: Floor) -> Iterator[Event]:
             return
     yield from _round(floor, last)
     if floor.progress.turns:
+        yield from floor.heard()
         yield from judged(floor.play, judge_view(floor, number=last))
     else:
         nobody = nobody_voted(floor.play.roster.judge.name, floor.view, 0)
