@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from components.asides import after, asides
 from components.audit_rows import has_audit
 from components.debate_calls import silence_words
 from components.evidence import Place, draw_place_button
-from components.markup import element
+from components.markup import Html, element, joined
 from components.show import show
 from components.state_panel import contested_words
 from components.trace import quote_line, turn_html
@@ -39,7 +40,9 @@ def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None =
     if turns:
         st.caption(escaped(signals_counted(signals, debaters)), help=WHAT_SIGNALS_ARE)
     shown_round = ""
-    for turn in turns:
+    placed, numbers = asides(progress), [turn.number for turn in turns]
+    _draw_asides(after(placed, 0, numbers[0] if numbers else None))
+    for turn, following in zip(turns, [*numbers[1:], None], strict=False):
         if round_words(turn) != shown_round:
             shown_round = round_words(turn)
             show(element("div", shown_round, class_="cp-quiet"))
@@ -47,6 +50,12 @@ def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None =
         place = debaters.index(turn.debater) + 1
         show(turn_html(turn, place, with_quotes=False, signals=own))
         _draw_quotes(turn, key)
+        _draw_asides(after(placed, turn.number, following))
+
+
+def _draw_asides(pieces: Sequence[Html]) -> None:
+    if pieces:
+        show(joined(pieces))
 
 
 def _draw_quotes(turn: Turn, key: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components import state
+from components.asides import asides
 from components.audit import draw_audit_so_far, parts_of
 from components.highlight import marked_text
 from components.show import show
@@ -67,7 +68,7 @@ def follow(run_id: str) -> None:
     for problem in progress.problems:
         st.warning(escaped(problem.message), icon=":material/warning:")
     draw_audit_so_far(progress, f"run.{run_id}.audit", len(shown))
-    show(debate_html(progress.turns, speaking_now(events, live)))
+    show(debate_html(progress.turns, speaking_now(events, live), asides(progress)))
 
 
 @st.fragment(run_every=AWAY_SECONDS)

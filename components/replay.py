@@ -8,6 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components import state
+from components.asides import asides
 from components.audit import draw_audit_so_far, parts_of
 from components.cues import at_moment, cues
 from components.follow_speaker import follow_speaker
@@ -125,7 +126,7 @@ def _play(run: Run, case: Case, key: str) -> None:
     marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(progress.spans, start=1)]
     show(marked_text(case.response, marks, parts_of(progress)))
     draw_audit_so_far(progress, f"{key}.audit", len(case.response))
-    show(debate_html(progress.turns, speaking))
+    show(debate_html(progress.turns, speaking, asides(progress)))
     if progress.verdict is not None:
         show(verdict_html(progress, classifier_card(progress.classifier)))
     audited = len(progress.tool_uses) + len(progress.memory) + len(progress.reconsidered)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from components.asides import asides
 from components.calls import cost_words
 from components.correction_asked import plain_words
 from components.debate_calls import silence_words
@@ -76,7 +77,7 @@ def html_report(
     parts.append(element("h2", "Evidence"))
     parts += [_passage(passage) for passage in progress.evidence.values()]
     silent = [] if progress.turns else [element("p", silence_words(progress))]
-    spoken = debate_html(progress.turns, signals=signals_of(progress))
+    spoken = debate_html(progress.turns, signals=signals_of(progress), placed=asides(progress))
     parts += [element("h2", "Debate"), spoken, *silent]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
     parts += [element("p", words) for words in _problems(progress)]
@@ -201,13 +202,25 @@ def markdown_report(
         place = passage.source + (f", p. {passage.page}" if passage.page else "")
         lines += ["", *_fenced(f"{place}\n{passage.text}")]
     lines += ["", "## Debate", *([] if progress.turns else ["", *_fenced(silence_words(progress))])]
+    for told in _spoken_texts(progress):
+        lines += ["", *_fenced(told)]
+    return "\n".join(lines) + "\n"
+
+
+def _spoken_texts(progress: Progress) -> list[str]:
+    """Turns and what people said between them, each with its quotes as checked."""
+    told: list[tuple[int, str]] = []
     signals = signals_of(progress)
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
         said = [f"{told_in_short(turn)}:", turn_said(turn), stated_words(turn)]
         said += [f"Look at this: {s.words}" for s in signals if s.turn == turn.number]
-        lines += ["", *_fenced("\n".join([*(line for line in said if line), *quotes]))]
-    return "\n".join(lines) + "\n"
+        told.append((turn.number, "\n".join([*(line for line in said if line), *quotes])))
+    for remark, place in zip(progress.remarks, progress.remark_places, strict=True):
+        told.append(
+            (place, f"{remark.by or 'Somebody'}, a person, to all debaters:\n{remark.text}")
+        )
+    return [text for _, text in sorted(told, key=lambda item: item[0])]
 
 
 def _fenced(text: str) -> list[str]:

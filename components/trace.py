@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from components.asides import after
 from components.markup import Html, element, joined
 from components.plain import spoken, stated
 from components.turn_words import (
@@ -26,20 +27,27 @@ def debate_html(
     turns: Sequence[Turn],
     speaking: Mapping[int, tuple[str, str]] | None = None,
     signals: Sequence[Signal] = (),
+    placed: Mapping[int, Sequence[Html]] | None = None,
 ) -> Html:
-    """All turns by rounds; `speaking` maps a turn under way to its debater and words so far."""
+    """All turns by rounds; `speaking` maps a turn under way to its debater and words so far.
+
+    `placed` is what stands between the turns, by the number of the turn before it.
+    """
     pieces: list[Html] = []
     shown_round = ""
     ordered = sorted(turns, key=lambda turn: turn.number)
     under_way = sorted((speaking or {}).items())
     names = [turn.debater for turn in ordered] + [name for _, (name, _) in under_way]
     debaters = list(dict.fromkeys(names))
-    for turn in ordered:
+    numbers = [turn.number for turn in ordered]
+    pieces += after(placed or {}, 0, numbers[0] if numbers else None)
+    for turn, following in zip(ordered, [*numbers[1:], None], strict=False):
         if round_words(turn) != shown_round:
             shown_round = round_words(turn)
             pieces.append(element("div", shown_round, class_="cp-quiet"))
         own = [signal.words for signal in signals if signal.turn == turn.number]
         pieces.append(turn_html(turn, debaters.index(turn.debater) + 1, signals=own))
+        pieces += after(placed or {}, turn.number, following)
     finished = {turn.number for turn in turns}
     for number, (debater, words) in under_way:
         if number not in finished:

@@ -34,6 +34,8 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "spans": [_span(span) for span in progress.spans],
         "evidence": [_passage(passage) for passage in progress.evidence.values()],
         "turns": [_turn(turn) for turn in sorted(progress.turns, key=lambda t: t.number)],
+        "remarks": [{"by": said.by, "text": said.text} for said in progress.remarks],
+        "corrected": progress.revised.text if progress.revised else None,
         "problems": [problem.message for problem in progress.problems],
         "classifier": verdict.classifier if verdict else run.plan.classifier,
         "roster": run.plan.roster,

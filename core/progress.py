@@ -58,7 +58,6 @@ STAGE_AFTER: dict[str, Stage] = {
     "turn_started": "debating",
     "turn_finished": "debating",
     "consensus_reached": "judging",
-    "person_spoke": "debating",
     "round_summarised": "debating",
     "judgement_sampled": "judging",
     "consensus_weighed": "judging",
@@ -87,6 +86,7 @@ class Progress:
     turns: list[Turn] = field(default_factory=list)
     reached_consensus: bool = False
     remarks: list[PersonSpoke] = field(default_factory=list)
+    remark_places: list[int] = field(default_factory=list)  # the newest turn before each; 0: none
     summaries: list[RoundSummarised] = field(default_factory=list)
     decided: DebateDecided | None = None
     samples: dict[int, JudgementSampled] = field(default_factory=dict)
@@ -150,6 +150,7 @@ class Progress:
                 self.reached_consensus = True
             case "person_spoke":
                 self.remarks.append(event)
+                self.remark_places.append(max((turn.number for turn in self.turns), default=0))
             case "round_summarised":
                 self.summaries.append(event)
             case "debate_decided":

@@ -8,6 +8,7 @@ from components.live import follow, notice
 from components.many_results import draw_neighbours
 from components.report_buttons import draw_downloads
 from components.run_view import draw_header, draw_run, load_run
+from components.speaking import draw_speaking, draw_unsaid
 
 run_id = st.query_params.get("run", "")
 loaded = load_run(run_id) if run_id else None
@@ -27,9 +28,11 @@ if batch_id := st.query_params.get("batch", ""):
 draw_header(run, progress)
 if run.status in ("queued", "running"):
     follow(run.id)
+    draw_speaking(run)
 else:
     if run.status != "finished" and run.origin == "here":
         notice(run.id, run.status)
+    draw_unsaid(run)
     draw_run(run, case, progress, corrections)
     draw_again(run, case)
     draw_downloads(run, case, progress, corrections)

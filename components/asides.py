@@ -1,0 +1,68 @@
+"""What stands between the turns of a debate: people's words, rounds in brief, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from components.markup import Html, element
+from components.words import percent
+from core.argued import ConsensusWeighed, PersonSpoke, RoundSummarised
+from core.progress import Progress
+
+METHOD_WORDS = {
+    "uniform": "all alike",
+    "record": "by how often each was right here",
+}
+
+
+def asides(progress: Progress) -> dict[int, list[Html]]:
+    """By the number of the turn after which they stand; 0 is before the first."""
+    placed: dict[int, list[Html]] = {}
+    for said, place in zip(progress.remarks, progress.remark_places, strict=True):
+        placed.setdefault(place, []).append(remark_html(said))
+    last = max((turn.number for turn in progress.turns), default=0)
+    for brief in progress.summaries:
+        place = max((t.number for t in progress.turns if t.round <= brief.round), default=last)
+        placed.setdefault(place, []).append(summary_html(brief))
+    if progress.weighed is not None:
+        placed.setdefault(last, []).append(weights_html(progress.weighed))
+    return placed
+
+
+def after(placed: Mapping[int, Sequence[Html]], number: int, until: int | None) -> list[Html]:
+    """Those that stand after that turn and before the turn `until`; None: to the end."""
+    return [
+        piece
+        for place, pieces in sorted(placed.items())
+        if number <= place and (until is None or place < until)
+        for piece in pieces
+    ]
+
+
+def remark_html(said: PersonSpoke) -> Html:
+    """What a person said in the middle of the debate."""
+    head = element(
+        "div",
+        element("span", said.by or "Somebody", class_="cp-turn-head"),
+        element("span", "  a person, to all debaters", class_="cp-quiet"),
+    )
+    words = element("div", said.text, class_="cp-turn-said", dir="auto")
+    return element("div", head, words, class_="cp-turn cp-turn-person")
+
+
+def summary_html(brief: RoundSummarised) -> Html:
+    """A round in brief, folded: it repeats what stands above it."""
+    return element(
+        "details",
+        element("summary", f"Round {brief.round} in brief, for the turns after it ({brief.agent})"),
+        element("div", brief.text, class_="cp-turn-said", dir="auto"),
+        class_="cp-quiet",
+    )
+
+
+def weights_html(weighed: ConsensusWeighed) -> Html:
+    """How much each agent's answer counts, and what they come to."""
+    how = METHOD_WORDS.get(weighed.method, weighed.method)
+    who = " · ".join(f"{name} {percent(weight)}" for name, weight in weighed.weights)
+    words = f"Weighed {how}: {who}. Together: {percent(weighed.p)} for hallucinated."
+    return element("div", words, class_="cp-quiet", dir="auto")

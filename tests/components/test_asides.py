@@ -1,0 +1,85 @@
+"""People's words, rounds in brief and weights stand where they were said: live, replayed, told."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.asides import after, asides
+from components.cues import at_moment, cues
+from components.markup import Html
+from components.report import markdown_report
+from components.trace import debate_html
+from core.argued import ConsensusWeighed, PersonSpoke, RoundSummarised
+from core.events import Event, RunStarted, TurnFinished
+from core.outcome import outcome
+from core.progress import folded
+from core.records import Plan, Run, Turn
+from tests.fakes import make_case
+
+CASE = make_case("The tower is 512 m tall.")
+SAID = PersonSpoke(3.0, "Mira", "Look <b>here</b>: ``` 北京 العربية")
+
+
+def turn(number: int, round_: int) -> TurnFinished:
+    said = f"DENY. Turn {number} says so."
+    return TurnFinished(
+        float(number), Turn("Ada", "m", number, round_, "deny", "unclear", said), 0.5
+    )
+
+
+EVENTS: list[Event] = [
+    RunStarted(0.0, CASE, Plan(protocol="sc_maks"), ()),
+    turn(1, 0),
+    turn(3, 1),  # turns of a phase end in any order
+    SAID,
+    turn(2, 1),
+    RoundSummarised(4.0, "Writer", 1, "In <i>brief</i>."),
+    turn(4, 2),
+    ConsensusWeighed(5.0, "uniform", (("Ada", 0.75), ("Ben", 0.25)), 0.6),
+]
+
+
+def test_they_stand_between_the_turns_that_they_were_said_between() -> None:
+    progress = folded(EVENTS)
+    made = debate_html(progress.turns, placed=asides(progress))
+    parts = ["Turn 1", "Turn 2", "Turn 3", "Look &lt;b&gt;", "In &lt;i&gt;", "Turn 4", "Weighed"]
+    places = [made.index(part) for part in parts]
+    assert places == sorted(places)
+    assert made.count("Look &lt;b&gt;") == made.count("In &lt;i&gt;brief") == 1
+    assert "Weighed all alike: Ada 75 % · Ben 25 %. Together: 60 % for hallucinated." in made
+
+
+def test_words_before_the_first_turn_and_without_any_are_shown() -> None:
+    for events in ([EVENTS[0], SAID], [EVENTS[0], SAID, EVENTS[1]]):
+        progress = folded(events)
+        made = debate_html(progress.turns, placed=asides(progress))
+        assert made.count("Mira") == 1
+
+
+@pytest.mark.parametrize("numbers", [[], [1], [2, 5], [1, 2, 3]])
+def test_each_aside_is_shown_once_whatever_turns_there_are(numbers: list[int]) -> None:
+    placed = {place: [Html(f"p{place}")] for place in range(7)}
+    shown = after(placed, 0, numbers[0] if numbers else None)
+    for number, following in zip(numbers, [*numbers[1:], None], strict=False):
+        shown += after(placed, number, following)
+    assert sorted(shown) == sorted(f"p{place}" for place in placed)
+
+
+def test_a_replay_says_them_in_their_time() -> None:
+    placed = cues(EVENTS, "reading")
+    spoke = next(cue.at for cue in placed if cue.event.kind == "person_spoke")
+    before, _ = at_moment(placed, spoke - 0.01)
+    then, _ = at_moment(placed, spoke)
+    assert (before.remarks, then.remarks) == ([], [SAID])
+
+
+def test_a_report_and_the_command_line_tell_them() -> None:
+    run = Run("r", CASE.id, CASE.project_id, Plan(), "finished", 0.0)
+    progress = folded(EVENTS)
+    text = markdown_report(run, CASE, progress, [], None)
+    assert (
+        text.index("Turn 3") < text.index("Mira, a person, to all debaters:") < text.index("Turn 4")
+    )
+    told = outcome(run, progress)
+    assert told["remarks"] == [{"by": "Mira", "text": SAID.text}]
+    assert told["corrected"] is None
