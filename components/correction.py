@@ -70,7 +70,7 @@ def draw_judgement(asked: Asked) -> None:
                 ("Agree: " if label == asked.told else "It is ") + LABEL_WORDS[label].lower(),
                 key=f"{key}.choose.{label}",
                 shortcut=f"Alt+{number}",
-                on_click=_choose,
+                on_click=choose,
                 args=(asked, label),
             )
     chosen = st.session_state.get(f"{key}.label")
@@ -88,7 +88,7 @@ def draw_judgement(asked: Asked) -> None:
         st.error(escaped(problem))
 
 
-def _choose(asked: Asked, label: Label) -> None:
+def choose(asked: Asked, label: Label) -> None:
     """Open the form on that label, with the cursor in its first field."""
     key = key_of(asked.id)
     if f"{key}.seen" not in st.session_state:
@@ -120,9 +120,10 @@ def _draw_form(asked: Asked, chosen: Label) -> None:
         )
         if chosen == "hallucinated":
             draw_span_fields(asked, agrees=asked.told == chosen)
-        st.text_input(
+        st.text_area(
             "The right answer, if you know it",
             key=f"{key}.answer",
+            height=68,
             on_change=keep,
             args=(asked.id, "answer"),
             persist_state="session",

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from html import escape
 
 TAGS = frozenset(
-    """a article b br code dd details div dl dt em figcaption figure h1 h2 h3 h4 header html body
-    head img li main mark meta ol p pre section small span strong style summary sup table tbody td
-    th thead title tr ul""".split()
+    """a article b br code dd del details div dl dt em figcaption figure h1 h2 h3 h4 header html
+    body head img ins li main mark meta ol p pre section small span strong style summary sup
+    table tbody td th thead title tr ul""".split()
 )
 ATTRIBUTES = frozenset(
     """class id title dir lang data-n data-say style alt src role aria-label charset colspan href

@@ -12,6 +12,7 @@ from components.agent_pasts import pasts_of
 from components.audit import draw_audit
 from components.calls import cost_words, draw_calls, draw_problems, kept_words
 from components.consensus_line import draw_consensus_line
+from components.corrected import draw_corrected
 from components.correction import draw_corrections
 from components.debate import draw_debate
 from components.evidence import draw_evidence
@@ -42,6 +43,8 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
         draw_verdict(progress, classifier_card(progress.classifier), past_of(run, progress))
         draw_consensus_line(run.project_id, progress)
     draw_response(case, progress, f"run.{run.id}")
+    if progress.verdict is not None and not can_resume(run):
+        draw_corrected(run, case, progress)
     draw_audit(case, progress, f"run.{run.id}.audit")
     draw_problems(progress, run.id)
     if progress.verdict is not None and not can_resume(run):

@@ -249,7 +249,7 @@ def test_a_correction_takes_a_label_and_a_reason(app: OpenApp, run_id: str, home
     at.button(key=f"{key}.save").click().run()
     assert "takes a reason" in at.error[0].value
     at.text_area(key=f"{key}.reason").set_value("a local way of speaking").run()
-    at.text_input(key=f"{key}.answer").set_value("left pawed").run()
+    at.text_area(key=f"{key}.answer").set_value("left pawed").run()
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
     with open_store(home) as store:

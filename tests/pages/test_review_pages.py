@@ -468,7 +468,7 @@ def test_taking_a_version_keeps_the_leads_own_reason(app: OpenApp, run_id: str, 
     key = f"run.{run.case_id}.settle.correct"
     at.button(key=f"{key}.choose.supported").click().run()
     at.text_area(key=f"{key}.reason").set_value("page 3 says so").run()
-    at.text_input(key=f"{key}.answer").set_value("right pawed").run()
+    at.text_area(key=f"{key}.answer").set_value("right pawed").run()
     at.button(key="settle.take.1").click().run()
     assert at.text_area(key=f"{key}.reason").value == "page 3 says so"
     with open_store(home) as store:
