@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from components.markup import Html, element
-from components.words import percent
+from components.turn_words import said_words, stated_words, told_in_short
+from components.words import QUOTE_WORDS, percent
 from core.argued import ConsensusWeighed, PersonSpoke, RoundSummarised
+from core.debate.signals import signals_of
 from core.progress import Progress
 
 METHOD_WORDS = {
@@ -66,3 +68,19 @@ def weights_html(weighed: ConsensusWeighed) -> Html:
     who = " · ".join(f"{name} {percent(weight)}" for name, weight in weighed.weights)
     words = f"Weighed {how}: {who}. Together: {percent(weighed.p)} for hallucinated."
     return element("div", words, class_="cp-quiet", dir="auto")
+
+
+def spoken_texts(progress: Progress) -> list[str]:
+    """Turns and what people said between them, each with its quotes as checked."""
+    told: list[tuple[int, str]] = []
+    signals = signals_of(progress)
+    for turn in sorted(progress.turns, key=lambda turn: turn.number):
+        quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
+        said = [f"{told_in_short(turn)}:", said_words(turn), stated_words(turn)]
+        said += [f"Look at this: {s.words}" for s in signals if s.turn == turn.number]
+        told.append((turn.number, "\n".join([*(line for line in said if line), *quotes])))
+    for remark, place in zip(progress.remarks, progress.remark_places, strict=True):
+        told.append(
+            (place, f"{remark.by or 'Somebody'}, a person, to all debaters:\n{remark.text}")
+        )
+    return [text for _, text in sorted(told, key=lambda item: item[0])]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from components.asides import asides
+from components.asides import asides, spoken_texts
 from components.calls import cost_words
 from components.correction_asked import plain_words
 from components.debate_calls import silence_words
@@ -17,12 +17,9 @@ from components.readers import readers_words
 from components.report_audit import audit_parts, audit_texts
 from components.state_panel import state_html
 from components.trace import debate_html
-from components.turn_words import said_words as turn_said
-from components.turn_words import stated_words, told_in_short
 from components.verdict import NO_PAST, Past, difference_words, verdict_html, worth_words
 from components.words import (
     LABEL_WORDS,
-    QUOTE_WORDS,
     percent,
     protocol_words,
     roster_words,
@@ -202,25 +199,9 @@ def markdown_report(
         place = passage.source + (f", p. {passage.page}" if passage.page else "")
         lines += ["", *_fenced(f"{place}\n{passage.text}")]
     lines += ["", "## Debate", *([] if progress.turns else ["", *_fenced(silence_words(progress))])]
-    for told in _spoken_texts(progress):
+    for told in spoken_texts(progress):
         lines += ["", *_fenced(told)]
     return "\n".join(lines) + "\n"
-
-
-def _spoken_texts(progress: Progress) -> list[str]:
-    """Turns and what people said between them, each with its quotes as checked."""
-    told: list[tuple[int, str]] = []
-    signals = signals_of(progress)
-    for turn in sorted(progress.turns, key=lambda turn: turn.number):
-        quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
-        said = [f"{told_in_short(turn)}:", turn_said(turn), stated_words(turn)]
-        said += [f"Look at this: {s.words}" for s in signals if s.turn == turn.number]
-        told.append((turn.number, "\n".join([*(line for line in said if line), *quotes])))
-    for remark, place in zip(progress.remarks, progress.remark_places, strict=True):
-        told.append(
-            (place, f"{remark.by or 'Somebody'}, a person, to all debaters:\n{remark.text}")
-        )
-    return [text for _, text in sorted(told, key=lambda item: item[0])]
 
 
 def _fenced(text: str) -> list[str]:
