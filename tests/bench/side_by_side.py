@@ -22,11 +22,12 @@ from core.concurrency import Stop
 from core.config import Settings
 from core.events import Event
 from core.intake.library import ensure_read, store_file
-from core.jobs import Jobs, _Active
+from core.jobs import Jobs
 from core.models.keys import Keys
 from core.records import Case, Plan
 from core.seats import RosterSheet, Seat
 from core.store import Store, open_store
+from core.underway import Active
 from tests.bench.with_models import models
 
 IN_A_ROW = 2
@@ -88,7 +89,7 @@ class _Watched(Jobs):
         super().__init__(home, keys=Keys({}))
         self.noted: list[tuple[Event, float]] = []
 
-    def _append(self, store: Store, active: _Active, *events: Event) -> None:
+    def _append(self, store: Store, active: Active, *events: Event) -> None:
         super()._append(store, active, *events)
         self.noted += [(event, time.process_time()) for event in events]
 

@@ -17,6 +17,8 @@ OWN: Mapping[str, str] = {
     "context": '{"facts": [], "conflicts": [], "shares": {}, "summary": "Its height is given."}',
     "segment": '{"statements": []}',
     "spans": '{"spans": []}',
+    "summary": "Ben quotes the height, and Ada does not answer it.",
+    "corrected": "<<<TEXT\nThe tower is 412 m tall.\nTEXT>>>",
     "span_vote": '{"reason": "It says otherwise.", "hallucinated": true, "p": 0.9}',
 }
 SIDES = {"Ada": "CORRECT", "Ben": "WRONG", "Cleo": "CORRECT"}
@@ -42,6 +44,8 @@ def reply_to(prompt: str, debater: str, slot: str) -> str:
         return f"The source gives the height.\nVerdict: {number % 2}"
     side = SIDES.get(debater, "WRONG")
     first = f"DENY, {side}" if prompt in ANSWERING else side
+    if prompt in ("advise", "attack") and side == "WRONG":  # so that the weights do not balance
+        return f"{first}. It says “The tower is 412 m tall.”"
     return f"{first}. The source gives the height.\nConfidence: 80\nDoubt: another tower"
 
 
