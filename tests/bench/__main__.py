@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from core.checking import Request, check_once
 from core.warm_up import warm_up
 from tests.bench.large_queue import QUICK, make_large_home, reruns
+from tests.bench.protocols import all_protocols
 from tests.bench.reader_speed import pairs_a_second
 from tests.bench.rerun import Session
 from tests.bench.retraining import report as retraining
@@ -34,6 +35,7 @@ STEP = 0.01
 STAGE = ".st-key-run-stage, .cp-verdict"
 YARD = 10_000_000
 PATIENCE = 60.0
+CALL_SECONDS = 0.2  # of one call, where protocols are compared
 SLOW = 1.0  # seconds from which on a page's first view is told too
 PAGES = {"New check": "", "History": "history", "Library": "library", "Retrain": "retrain"}
 
@@ -42,7 +44,9 @@ def main() -> int:
     """Print each figure beside its goal; `--path` is the folder of the public sets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, help="the folder with ReaLMistake's")
-    parser.add_argument("--only", choices=("retraining", "queue", "panel"), help="nothing but this")
+    parser.add_argument(
+        "--only", choices=("retraining", "queue", "panel", "protocols"), help="nothing but this"
+    )
     parser.add_argument(
         "--whole", action="store_true", help="let SetFit's usual recipe run to its end (an hour)"
     )
@@ -54,6 +58,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             if given.only == "queue":
                 _queue_figures(Path(folder) / "queue")
+            elif given.only == "protocols":
+                _protocol_figures(Path(folder))
             else:
                 _side_by_side_figures(Path(folder))
         return 0
@@ -66,6 +72,7 @@ def main() -> int:
         _engine_figures(Path(folder))
         _model_figures(Path(folder))
         _side_by_side_figures(Path(folder))
+        _protocol_figures(Path(folder))
         _reader_figures(Path(folder) / "readers")
         _queue_figures(Path(folder) / "queue")
     retraining(given.path, is_whole=given.whole)
@@ -220,6 +227,16 @@ def _side_by_side_figures(folder: Path) -> None:
             found = measured(folder, REPEATS, seconds)
             _say(f"{name}, {seconds} s a call: wall / critical", found.ratios, "1.1", unit="x")
             _say("(processor time a call, milliseconds)", found.processor, "-", unit="")
+
+
+def _protocol_figures(folder: Path) -> None:
+    """Every way to argue among four models, beside one judge alone (SC-MAKS 4.11: below 2.5×)."""
+    found = all_protocols(folder, REPEATS, CALL_SECONDS)
+    alone = statistics.median(found["single"].walls)
+    for name, one in found.items():
+        what = f"{name}, {one.calls} calls, {one.chain} in a row, {CALL_SECONDS} s each"
+        _say(f"{what}: wall / critical", one.ratios, "1.1", unit="x")
+        _say("(wall / a single judge's)", [wall / alone for wall in one.walls], "-", unit="x")
 
 
 def _reader_figures(folder: Path) -> None:

@@ -68,7 +68,7 @@ def of_a_panel(folder: Path, repeats: int, seconds: float) -> Measured:
 
     kind = _Kind("ceda", seated, len(MEMBERS) ** 2, "label_predicted", "run_finished")
     home = folder / f"panel{seconds}"
-    return _measured(home, _case(home, CLAIM, FACT), kind, repeats, seconds)
+    return _measured(home, case_in(home, CLAIM, FACT), kind, repeats, seconds)
 
 
 def of_an_audit(folder: Path, repeats: int, seconds: float) -> Measured:
@@ -79,7 +79,7 @@ def of_an_audit(folder: Path, repeats: int, seconds: float) -> Measured:
 
     kind = _Kind(AUDIT, seated, 2 * len(TOWNS) + 1, "passages_found", "judgement_reached")
     home = folder / f"audit{seconds}"
-    return _measured(home, _case(home, RESPONSE, FACTS), kind, repeats, seconds)
+    return _measured(home, case_in(home, RESPONSE, FACTS), kind, repeats, seconds)
 
 
 class _Watched(Jobs):
@@ -125,7 +125,7 @@ def _seat(name: str, base: str) -> Seat:
     return Seat(f"openai/{name}", base, temperature=0.3)
 
 
-def _case(home: Path, response: str, facts: str) -> Case:
+def case_in(home: Path, response: str, facts: str) -> Case:
     """A stored case over one document that is read and indexed."""
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)

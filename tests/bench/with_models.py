@@ -63,10 +63,10 @@ def wall_over_critical_path(folder: Path, repeats: int, seconds: float) -> list[
 
 
 @contextlib.contextmanager
-def models(seconds: float) -> Iterator[str]:
+def models(seconds: float, script: str = "tests.bench.model_server") -> Iterator[str]:
     """The address of models in a process of their own: they must not share our one interpreter."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.model_server", str(seconds)],
+        [sys.executable, "-m", script, str(seconds)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
