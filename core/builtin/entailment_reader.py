@@ -13,6 +13,7 @@ from dataclasses import replace
 from core.builtin.claims import claim_of
 from core.builtin.manners import Own, Side, is_spoken, turn_in_manner, wrong_of
 from core.builtin.reading_windows import StatementReading, read_statement
+from core.builtin.remarks import answered
 from core.builtin.rules import overall, quoted_ids
 from core.builtin.speech import cited, counted, quote_of, turn_said
 from core.concurrency import Stop
@@ -38,7 +39,7 @@ trained model says of each how likely it carries the statement, contradicts it, 
    hallucinated; otherwise unclear. One contradicting window counts, twenty beside the point do not.
 2. A question's short answer is read as one statement.
 3. It is silent where more than a fifth of the words are unknown to it (Chinese, Thai and others).
-4. A passage that another debater quotes is read as well."""
+4. A passage that another debater quotes, or a person points to, is read too."""
 
 
 class EntailmentDebater:
@@ -72,7 +73,7 @@ class EntailmentDebater:
             own = replace(own, wrong=wrong_of(statements, stances))
             turn = turn_in_manner(view, self.name, own)
         else:
-            said = _speech(view, readings, stances, stance)
+            said = [*answered(view), *_speech(view, readings, stances, stance)]
             turn = turn_said(view, self.name, stance, said, quotes=quotes, points=())
         speak(turn.text)
         return turn

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from core.builtin.mended import mended, mendings_of
+from core.builtin.remarks import answered
 from core.builtin.speech import SIDES, WORDS_OF_STANCE, in_brief, listed, listed_plainly, reply_to
 from core.manners import Manner
 from core.records import Point, Quote, Reply, Stance, Turn
@@ -88,10 +89,10 @@ def turn_in_manner(view: DebateView, agent: str, own: Own) -> Turn:
     said = SPEAKING[view.manner](view, own)
     about = [turn for turn in view.turns if turn.debater == view.about]
     reply = said.reply or reply_to(said.stance, about or view.turns)
-    opening = SIDES[said.stance]
+    opening, told = SIDES[said.stance], [] if view.about else answered(view)
     if view.manner in ANSWERING:
         opening = f"{reply.upper()}, {opening}"
-    lines = [in_brief([f"{opening}.", *said.words]), *said.lines]
+    lines = [in_brief([f"{opening}.", *told, *said.words]), *said.lines]
     if said.confidence is not None:
         lines.append(f"Confidence: {round(100 * said.confidence)} %")
     if said.doubt:

@@ -16,6 +16,7 @@ from core.builtin.claims import Claim, claim_of
 from core.builtin.manners import Own, Side, is_spoken, turn_in_manner, wrong_of
 from core.builtin.overlap import TOPIC_FROM, Overlap, measure, points_of, stance_of
 from core.builtin.reading import Unit
+from core.builtin.remarks import answered
 from core.builtin.rules import overall, quoted_ids
 from core.builtin.speech import cited, counted, joined_texts, listed, quote_of, turn_said
 from core.concurrency import Stop
@@ -42,8 +43,8 @@ RULE = """Asks how much of the statement its passages carry; it applies no rules
 2. Three quarters or more carried and nothing missing altogether: supported.
 3. On the topic (half of it carried) but something that matters is missing: hallucinated, not in
    source. Otherwise unclear.
-4. A passage that another debater quotes is read as well. Words that the other debater contests
-   must be carried by the closest clause, not merely by the passage."""
+4. A passage that another debater quotes, or a person points to, is read too. Words that the other
+   debater contests must be carried by the closest clause, not merely by the passage."""
 
 
 class OverlapReader:
@@ -78,7 +79,7 @@ class OverlapReader:
             own = replace(own, wrong=wrong_of(statements, stances))
             turn = turn_in_manner(view, self.name, own)
         else:
-            said = _speech(view, measured, stances, stance)
+            said = [*answered(view), *_speech(view, measured, stances, stance)]
             turn = turn_said(view, self.name, stance, said, quotes=chosen, points=points)
         speak(turn.text)
         return turn

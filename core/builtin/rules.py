@@ -15,6 +15,7 @@ from core.builtin.arithmetic import Sum
 from core.builtin.assess import FULL_COVERAGE, Assessment, Found, assess
 from core.builtin.claims import claim_of
 from core.builtin.manners import is_spoken, turn_in_manner, wrong_of
+from core.builtin.remarks import answered, pointed_at
 from core.builtin.rules_said import own_of, speech
 from core.builtin.speech import quote_of, turn_said
 from core.concurrency import Stop
@@ -33,7 +34,7 @@ RULE = """Compares the statement, clause by clause, with each passage it was giv
    with that share. One contrast of weight 0.5 or more: hallucinated.
 3. Four fifths or more carried, no contrast, no value or name missing: supported. So is what two
    turns make (“not 600 m” against “412 m”).
-4. Otherwise unclear. A passage that another debater quotes is read as well."""
+4. Otherwise unclear. A passage that another debater quotes, or a person points to, is read too."""
 
 
 class RuleChecker:
@@ -62,7 +63,7 @@ class RuleChecker:
             own = replace(own, wrong=wrong_of(statements, stances))
             turn = turn_in_manner(view, self.name, own)
         else:
-            said = speech(view, assessments, stances, stance)
+            said = [*answered(view), *speech(view, assessments, stances, stance)]
             turn = turn_said(view, self.name, stance, said, quotes=_quotes(points), points=points)
         speak(turn.text)
         return turn
@@ -75,11 +76,12 @@ def _quotes(points: Sequence[Point]) -> tuple[Quote, ...]:
 
 
 def quoted_ids(view: DebateView) -> frozenset[str]:
-    """Ids of the passages that any debater has quoted so far."""
+    """Ids of the passages that any debater has quoted so far, or a person has pointed to."""
     places = {(q.source_id, q.start) for turn in view.turns for q in turn.quotes}
-    return frozenset(
+    quoted = (
         p.id for p in view.view.evidence.passages.values() if (p.source_id, p.start) in places
     )
+    return frozenset(quoted) | {passage.id for passage in pointed_at(view)}
 
 
 def stance_of(item: Assessment) -> Stance:

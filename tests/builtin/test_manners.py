@@ -18,8 +18,7 @@ from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.manners import Manner
 from core.models.encoder import load_encoder
-from core.records import Point, Stance, Turn
-from core.records import Quote, Stance, Turn
+from core.records import Point, Quote, Stance, Turn
 from core.roles import CaseView, Debater, DebateView
 from tests.fakes import FakeEmbedder, make_case, make_passage, make_view
 
@@ -252,6 +251,8 @@ def test_who_revises_puts_in_the_evidences_value_and_never_guesses() -> None:
     assert (turn.text, turn.stance) == (WRONG, "hallucinated"), (
         "it cannot mend what it still denies"
     )
+
+
 def answer_of(claim: str, stance: Stance, text: str = "") -> Turn:
     """Ben's answer, of which the others speak."""
     forged = Quote("It is 900 m long.", "not_found")
