@@ -204,9 +204,8 @@ def _with_models(
         reuses=plan.reuses_replies,
     )
     book = PromptBook(store.prompt_edits.of_project(run.project_id))
-    fence = Fence.of_run(run.id)
-    work = _with_prompts(Work(table, book, fence, sources or home, learned=learned), plan)
-    roster = seated(sheet, work, encoder)
+    work = Work(table, book, Fence.of_run(run.id), sources or home, learned=learned)
+    roster = seated(sheet, _with_prompts(work, plan), encoder)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
     ask = asker_of(sheet.tool_picker, work)
@@ -217,9 +216,9 @@ def _with_prompts(work: Work, plan: Plan) -> Work:
     """The work by the prompts that each role is asked by; an audit debates as CEDA does."""
     from core.debate.protocols import manners_of, writing_of
 
-    manners, judging = manners_of(plan)
-    prompts = tuple(map(judge_prompt, judging))
-    return replace(work, manners=manners, judging=prompts, writing=writing_of(plan))
+    manners, asked = manners_of(plan)
+    judging = tuple(map(judge_prompt, asked))
+    return replace(work, manners=manners, judging=judging, writing=writing_of(plan))
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:

@@ -9,69 +9,23 @@ tit for tat) and 2.1.4 (detect, critique, revise).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from core.builtin.critics import advise, attack
+from core.builtin.found_out import Own as Own
+from core.builtin.found_out import Said as Said
+from core.builtin.found_out import Side as Side
 from core.builtin.mended import mended, mendings_of
 from core.builtin.remarks import answered
 from core.builtin.speech import SIDES, WORDS_OF_STANCE, in_brief, listed, listed_plainly, reply_to
 from core.manners import Manner
-from core.records import Point, Quote, Reply, Stance, Turn
+from core.records import Point, Stance, Turn
 from core.roles import DebateView
 
 MOST_SURE = 0.95  # words that are all carried are no certainty
 # These say AGREE or DENY first, as models do that are asked so.
 ANSWERING: frozenset[Manner] = frozenset({"tit_for_tat", "advise", "attack", "critique"})
 NOTHING = "I find nothing in my passages for this side."
-
-
-@dataclass(frozen=True)
-class Side:
-    """What the evidence has for a stance: sentences, the passages quoted in them, their weight.
-
-    `strength` in [0, 1] is the debater's own measure; None where it cannot measure.
-    """
-
-    words: tuple[str, ...] = ()
-    quotes: tuple[Quote, ...] = ()
-    strength: float | None = None
-
-
-@dataclass(frozen=True)
-class Own:
-    """What a built-in debater finds, however it is asked.
-
-    `sides` has what speaks for each stance, its own and the others; `doubt` is the one way in which
-    it would most likely be mistaken; `points` are places in the response; `wrong` are the indices
-    of the statements that it calls wrong.
-    """
-
-    stance: Stance
-    sides: Mapping[Stance, Side]
-    doubt: str
-    points: tuple[Point, ...] = ()
-    wrong: frozenset[int] = frozenset()
-
-    @property
-    def side(self) -> Side:
-        """What speaks for its own stance."""
-        return self.sides.get(self.stance, Side())
-
-
-@dataclass(frozen=True)
-class Said:
-    """What is said in a manner: sentences after the stance, and what goes with them.
-
-    `reply` is given where it is not about the last message; `lines` stand by themselves.
-    """
-
-    words: Sequence[str]
-    stance: Stance
-    quotes: Sequence[Quote] = ()
-    points: Sequence[Point] = ()
-    confidence: float | None = None
-    doubt: str = ""
-    lines: Sequence[str] = field(default_factory=tuple)
-    reply: Reply | None = None
 
 
 Speaking = Callable[[DebateView, Own], Said]
@@ -195,41 +149,6 @@ def _reconsider(view: DebateView, own: Own) -> Said:
     return with_confidence([first, *own.side.words], own)
 
 
-def _advise(view: DebateView, own: Own) -> Said:
-    """What the answer that is spoken of leaves out, or how it should read (SC-MAKS 3.4)."""
-    answer = _answer_of(view)
-    words = [f"“{q.text}” stands in no source." for q in answer.quotes if q.status == "not_found"]
-    said = answer.text.casefold()
-    fresh = [sentence for sentence in own.side.words if sentence.casefold() not in said]
-    if answer.stance != own.stance:
-        words.append(f"It should read {_called(own)}.")
-    elif fresh:
-        words.append(f"{answer.debater}’s answer could say besides:")
-    elif not words:
-        words.append("I find nothing that it leaves out.")
-    return Said([*words, *fresh], own.stance, own.side.quotes if fresh else ())
-
-
-def _attack(view: DebateView, own: Own) -> Said:
-    """What the evidence has against the answer that is spoken of, whoever is right."""
-    answer = _answer_of(view)
-    if answer.stance != own.stance:
-        words = ["Against it stands what I find.", *own.side.words]
-        return Said(words, own.stance, own.side.quotes, own.points)
-    rivals: list[Stance] = [stance for stance in own.sides if stance != own.stance]
-    found = [own.sides[stance] for stance in rivals if own.sides[stance].words]
-    if not found:
-        return Said(["It withstands all that I find."], own.stance)
-    strongest = max(found, key=lambda side: side.strength or 0.0)
-    words = ["The most that I find against it:", *strongest.words, "It does not decide the matter."]
-    return Said(words, own.stance, strongest.quotes)
-
-
-def _answer_of(view: DebateView) -> Turn:
-    """The answer that is spoken of; it was heard, or nobody could be asked about it."""
-    return next(turn for turn in reversed(view.turns) if turn.debater == view.about)
-
-
 def _tit_for_tat(view: DebateView, own: Own) -> Said:
     """Its own view; where it has to oppose, the best that the evidence has for that side."""
     if view.assigned is not None:
@@ -299,8 +218,8 @@ SPEAKING: Mapping[Manner, Speaking] = {
     "collaborate": _collaborate,
     "compete": _compete,
     "reconsider": _reconsider,
-    "advise": _advise,
-    "attack": _attack,
+    "advise": advise,
+    "attack": attack,
     "tit_for_tat": _tit_for_tat,
     "detect": _detect,
     "critique": _critique,
