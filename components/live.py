@@ -68,7 +68,7 @@ def follow(run_id: str) -> None:
     for problem in progress.problems:
         st.warning(escaped(problem.message), icon=":material/warning:")
     draw_audit_so_far(progress, f"run.{run_id}.audit", len(shown))
-    show(debate_html(progress.turns, speaking_now(events, live), asides(progress)))
+    show(debate_html(progress.turns, speaking_now(events, live), placed=asides(progress)))
 
 
 @st.fragment(run_every=AWAY_SECONDS)

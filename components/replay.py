@@ -126,7 +126,7 @@ def _play(run: Run, case: Case, key: str) -> None:
     marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(progress.spans, start=1)]
     show(marked_text(case.response, marks, parts_of(progress)))
     draw_audit_so_far(progress, f"{key}.audit", len(case.response))
-    show(debate_html(progress.turns, speaking, asides(progress)))
+    show(debate_html(progress.turns, speaking, placed=asides(progress)))
     if progress.verdict is not None:
         show(verdict_html(progress, classifier_card(progress.classifier)))
     audited = len(progress.tool_uses) + len(progress.memory) + len(progress.reconsidered)

@@ -203,13 +203,12 @@ def _with_models(
         time.time,
         reuses=plan.reuses_replies,
     )
-    book = PromptBook(store.prompt_edits.of_project(run.project_id))
-    work = Work(table, book, Fence.of_run(run.id), sources or home, learned=learned)
+    book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
+    work = Work(table, book, fence, sources or home, learned=learned)
     roster = seated(sheet, _with_prompts(work, plan), encoder)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
-    ask = asker_of(sheet.tool_picker, work)
-    return _Seated(roster, _retriever(sheet, payer.keys, table), ask)
+    return _Seated(roster, _retriever(sheet, payer.keys, table), asker_of(sheet.tool_picker, work))
 
 
 def _with_prompts(work: Work, plan: Plan) -> Work:
@@ -217,8 +216,8 @@ def _with_prompts(work: Work, plan: Plan) -> Work:
     from core.debate.protocols import manners_of, writing_of
 
     manners, asked = manners_of(plan)
-    judging = tuple(map(judge_prompt, asked))
-    return replace(work, manners=manners, judging=judging, writing=writing_of(plan))
+    prompts = tuple(judge_prompt(manner) for manner in asked)
+    return replace(work, manners=manners, judging=prompts, writing=writing_of(plan))
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:

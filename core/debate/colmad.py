@@ -34,6 +34,7 @@ def argue(floor: Floor) -> Iterator[Event]:
         floor.play.stop.check()
         yield from spoken(floor, [_speech(floor, number)])
     if floor.progress.turns:
+        yield from floor.heard()
         yield from judged(floor.play, judge_view(floor, manner="collaborate"))
     else:
         yield JudgementReached(floor.play.now(), unheard(floor, NOBODY), 0.0)

@@ -115,6 +115,7 @@ def _judged(floor: Floor, debate: _Debate) -> Iterator[Event]:
     if missing:
         yield JudgementReached(floor.play.now(), missing, 0.0)
         return
+    yield from floor.heard()
     yield from judged(floor.play, judge_view(floor, debate.turns(floor), manner="compete"))
 
 
