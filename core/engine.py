@@ -7,7 +7,6 @@ checked again as `earlier`. Source: CEDA 3.1, 3.2 (initial, intermediate and out
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -39,7 +38,7 @@ from core.evidence.retrieve import Retriever
 from core.models.encoder import Embedder, PassageEmbedder
 from core.progress import Progress, folded
 from core.records import Case, Cause, Passage, Plan, Source, Verdict
-from core.reuse import Earlier, code_digest, copies, reusable
+from core.reuse import Earlier, code_digest, copies, reusable, rule_digest
 from core.roles import JudgeView, Roster
 from core.searched import Search, searched, view_of
 from core.spans.stage import marked
@@ -153,7 +152,7 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     """All stages in their order; each does only what is not done yet."""
     progress = run.progress
     if progress.case is None:
-        roles = run.roster.roles_used(_digest)
+        roles = run.roster.roles_used(rule_digest)
         yield RunStarted(run.now(), run.case, run.plan, roles, _code(run))
     gathering = _gathering(run)
     yield from gather_sources(gathering, progress.sources_read)
@@ -210,10 +209,6 @@ def _with_language(case: Case, sources: Sequence[Source]) -> Case:
         return case
     known = [source.language for source in sources if source.language != "und"]
     return replace(case, language=max(set(known), key=known.count) if known else "en")
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _gathering(run: _Review) -> Gathering:

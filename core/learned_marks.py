@@ -13,6 +13,7 @@ from core.records import Span
 
 # Kinds of learned things.
 THRESHOLD, EXAMPLES, MEMBER = "span_threshold", "span_examples", "span_member"
+CONSENSUS = "consensus"
 MOST_EXAMPLES = 4
 MOST_TOKENS = 1200  # of all examples of one prompt together
 

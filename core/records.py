@@ -313,7 +313,8 @@ class Plan:
 
     `sheet` is the roster as it was when the run began (None: the built-in engine). `token_cap`
     bounds tokens on models of no known price, 0 for the setting's; `reuses_replies` allows replies
-    of other runs at any temperature. What begins with `span_` is what people taught, or 0.
+    of other runs at any temperature. What begins with `span_` is what people taught, or 0; so is
+    `agent_weights`, by which a consensus weighs its debaters.
     """
 
     protocol: str = "ceda"
@@ -328,6 +329,7 @@ class Plan:
     span_examples: int = 0
     span_member: int = 0
     options: DebateOptions = AS_IS
+    agent_weights: int = 0
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,9 @@ def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> T
         i in read_at and read_at[i] <= event.at for i, event in used.items()
     )
     is_repeatable = not _is_audit(now) and not before.remarks  # nobody says the same again
-    if same_sources and _cast(before) == _cast(now) and is_repeatable:
+    is_weighed = before.weighed is not None
+    is_same_cast = _cast(before, is_weighed=is_weighed) == _cast(now, is_weighed=is_weighed)
+    if same_sources and is_same_cast and is_repeatable:
         return "judgement"
     # A response too short to tell its language takes that of its sources.
     return "statements" if same_sources or now.case.language != "und" else None
@@ -94,6 +96,11 @@ def code_digest() -> str:
     return whole.hexdigest()
 
 
+def rule_digest(rule: str) -> str:
+    """Names an agent's prompt or rules in a trace and in what is learned of it."""
+    return hashlib.sha256(rule.encode()).hexdigest()[:12]
+
+
 def _texts(case: Case) -> tuple[str, ...]:
     return case.response, case.question, case.role, case.instruction, case.language
 
@@ -113,14 +120,15 @@ def _sources(progress: Progress) -> tuple[object, ...]:
     return case and (case.documents, case.images), progress.source_names, texts, failed
 
 
-def _cast(progress: Progress) -> tuple[object, ...]:
+def _cast(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
     """Who plays which role under which rules, and the plan up to the label.
 
     Spans are always proposed and ruled upon anew, so who marks them, and what people's marks have
-    taught them since, is no matter here.
+    taught them since, is no matter here; nor are weights of debaters where nobody weighed them.
     """
     roles = tuple(used for used in progress.roles if not used.role.startswith("span "))
     plan = progress.plan
     if plan is not None:
         plan = replace(plan, classifier="", span_threshold=0, span_examples=0, span_member=0)
+        plan = plan if is_weighed else replace(plan, agent_weights=0)
     return roles, plan

@@ -19,6 +19,7 @@ from core.config import ENCODER_DIR
 from core.errors import ConfigError, KeyMissing
 from core.events import Event
 from core.learned_marks import (
+    CONSENSUS,
     EXAMPLES,
     MEMBER,
     THRESHOLD,
@@ -148,6 +149,7 @@ def staffed(
     from core.models.encoder import load_encoder
     from core.reach import bench_maker
     from core.verdict.classifier import load_classifier
+    from core.verdict.seated_weigher import with_weigher
 
     encoder = load_encoder(ENCODER_DIR)
     learned = learned_marks(store, run)
@@ -156,8 +158,9 @@ def staffed(
     if roster is None and run.plan.sheet is not None:
         seated = _with_models(store, home, run, payer, encoder, learned, sources=sources)
         roster, retriever, ask = seated.roster, seated.retriever, seated.ask
+    roster = roster or roster_named(run.plan.roster, encoder, learned.threshold)
     return Staff(
-        roster or roster_named(run.plan.roster, encoder, learned.threshold),
+        with_weigher(roster, store, run),
         Resources(
             sources or home,
             store.projects.settings(),
@@ -226,15 +229,18 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
     Raises:
         ConfigError: what was learned from people's marks is not as it was learned.
     """
-    threshold = store.learned.in_use(THRESHOLD, project_id)
-    examples = store.learned.in_use(EXAMPLES, project_id)
-    member = store.learned.in_use(MEMBER, project_id)
+
+    def number(kind: str) -> int:
+        found = store.learned.in_use(kind, project_id)
+        return found.number if found else NONE
+
     return replace(
         plan,
         classifier=plan.classifier or store.versions.active(),
-        span_threshold=threshold.number if threshold else NONE,
-        span_examples=examples.number if examples else NONE,
-        span_member=member.number if member else NONE,
+        span_threshold=number(THRESHOLD),
+        span_examples=number(EXAMPLES),
+        span_member=number(MEMBER),
+        agent_weights=number(CONSENSUS),
     )
 
 

@@ -57,10 +57,10 @@ def compare(votes: Votes, seed: int) -> Compared:
     p[ALWAYS] = _prevalence(votes, seed)
     places = numbered(votes.groups)
     many = int(places.max()) + 1
-    weights = _drawn(places, many, seed)
+    weights = drawn_groups(places, many, seed)
     found = {
         system: {
-            name: _figure(measure, weights)
+            name: figure_of(measure, weights)
             for name, measure in measures(votes.labels, own, is_probability=system in PROBABLE)
         }
         for system, own in p.items()
@@ -73,14 +73,15 @@ def compare(votes: Votes, seed: int) -> Compared:
     return Compared(found, len(votes), many, int(votes.labels.sum()), proposed, is_tie, single)
 
 
-def _drawn(places: Places, many: int, seed: int) -> Numbers:
+def drawn_groups(places: Places, many: int, seed: int) -> Numbers:
     """(1 + draws, n) how often each case counts: once, then as its group was drawn."""
     random = np.random.default_rng(seed)
     times = random.multinomial(many, np.full(many, 1.0 / many), size=DRAWS)
     return np.concatenate([np.ones((1, len(places))), times[:, places]]).astype(np.float64)
 
 
-def _figure(measure: Measure, weights: Numbers) -> Figure:
+def figure_of(measure: Measure, weights: Numbers) -> Figure:
+    """The measure of the first row of weights, and the middle 95 % of those of the others."""
     parts = [measure(weights[i : i + AT_ONCE]) for i in range(0, len(weights), AT_ONCE)]
     value, *drawn = np.concatenate(parts).tolist()
     known = [own for own in drawn if not np.isnan(own)]
@@ -198,7 +199,7 @@ def _proposed(
     best = min(WEIGHTINGS, key=lambda w: float(losses[w].mean()))
     for simpler in WEIGHTINGS[: WEIGHTINGS.index(best)]:
         worse = losses[simpler] - losses[best]
-        _, low, _ = _figure(lambda w, worse=worse: _mean(w, worse), weights)  # type: ignore[misc]
+        _, low, _ = figure_of(lambda w, worse=worse: _mean(w, worse), weights)  # type: ignore[misc]
         if low <= 0.0:
             return simpler, True
     return best, False

@@ -14,7 +14,7 @@ from core.debate.protocols import seated_for
 from core.learning.debate_features import DebateFeatures, features_of
 from core.progress import Progress, folded
 from core.queueing import stances
-from core.records import Case, Label
+from core.records import Case, Label, Turn
 from core.store import Store
 from core.store.decided import (
     Decision,
@@ -23,9 +23,11 @@ from core.store.decided import (
     answered_runs,
     categories_of,
     decision_of,
+    graded_by,
     used_by,
 )
 from core.store.verdicts import events_of
+from core.verdict.answer_features import AnswerFeatures, answer_features
 
 MOST_RUNS = 4_000
 KINDS = ("run_started", "statement_found", "turn_finished", "consensus_reached",
@@ -59,7 +61,7 @@ class Heard:
     """A finished run: `last` what each agent said at the end, `opening` in its first turn.
 
     Numbers as in `Votes.said`. `opener` is who spoke first, `seconds` from start to end and
-    `opening_seconds` to the end of the first turn.
+    `opening_seconds` to the end of the first turn. `answers` are the debaters' answers in numbers.
     """
 
     run: RunDone
@@ -76,15 +78,20 @@ class Heard:
     seconds: float
     opening_seconds: float
     used: dict[str, Used] = field(default_factory=dict)
+    answers: dict[Agent, AnswerFeatures] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A run that was heard with what people decided on its case."""
+    """A run that was heard with what people decided on its case.
+
+    `graded` is how well they rated the response, from 0 to 1; None where they did not.
+    """
 
     heard: Heard
     decision: Decision
     categories: tuple[str, ...]
+    graded: float | None = None
 
     @property
     def is_wrong(self) -> bool:
@@ -93,6 +100,7 @@ class Row:
 
 
 Known = MutableMapping[str, Heard]
+Decided = tuple[Decision, tuple[str, ...], float | None]
 
 
 def rows_of(
@@ -109,7 +117,7 @@ def rows_of(
     """
     made = {version.id: version.created_at for version in store.versions.all()}
     taught = store.versions.taught_at()
-    decided: dict[str, tuple[Decision, tuple[str, ...]] | None] = {}
+    decided: dict[str, Decided | None] = {}
     found: list[Row] = []
     for run in answered_runs(store, project_id):
         if run.case_id not in decided:
@@ -117,23 +125,24 @@ def rows_of(
         own = decided[run.case_id]
         if own is None:
             continue
-        decision, categories = own
+        decision, categories, graded = own
         heard = known.get(run.id)
         if heard is None or heard.run != run:
             heard = known[run.id] = _heard(store, run)
-        found.append(Row(without_own_teaching(heard, taught, made), decision, categories))
+        found.append(Row(without_own_teaching(heard, taught, made), decision, categories, graded))
         if len(found) == most:
             break
     return found
 
 
-def _decided(store: Store, run: RunDone) -> tuple[Decision, tuple[str, ...]] | None:
-    """What people decided on its case and what they marked; None where they left it unclear."""
+def _decided(store: Store, run: RunDone) -> Decided | None:
+    """What people decided on its case, marked and rated; None where they left it unclear."""
     decision = decision_of(store, run)
     if decision is None or decision.label == "unclear":
         return None
     is_wrong = decision.label == "hallucinated"
-    return decision, categories_of(store, decision) if is_wrong else ()
+    categories = categories_of(store, decision) if is_wrong else ()
+    return decision, categories, graded_by(store, decision)
 
 
 def without_own_teaching(heard: Heard, taught: dict[str, float], made: dict[str, float]) -> Heard:
@@ -169,7 +178,13 @@ def _heard(store: Store, run: RunDone) -> Heard:
         seconds=progress.seconds(),
         opening_seconds=max(0.0, ends[0] - progress.began_at) if ends else 0.0,
         used=used_by(store, run.id),
+        answers=_answers(progress),
     )
+
+
+def _answers(progress: Progress) -> dict[Agent, AnswerFeatures]:
+    agents = seated_agents(progress)
+    return {agents[seat]: own for seat, own in answer_features(progress.turns).items()}
 
 
 def form_of(case: Case, statements: int) -> str:
@@ -185,15 +200,8 @@ def said_in(progress: Progress) -> tuple[dict[Agent, float], dict[Agent, float],
     A side that a debater was assigned is not what it holds, and says nothing of its reliability.
     """
     played = _players(progress)
-    turns = sorted(
-        (turn for turn in progress.turns if turn.assigned is None), key=lambda turn: turn.number
-    )
-    names = {turn.debater: turn.agent for turn in turns}
-    agents = {seat: played(f"debater {seat}", name, DEBATER) for seat, name in names.items()}
-    twice = {agent for agent in agents.values() if list(agents.values()).count(agent) > 1}
-    for seat, agent in agents.items():
-        if agent in twice:
-            agents[seat] = Agent(agent.name, agent.part, agent.model, agent.rules, seat)
+    agents = seated_agents(progress)
+    turns = _own_turns(progress)
     last = {agents[turn.debater]: VALUES[turn.stance] for turn in turns}
     opening = {agents[turn.debater]: VALUES[turn.stance] for turn in reversed(turns)}
     opener = agents[turns[0].debater] if turns else None
@@ -219,6 +227,24 @@ def _reading_judge(progress: Progress, judge: Agent) -> Agent:
     is_audit = progress.plan is not None and progress.plan.protocol == AUDIT
     is_borrowed = is_audit and own is not None and own.built_in
     return Agent(own.agent, JUDGE, "", own.rule_hash) if own and is_borrowed else judge
+
+
+def _own_turns(progress: Progress) -> list[Turn]:
+    """Turns for no side that the debater had to take, in order."""
+    own = (turn for turn in progress.turns if turn.assigned is None)
+    return sorted(own, key=lambda turn: turn.number)
+
+
+def seated_agents(progress: Progress) -> dict[str, Agent]:
+    """Who each debater of the run is that spoke for itself, by the name in the debate."""
+    played = _players(progress)
+    names = {turn.debater: turn.agent for turn in _own_turns(progress)}
+    agents = {seat: played(f"debater {seat}", name, DEBATER) for seat, name in names.items()}
+    twice = {agent for agent in agents.values() if list(agents.values()).count(agent) > 1}
+    for seat, agent in agents.items():
+        if agent in twice:
+            agents[seat] = Agent(agent.name, agent.part, agent.model, agent.rules, seat)
+    return agents
 
 
 def _players(progress: Progress) -> Callable[[str, str, str], Agent]:

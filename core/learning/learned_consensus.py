@@ -10,17 +10,20 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConfigError, InputError
+from core.learned_marks import CONSENSUS
 from core.learning.consensus import fit
 from core.learning.consensus_figures import compare
 from core.learning.debate_features import NAMES, SCHEMA, DebateFeatures, features_of
 from core.learning.heard import Agent, Row, form_of, said_in
+from core.learning.learned_weights import adapted, kept_weights, weights_of_answers
+from core.learning.policy import require_installed
 from core.learning.votes import Votes
 from core.learning.weights import Weighting, Weights, weights_from
 from core.progress import Progress
 from core.store import Store
 from core.store.learned import NONE, Choice, Learned, read_body
 
-KIND = "consensus"
+KIND = CONSENSUS
 FEWEST = 40  # cases
 FEWEST_PER_LABEL = 10
 FEWEST_OF_AGENT = 10  # cases that an agent must have spoken on to get a weight
@@ -89,12 +92,23 @@ def missing(rows: Sequence[Row]) -> str:
     return f"{many} more decided cases{among}" if many else f"{' and '.join(sides)} cases more"
 
 
-def learn(store: Store, project_id: str, rows: Sequence[Row], author: str, now: float) -> int:
+def learn(
+    store: Store,
+    project_id: str,
+    rows: Sequence[Row],
+    author: str,
+    now: float,
+    *,
+    with_policy: bool = False,
+) -> int:
     """Compare the weightings on these runs, keep the proposed one's weights; their number.
+
+    Weights of debaters' answers are learned along with them, by a policy too where that is wanted.
 
     Raises:
         InputError: too little was decided yet, or fewer than two agents spoke often enough.
         NotAllowed: the author is no lead of the project.
+        ConfigError: a policy is asked for, and what it is trained with is not installed.
     """
     what = "learn weights of agents"
     store.projects.require(project_id, author, "lead", what)  # before the work, and as it is kept
@@ -107,6 +121,8 @@ def learn(store: Store, project_id: str, rows: Sequence[Row], author: str, now: 
             f"Expected two agents that spoke on {FEWEST_OF_AGENT} cases or more, found "
             f"{len(agents)}; check more cases with the same roster."
         )
+    if with_policy:
+        require_installed()
     compared = compare(votes, SEED)
     body = {
         "weights": fit(votes, compared.proposed).to_plain(),
@@ -116,10 +132,33 @@ def learn(store: Store, project_id: str, rows: Sequence[Row], author: str, now: 
         "decisions": sorted({row.decision.id for row in rows}),
         "runs": len(rows),
         "seed": SEED,
+        "answers": weights_of_answers(rows, with_policy=with_policy),
     }
+    return _keep(store, Learned(KIND, project_id, now, author, body), what)
+
+
+def adapt(store: Store, project_id: str, rows: Sequence[Row], author: str, now: float) -> int:
+    """Have the newest policy go on with what was answered since, and keep it; its number.
+
+    Raises:
+        InputError: there is no policy yet, or too little was answered since.
+        NotAllowed: the author is no lead of the project.
+        ConfigError: what a policy is trained with is not installed, or the kept one is damaged.
+    """
+    what = "adapt weights of agents"
+    store.projects.require(project_id, author, "lead", what)
+    require_installed()
+    newest = store.learned.newest(KIND, project_id)
+    if newest is None:
+        raise InputError("Expected a policy to go on from, found none; train one first.")
+    body = newest.body | {"answers": adapted(newest, rows)}
+    return _keep(store, Learned(KIND, project_id, now, author, body), what)
+
+
+def _keep(store: Store, learned: Learned, what: str) -> int:
     with store.writing():
-        store.projects.require(project_id, author, "lead", what)
-        return store.learned.add(Learned(KIND, project_id, now, author, body))
+        store.projects.require(learned.project_id, learned.author, "lead", what)
+        return store.learned.add(learned)
 
 
 def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, now: float) -> None:
@@ -137,6 +176,7 @@ def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, 
         known = store.learned.get(number) if number != NONE else None
         if known is not None:
             weights_in(known)
+            kept_weights(known)
         store.learned.use(Choice(KIND, project_id, number, now, by, reason.strip()))
 
 

@@ -80,6 +80,16 @@ def categories_of(store: Store, decision: Decision) -> tuple[str, ...]:
     return tuple(sorted({span.category for span in spans}))
 
 
+def graded_by(store: Store, decision: Decision) -> float | None:
+    """How well people rated the response when they decided: mean of what they gave, from 0 to 1."""
+    correction = None if decision.is_settled else store.corrections.get(decision.id)
+    if correction is None:
+        return None
+    rated = correction.ratings
+    given = [own for own in (rated.accuracy, rated.coherence, rated.consistency) if own is not None]
+    return (sum(given) / len(given) - 1.0) / 4.0 if given else None
+
+
 def answered_runs(store: Store, project_id: str) -> Iterator[RunDone]:
     """A project's finished runs over cases that somebody answered or settled, newest first."""
     rows = store.db.query(

@@ -1,0 +1,187 @@
+"""Proximal policy optimisation over debates of one step each, by stable-baselines3.
+
+The same small network scores every answer, so that a policy serves rosters of any size; only its
+value function sees all answers at once. Importing this imports torch: `policy.py` does so late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.vec_env import VecEnv
+
+from core.learning.answers import Flags
+from core.learning.votes import Numbers
+from core.verdict.answer_network import AnswerNetwork, softmax
+
+HIDDEN = 8
+AT_ONCE = 256  # debates drawn for a step
+STEPS = 4  # of those for an update
+BATCH = 512
+EPOCHS = 4
+FARTHEST = 20.0  # scores beyond it are cut off
+FIRST_SPREAD = -0.5  # log of the scores' standard deviation while exploring
+
+
+class OneStepDebates(VecEnv):  # type: ignore[misc]
+    """Draws debates; an action scores their answers, and the episode ends with its reward."""
+
+    def __init__(
+        self, level: Numbers, is_there: Flags, rewards: Numbers, *, seed: int, entropy: float
+    ) -> None:
+        """`level` is (n, s, d) at a common scale, 0 where nobody answered; `rewards` (n, s)."""
+        self._level, self._there, self._rewards = level, is_there, rewards
+        self._entropy = entropy
+        self._random = np.random.default_rng(seed)
+        self._drawn = np.zeros(AT_ONCE, dtype=np.int64)
+        self._actions = np.zeros((AT_ONCE, level.shape[1]))
+        seen = spaces.Box(-np.inf, np.inf, (level.shape[1] * level.shape[2],), np.float32)
+        scored = spaces.Box(-FARTHEST, FARTHEST, (level.shape[1],), np.float32)
+        super().__init__(AT_ONCE, seen, scored)
+
+    def reset(self) -> Any:
+        """The next debates."""
+        self._drawn = self._random.integers(len(self._level), size=AT_ONCE)
+        return self._level[self._drawn].reshape(AT_ONCE, -1).astype(np.float32)
+
+    def step_async(self, actions: Any) -> None:
+        """Take the scores."""
+        self._actions = np.asarray(actions, dtype=np.float64)
+
+    def step_wait(self) -> Any:
+        """Rewards of the weights that the scores come to, and the next debates."""
+        from core.learning.policy import mixture_reward
+
+        weights = softmax(self._actions, self._there[self._drawn])
+        found = mixture_reward(weights, self._rewards[self._drawn], self._entropy)
+        before = self._level[self._drawn].reshape(AT_ONCE, -1).astype(np.float32)
+        told = [{"terminal_observation": own} for own in before]
+        return self.reset(), found.astype(np.float32), np.ones(AT_ONCE, dtype=bool), told
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """The same of every debate."""
+        return [getattr(self, attr_name, None)] * AT_ONCE
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Nothing can be set."""
+        raise NotImplementedError(attr_name)
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
+        """Nothing can be called."""
+        raise NotImplementedError(method_name)
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """Nothing is wrapped."""
+        return [False] * AT_ONCE
+
+
+class _Scorer(torch.nn.Module):
+    """(b, s·d) features of all answers to (b, s) scores, each answer by the same network."""
+
+    def __init__(self, answers: int, wide: int) -> None:
+        super().__init__()
+        self.answers = answers
+        self.hidden = torch.nn.Linear(wide, HIDDEN)
+        # A constant added to every score changes no weight.
+        self.out = torch.nn.Linear(HIDDEN, 1, bias=False)
+        torch.nn.init.zeros_(self.out.weight)  # all count alike at first
+
+    def forward(self, seen: torch.Tensor) -> torch.Tensor:
+        each = seen.reshape(len(seen), self.answers, -1)
+        scores: torch.Tensor = self.out(torch.tanh(self.hidden(each))).squeeze(-1)
+        return scores
+
+
+class _Policy(ActorCriticPolicy):  # type: ignore[misc]
+    """An actor that scores answer by answer beside the usual critic."""
+
+    def _build(self, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)
+        answers = self.action_space.shape[0]
+        self.action_net = _Scorer(answers, self.observation_space.shape[0] // answers)
+        self.optimizer = self.optimizer_class(
+            self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
+        )
+
+
+class Learner:
+    """PPO at work: clipped objective, one update at a time. The same for the same seed."""
+
+    def __init__(
+        self,
+        level: Numbers,
+        is_there: Flags,
+        rewards: Numbers,
+        *,
+        seed: int,
+        rate: float,
+        entropy: float,
+    ) -> None:
+        """As `OneStepDebates`; `rate` is the optimiser's step."""
+        debates = OneStepDebates(level, is_there, rewards, seed=seed, entropy=entropy)
+        with torch.random.fork_rng(devices=()):
+            self._ppo = PPO(
+                _Policy,
+                debates,
+                learning_rate=rate,
+                n_steps=STEPS,
+                batch_size=BATCH,
+                n_epochs=EPOCHS,
+                gamma=1.0,
+                gae_lambda=1.0,
+                policy_kwargs={
+                    "net_arch": {"pi": [], "vf": [16]},
+                    "log_std_init": FIRST_SPREAD,
+                },
+                seed=seed,
+                device="cpu",
+            )
+            self._state = torch.random.get_rng_state()
+        self._ppo.set_logger(_quiet())
+
+    def begin_from(self, policy: AnswerNetwork) -> None:
+        """Take over the scores of a policy that was trained before."""
+        actor = self._actor
+        with torch.no_grad():
+            actor.hidden.weight.copy_(torch.tensor(policy.hidden).T)
+            actor.hidden.bias.copy_(torch.tensor(policy.hidden_shift))
+            actor.out.weight.copy_(torch.tensor(policy.out)[None])
+
+    def update(self) -> None:
+        """Draw debates by the policy as it is, and improve it on them once."""
+        with torch.random.fork_rng(devices=()):
+            torch.random.set_rng_state(self._state)
+            self._ppo.learn(AT_ONCE * STEPS, reset_num_timesteps=False)
+            self._state = torch.random.get_rng_state()
+
+    def arrays(self) -> tuple[Numbers, Numbers, Numbers]:
+        """(d, h), (h,) and (h,): the network that scores an answer."""
+        actor = self._actor
+        parts: Sequence[torch.Tensor] = (
+            actor.hidden.weight.T,
+            actor.hidden.bias,
+            actor.out.weight[0],
+        )
+        hidden, shift, out = (part.detach().numpy().astype(np.float64) for part in parts)
+        return hidden, shift, out
+
+    @property
+    def _actor(self) -> _Scorer:
+        found: _Scorer = self._ppo.policy.action_net
+        return found
+
+
+def _quiet() -> Any:
+    """A logger that writes nowhere."""
+    from stable_baselines3.common.logger import Logger
+
+    return Logger(folder=None, output_formats=[])

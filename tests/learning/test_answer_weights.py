@@ -1,0 +1,163 @@
+"""Weights of debaters' answers: who is right counts more, the policy nears the best there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.errors import ConfigError, InputError
+from core.learning.answer_figures import Gain, best_of, compare_answers
+from core.learning.answer_weights import fit
+from core.learning.answers import STRANGER, read_of, shares, weights_for
+from core.learning.policy import ENTROPY, Debates, is_installed, mixture_reward, reward, train
+from core.learning.reward_model import fit_network, fit_rewards, rewards, targets
+from core.verdict.answer_network import AnswerNetwork, network_from, softmax
+from core.verdict.weigher import READ, Method
+from tests.learning.answers_made import made
+from tests.needs import need
+
+NO_EXTRA = "stable-baselines3 is not installed: pip install -r requirements-policy.txt"
+
+
+@pytest.mark.parametrize("method", ["record", "logistic"])
+def test_who_is_right_more_often_counts_more(method: Method) -> None:
+    weights = weights_for(fit(made(), method).weights, made())
+    assert weights.sum(axis=1) == pytest.approx(1.0)
+    mean = weights.mean(axis=0)
+    assert mean[0] > mean[1] > mean[2]
+
+
+def test_an_agent_without_a_record_counts_as_the_mean_of_the_others() -> None:
+    answers = made()
+    learned = fit(answers, "record").weights
+    who = answers.who.copy()
+    who[:, 2] = STRANGER
+    found = weights_for(learned, replace(answers, who=who))
+    assert found[:, 2] == pytest.approx(found[:, :2].mean(axis=1))
+
+
+def test_a_past_does_not_know_the_right_answer_of_its_own_group() -> None:
+    answers = made(60)
+    before = read_of(answers)[:2, :, -1]
+    labels = answers.labels.copy()
+    labels[:2] = 1.0 - labels[:2]
+    assert answers.groups[0] == answers.groups[1] != answers.groups[2]
+    assert read_of(replace(answers, labels=labels))[:2, :, -1] == pytest.approx(before)
+
+
+def test_the_reward_model_finds_what_tells_right_answers_from_wrong_ones() -> None:
+    answers = made(tell=0.4, shares=(0.6, 0.6, 0.6))
+    model = fit_rewards(answers).unseen
+    right = answers.is_right
+    assert np.nanmean(model[right]) > np.nanmean(model[~right]) + 0.3
+
+
+def test_the_slope_of_the_reward_models_loss_is_right() -> None:
+    """A network that was fitted is at a place where no small step is better."""
+    random = np.random.default_rng(1)
+    read = random.normal(size=(80, len(READ)))
+    wanted = (random.random(80) < 1 / (1 + np.exp(-read[:, 0]))).astype(float)
+    model = fit_network(read, wanted, 2)
+
+    def loss(own: AnswerNetwork) -> float:
+        p = rewards(own, read)
+        flat = np.array([*np.array(own.hidden).ravel(), *own.hidden_shift, *own.out])
+        return float(-(np.log(np.where(wanted == 1, p, 1 - p))).sum() + (flat**2).sum())
+
+    best = loss(model)
+    for step in (-0.05, 0.05):
+        for place in range(len(model.out)):
+            out = list(model.out)
+            out[place] += step
+            assert loss(replace(model, out=tuple(out))) > best
+
+
+def test_ratings_move_what_an_answer_should_be_worth() -> None:
+    answers = made(4)
+    plain = targets(answers)
+    assert plain == pytest.approx(answers.is_right.astype(float))
+    rated = targets(replace(answers, graded=np.array([1.0, 0.0, np.nan, 0.5])))
+    said = answers.said
+    assert rated[0] == pytest.approx((plain[0] + (1.0 - said[0])) / 2.0), "good: supported is near"
+    assert rated[1] == pytest.approx((plain[1] + said[1]) / 2.0)
+    assert rated[2] == pytest.approx(plain[2])
+    assert rated[3] == pytest.approx((plain[3] + 0.5) / 2.0)
+
+
+def debates(n: int = 240, seed: int = 0) -> Debates:
+    """Rewards that follow from one feature; some answers are missing."""
+    random = np.random.default_rng(seed)
+    read = random.normal(size=(n, 3, len(READ)))
+    there = random.random((n, 3)) < 0.9
+    there[:, 0] = True
+    return Debates(read, there, np.where(there, 1 / (1 + np.exp(-1.5 * read[:, :, 0])), np.nan))
+
+
+def test_the_policy_nears_the_best_weights_there_are_and_is_the_same_again() -> None:
+    """The best there is has w in proportion to exp(r / entropy): PPO must come near to it."""
+    need(is_installed(), NO_EXTRA)
+    own, held = debates(), debates(80, 1)
+    trained = train(own, held, 5)
+    best = softmax(np.nan_to_num(held.rewards) / ENTROPY, held.is_there)
+    most = float(mixture_reward(best, held.rewards, ENTROPY).mean())
+    alike = trained.curve[0][1]
+    assert reward(trained.policy, held) > alike + 0.9 * (most - alike)
+    assert reward(trained.policy, held) == pytest.approx(max(pair[1] for pair in trained.curve))
+    assert network_from(trained.policy.to_plain() | {}, READ) == trained.policy
+    on = train(own, held, 5, trained.policy)
+    assert on.curve[0] == pytest.approx(trained.curve[trained.best]), "it goes on from there"
+    assert train(own, held, 5).curve == trained.curve
+
+
+def test_a_policy_without_what_trains_it_is_refused_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("core.learning.policy.PACKAGE", "no_such_package")
+    with pytest.raises(ConfigError, match=r"requirements-policy\.txt"):
+        fit(made(60), "policy")
+
+
+def test_on_the_same_folds_a_record_beats_all_alike_and_is_used() -> None:
+    found = compare_answers(made(), ("uniform", "record", "logistic"), seed=1)
+    assert (found.n, found.groups, found.hallucinated) == (200, 100, 100)
+    assert found.used in ("record", "logistic")
+    assert found.gains[found.used].low > 0.0
+    assert found.figures[found.used]["log_loss"][0] < found.figures["uniform"]["log_loss"][0]
+    assert found.figures["always"]["f1"][0] == pytest.approx(2 / 3)
+    assert found.figures["always"]["f2"][0] == pytest.approx(5 / 6)
+
+
+def test_agents_that_are_all_alike_keep_counting_alike() -> None:
+    found = compare_answers(made(shares=(0.75, 0.75, 0.75)), ("uniform", "record"), seed=1)
+    assert found.used == "uniform"
+
+
+def test_what_is_used_is_better_than_all_alike_beyond_chance() -> None:
+    chance = Gain(0.30, -0.01, 0.6, 0.06)
+    small, large = Gain(0.02, 0.01, 0.03, 0.01), Gain(0.2, 0.1, 0.3, 0.001)
+    assert best_of({"policy": chance}) == "uniform"
+    assert best_of({"record": small, "policy": chance}) == "record"
+    assert best_of({"record": small, "logistic": large}) == "logistic"
+    assert best_of({"record": large, "policy": large}) == "record", "the simpler one on a tie"
+    assert best_of({}) == "uniform"
+
+
+def test_in_debates_that_show_whom_to_believe_the_policy_beats_any_fixed_weights() -> None:
+    need(is_installed(), NO_EXTRA)
+    answers = made(120, (0.6, 0.6, 0.6), tell=0.5)
+    fixed, policy = fit(answers, "record"), fit(answers, "policy")
+    other = made(120, (0.6, 0.6, 0.6), tell=0.5, seed=4)
+    by = {
+        name: shares(weights_for(found.weights, other), other)
+        for name, found in (("fixed", fixed), ("policy", policy))
+    }
+    right = {name: np.mean((share > 0.5) == (other.labels == 1.0)) for name, share in by.items()}
+    assert right["policy"] > right["fixed"] + 0.1
+
+
+def test_one_label_teaches_nothing() -> None:
+    answers = made(60)
+    with pytest.raises(InputError, match="both labels"):
+        fit(replace(answers, labels=np.ones(60)), "record")
