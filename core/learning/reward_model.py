@@ -3,7 +3,8 @@
 A small feed-forward network (SC-MAKS 3.5.1) over the features of one answer. What it is trained
 towards is 1 where the answer takes the side that people decided on, else 0; where people also rated
 the response (accuracy, coherence, consistency: 4.6), half of it is how near the answer lies to
-their ratings, "supported" being near to a good one.
+their ratings, "supported" being near to a good one. Debates of both labels weigh the same in all,
+else merely taking the commoner side would earn a reward.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ def fit_rewards(answers: Answers, seed: int = SEED) -> Rewards:
         InputError: there are fewer groups than folds.
     """
     read, wanted, there = read_of(answers), targets(answers), answers.is_there
-    unseen = np.full(answers.said.shape, np.nan)
+    unseen, worth = np.full(answers.said.shape, np.nan), _balanced(answers)
     wrong, groups = answers.labels == 1.0, numbered(answers.groups)
     for fit, test in grouped_folds(wrong, groups, seed):
         own = there[fit]
-        model = fit_network(read[fit][own], wanted[fit][own], seed)
+        model = fit_network(read[fit][own], wanted[fit][own], seed, worth[fit][own])
         unseen[test] = np.where(there[test], rewards(model, read[test]), np.nan)
-    return Rewards(fit_network(read[there], wanted[there], seed), unseen)
+    return Rewards(fit_network(read[there], wanted[there], seed, worth[there]), unseen)
 
 
 def rewards(model: AnswerNetwork, read: Numbers) -> Numbers:
@@ -62,12 +63,18 @@ def rewards(model: AnswerNetwork, read: Numbers) -> Numbers:
     return _sigmoid(model.scores(read))
 
 
-def fit_network(read: Numbers, wanted: Numbers, seed: int) -> AnswerNetwork:
-    """A network whose sigmoid is likely to be `wanted` (m,) over features (m, d)."""
+def fit_network(
+    read: Numbers, wanted: Numbers, seed: int, worth: Numbers | None = None
+) -> AnswerNetwork:
+    """A network whose sigmoid is likely to be `wanted` (m,) over features (m, d).
+
+    Each counts for what it is `worth` (m,), all alike where that is not given.
+    """
     from scipy.optimize import minimize
 
     centres, scales = scale_of(read)
     level = scaled(read, centres, scales)
+    weights = np.ones(len(wanted)) if worth is None else worth
     wide = level.shape[1]
     random = np.random.default_rng(seed)
     start = np.concatenate(
@@ -78,8 +85,8 @@ def fit_network(read: Numbers, wanted: Numbers, seed: int) -> AnswerNetwork:
         hidden, shift, out, last = _parted(values, wide)
         inner = np.tanh(level @ hidden + shift)
         score = inner @ out + last
-        total = (np.logaddexp(0.0, score) - wanted * score).sum()
-        pull = _sigmoid(score) - wanted
+        total = (weights * (np.logaddexp(0.0, score) - wanted * score)).sum()
+        pull = weights * (_sigmoid(score) - wanted)
         back = pull[:, None] * out * (1.0 - inner**2)
         slope = [(level.T @ back).ravel(), back.sum(axis=0), inner.T @ pull, [pull.sum()]]
         held = values.copy()
@@ -99,6 +106,14 @@ def fit_network(read: Numbers, wanted: Numbers, seed: int) -> AnswerNetwork:
         tuple(out.tolist()),
         float(last),
     )
+
+
+def _balanced(answers: Answers) -> Numbers:
+    """(n, s) what each answer counts for: of both labels half, and 1 on average."""
+    is_wrong = answers.labels == 1.0
+    share = (is_wrong.sum() + 1.0) / (len(answers) + 2.0)
+    own = np.where(is_wrong, 0.5 / share, 0.5 / (1.0 - share))
+    return np.repeat(own[:, None], answers.said.shape[1], axis=1)
 
 
 def scale_of(read: Numbers) -> tuple[Numbers, Numbers]:

@@ -1,4 +1,4 @@
-"""Learned weights weigh the answers of a run: strangers get the mean, what is damaged is refused."""
+"""Learned weights weigh the answers of a run: strangers get the mean, damage is refused."""
 
 from __future__ import annotations
 
