@@ -33,13 +33,14 @@ from core.concurrency import Stop
 from core.config import MEGABYTE
 from core.errors import InputError
 from core.events import ENDINGS, TRANSIENT, Event
+from core.in_use import as_learned
 from core.intake.language import language_of
 from core.jobs import Jobs, new_id
 from core.models.keys import Keys
 from core.progress import RESUMABLE
 from core.records import Case, LibraryEntry, Plan, Project, Run, Statement
 from core.seats import Seat
-from core.staffing import Staff, as_learned, staffed
+from core.staffing import Staff, staffed
 from core.store import open_store
 
 MOST_MEGABYTES = 16

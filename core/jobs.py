@@ -24,11 +24,12 @@ from core.argued import PersonSpoke
 from core.config import Settings
 from core.errors import NOT_STORED, UNEXPECTED, ConflictError, InputError, ReviewError
 from core.events import ENDINGS, Event, ProgressMade, RunFailed, RunResumed, RunStopped
+from core.in_use import as_learned
 from core.models.keys import Keys
 from core.progress import folded
 from core.queueing import offer
 from core.records import Case, Plan, Run
-from core.staffing import Payer, as_learned, earlier_of, require_keys, staffed
+from core.staffing import Payer, earlier_of, require_keys, staffed
 from core.store import Store, open_store
 from core.underway import Active, Live, remark_in, require_debate
 

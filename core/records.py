@@ -313,8 +313,7 @@ class Plan:
 
     `sheet` is the roster as it was when the run began (None: the built-in engine). `token_cap`
     bounds tokens on models of no known price, 0 for the setting's; `reuses_replies` allows replies
-    of other runs at any temperature. What begins with `span_` is what people taught, or 0; so is
-    `agent_weights`, by which a consensus weighs its debaters.
+    of other runs at any temperature. `span_…` and `agent_weights` are what people taught, or 0.
     """
 
     protocol: str = "ceda"

@@ -48,6 +48,7 @@ ROOMS = (
     "auditing",
     "engine",
     "reach",
+    "in_use",
     "staffing",
     "warm_up",
     "curation",

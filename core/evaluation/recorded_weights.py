@@ -42,12 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         if given.pairs:
-            pair_figures = measured_pairs(given.path, given.prompt)
-            out = (
-                json.dumps([asdict(p) for p in pair_figures])
-                if given.json
-                else matrix(pair_figures)
-            )
+            two = measured_pairs(given.path, given.prompt)
+            out = json.dumps([asdict(pair) for pair in two]) if given.json else matrix(two)
         else:
             found = measured(given.path, given.prompt, given.seed)
             out = json.dumps(found) if given.json else plainly(found)
@@ -69,7 +65,7 @@ def measured(folder: Path, prompt: str | None, seed: int) -> dict[str, Any]:
     methods: tuple[Method, ...] = METHODS if is_installed() else METHODS[:-1]
     if not is_installed():
         sys.stderr.write(f"{MISSING}\n")
-    found = compare_answers(answers, methods, seed=seed, tell=lambda w: _tell(w))
+    found = compare_answers(answers, methods, seed=seed, tell=_tell)
     return asdict(found) | {"answerers": len(answers.agents)}
 
 

@@ -7,7 +7,7 @@ a lead takes into use there is what weighs answers in debates from then on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -22,7 +22,8 @@ from core.learning.policy import is_installed
 from core.learning.reward_model import rewards
 from core.learning.scores import auroc
 from core.learning.votes import Numbers, folds, numbered
-from core.store.learned import Learned
+from core.store.learned import Learned, read_body
+from core.verdict.seated_weigher import learned_in
 from core.verdict.weigher import METHODS, LearnedWeights, Method, weights_from
 
 SEED = 11
@@ -118,8 +119,12 @@ def kept_policy(kept: Learned) -> LearnedWeights | None:
     Raises:
         ConfigError: it is of another schema.
     """
-    own = (kept.body.get("answers") or {}).get("policy")
-    return weights_from(own["weights"]) if own else None
+
+    def read(body: Mapping[str, Any]) -> LearnedWeights | None:
+        own = body.get("answers", {}).get("policy")
+        return weights_from(own["weights"]) if own else None
+
+    return read_body(kept, read)
 
 
 def kept_weights(kept: Learned) -> LearnedWeights | None:
@@ -128,8 +133,7 @@ def kept_weights(kept: Learned) -> LearnedWeights | None:
     Raises:
         ConfigError: they are of another schema.
     """
-    own = (kept.body.get("answers") or {}).get("weights")
-    return weights_from(own) if own else None
+    return read_body(kept, learned_in)
 
 
 def mean_weights(weights: LearnedWeights, answers: Answers) -> list[list[Any]]:

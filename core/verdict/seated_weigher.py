@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from core.errors import ConfigError
 from core.learned_marks import CONSENSUS
@@ -12,8 +14,8 @@ from core.reuse import rule_digest
 from core.roles import Roster
 from core.seats import RosterSheet
 from core.store import Store
-from core.store.learned import NONE
-from core.verdict.weigher import Answerer, LearnedWeigher, weights_from
+from core.store.learned import NONE, read_body
+from core.verdict.weigher import Answerer, LearnedWeigher, LearnedWeights, weights_from
 
 
 def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
@@ -31,11 +33,22 @@ def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
             f"Expected weights of agents number {number}, with which this run began, found none "
             "here; check the case again, and it goes by what is in use now."
         )
-    plain = (found.body.get("answers") or {}).get("weights")
-    if plain is None:  # learned before answers were weighed, or from too few debates
+    learned = read_body(found, learned_in)
+    if learned is None:
         return roster
-    seats = answerers(roster, run.plan.sheet)
-    return replace(roster, weigher=LearnedWeigher(weights_from(plain), seats, number))
+    return replace(
+        roster, weigher=LearnedWeigher(learned, answerers(roster, run.plan.sheet), number)
+    )
+
+
+def learned_in(body: Mapping[str, Any]) -> LearnedWeights | None:
+    """The weights of answers in use; None where none were learned, or there was too little.
+
+    Raises:
+        ConfigError: they are of another schema.
+    """
+    own = body.get("answers", {}).get("weights")
+    return weights_from(own) if own else None
 
 
 def answerers(roster: Roster, sheet: RosterSheet | None) -> dict[str, Answerer]:

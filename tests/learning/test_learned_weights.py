@@ -10,16 +10,16 @@ import pytest
 
 from core.agents.rosters import roster_named
 from core.errors import ConfigError, InputError
+from core.in_use import as_learned
 from core.learning.answers import answers_of, weights_for
 from core.learning.heard import rows_of
 from core.learning.learned_consensus import adapt, choose, learn
 from core.learning.learned_weights import kept_policy, kept_weights, weights_of_answers
 from core.learning.policy import is_installed
 from core.learning.reward_model import targets
-from core.records import Plan, Run
+from core.records import Plan, Run, Stance
 from core.reuse import rule_digest
 from core.roles import UNIFORM
-from core.staffing import as_learned
 from core.store import Store, open_store
 from core.store.learned import Learned
 from core.verdict.seated_weigher import answerers, with_weigher
@@ -31,6 +31,7 @@ from tests.learning.test_learned_consensus import project_of, told
 from tests.needs import need
 from tests.verdict.test_answer_features import turn
 
+SIDE_OF: dict[float, Stance] = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
 VIEW = make_view(make_case("The tower is 512 m tall."), [])
 
 
@@ -96,9 +97,6 @@ def test_in_a_run_an_answer_weighs_what_it_weighed_when_weights_were_compared(
         assert [own[name] for name in names] == pytest.approx(expected[n].tolist())
         seen.add(tuple(said))
     assert len(seen) > 1
-
-
-SIDE_OF = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
 
 
 def test_ratings_of_people_reach_the_reward(store: Store) -> None:
