@@ -15,6 +15,7 @@ from core.builtin.span_reader import between, stretches
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, PROJECT_ROOT
 from core.errors import InputError, ModelError
+from core.evaluation.agent_figures import first_answers, statement_labels
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.kept import Kept, digest_of
 from core.evaluation.outcomes import FAILED, REFUSED, Prediction
@@ -196,7 +197,9 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
         found = stretches(scores, progress.case.response, threshold)
         wrong = tuple(GoldSpan(one.start, one.end, one.p) for one in found)
         soft = tuple(GoldSpan(word.start, word.end, word.p) for word in between(scores))
-    return Prediction(verdict.label, p, wrong, soft, verdict.cause or "", seconds, shown)
+    openings, statements = first_answers(progress), statement_labels(progress)
+    cause = verdict.cause or ""
+    return Prediction(verdict.label, p, wrong, soft, cause, seconds, shown, openings, statements)
 
 
 def _is_unfinished(progress: Progress) -> bool:

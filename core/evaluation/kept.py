@@ -17,6 +17,7 @@ from typing import Any
 from core.errors import ConfigError, InputError
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.outcomes import Prediction
+from core.records import Label
 
 FOLDER = "evaluations"
 LABELS = ("supported", "hallucinated", "unclear")
@@ -78,6 +79,7 @@ class Kept:
             "cause": said.cause,
         }
         line |= {"seconds": said.seconds}
+        line |= {name: own for name, own in _labels(said).items() if own}
         line |= {name: _plain(spans) for name, spans in _spans(said).items() if spans}
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
@@ -101,6 +103,10 @@ def _spans(said: Prediction) -> dict[str, tuple[GoldSpan, ...]]:
     return {"spans": said.spans, "soft": said.soft, "shown": said.shown}
 
 
+def _labels(said: Prediction) -> dict[str, tuple[Label, ...]]:
+    return {"openings": said.openings, "statements": said.statements}
+
+
 def _plain(spans: Sequence[GoldSpan]) -> list[tuple[int, int, float]]:
     return [(span.start, span.end, span.p) for span in spans]
 
@@ -112,6 +118,9 @@ def _prediction(entry: dict[str, Any]) -> Prediction:
         tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get(name, ()))
         for name in ("spans", "soft", "shown")
     )
+    openings, statements = (tuple(entry.get(name, ())) for name in ("openings", "statements"))
+    if not {*openings, *statements} <= {*LABELS}:
+        raise ValueError(entry)
     return Prediction(
         entry["label"],
         None if entry["p"] is None else float(entry["p"]),
@@ -120,4 +129,6 @@ def _prediction(entry: dict[str, Any]) -> Prediction:
         str(entry["cause"]),
         float(entry["seconds"]),
         shown,
+        openings,
+        statements,
     )

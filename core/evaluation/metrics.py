@@ -23,7 +23,7 @@ confidence and accuracy, whose bins are these joined in pairs.
 if both are, else 0) are means over the languages' means, as Mu-SHROOM's scorer has it. They ask for
 the wrong words whatever the verdict; `iou_shown` is that of the marks a person is shown, which
 follow the verdict. `char_f1` pools all characters. A figure that a set cannot show (no spans, one
-label only) is left out.
+label only) is left out. What agents said on the way is counted in `agent_figures.py`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from core.evaluation.agent_figures import agent_rows
 from core.evaluation.outcomes import Flags, Numbers, Outcomes, Places
 from core.evaluation.span_scores import span_scores
 
@@ -51,7 +52,8 @@ def measures(found: Outcomes) -> dict[str, Measure]:
         named["auroc"] = _ranking(p, wrong)
     if found.has_open_golds:
         named["accuracy3"] = _mean(found.exact)
-    return named | _span_measures(found)
+    agents = {name: _mean_known(values) for name, values in agent_rows(found).items()}
+    return named | agents | _span_measures(found)
 
 
 def _label_measures(found: Outcomes) -> dict[str, Measure]:
@@ -168,6 +170,13 @@ def _mean_of_means(values: Numbers, parts: Places) -> Measure:
 def _mean(values: Numbers | Flags) -> Measure:
     numbers = values.astype(np.float64)
     return lambda weights: _share(weights @ numbers, weights.sum(axis=1))
+
+
+def _mean_known(values: Numbers) -> Measure:
+    """The mean over rows that have a value."""
+    known = ~np.isnan(values)
+    sums = np.where(known, values, 0.0)
+    return lambda weights: _share(weights @ sums, weights @ known.astype(np.float64))
 
 
 def _share(part: Numbers, whole: Numbers) -> Numbers:

@@ -26,7 +26,8 @@ class Prediction:
     `p` is p_hallucinated, for an abstention the one that the engine had before it abstained; None
     where it had none. `spans` are the words found wrong, `shown` those that a person is shown under
     that verdict, `soft` every stretch with how likely it is wrong; all count code points of the
-    response. `cause` is why it was `unclear`.
+    response. `cause` is why it was `unclear`. `openings` are the first answers of agents who heard
+    nobody, `statements` what was found of each statement.
     """
 
     label: Label
@@ -36,6 +37,8 @@ class Prediction:
     cause: str = ""
     seconds: float = 0.0
     shown: tuple[GoldSpan, ...] = ()
+    openings: tuple[Label, ...] = ()
+    statements: tuple[Label, ...] = ()
 
     @property
     def is_failure(self) -> bool:
