@@ -95,6 +95,23 @@ def loss_figure(losses: Sequence[Sequence[float]], steps: int = 0) -> go.Figure:
     return plain(figure, height=240)
 
 
+def reward_figure(own: Sequence[float], held: Sequence[float]) -> go.Figure:
+    """The mean reward of a policy after each update, on its own debates and on those held out."""
+    figure = go.Figure()
+    for name, rewards, dash in (("trained on", own, "dot"), ("held out", held, "solid")):
+        figure.add_scatter(
+            name=name,
+            x=list(range(len(rewards))),
+            y=list(rewards),
+            mode="lines",
+            line={"dash": dash},
+            hovertemplate="update %{x}: %{y:.3f}<extra></extra>",
+        )
+    figure.update_xaxes(title="updates")
+    figure.update_yaxes(title="mean reward")
+    return plain(figure)
+
+
 def curve_figure(curve: Curve) -> go.Figure:
     """Quality against cases learned from, on to twice as many, beside a coin's."""
     figure = go.Figure()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,15 +9,15 @@ import streamlit as st
 
 from components import state
 from components.agent_charts import counts_figure
+from components.reliability_answers import draw_answers, draw_learning, require_readable
 from components.reliability_kept import Figures, shown_names
-from components.reliability_use import PROBLEM, draw_choices, draw_use, write
+from components.reliability_use import PROBLEM, draw_choices, draw_use
 from components.words import escaped, when
 from core.errors import ConfigError
 from core.learning.heard import Agent
 from core.learning.learned_consensus import (
     KIND,
     counts_for,
-    learn,
     missing,
     weights_in,
 )
@@ -66,7 +65,9 @@ def draw_consensus(project_id: str, found: Figures) -> None:
     with state.open_store() as store:
         role = store.projects.role_of(project_id, state.person(store))
     is_lead = role in ("lead", "admin")
-    _draw_learning(project_id, found, is_lead=is_lead)
+    with state.open_store() as store:
+        before = _intact(store.learned.newest, project_id, is_told=False)
+    _draw_learning(project_id, found, before, is_lead=is_lead)
     with state.open_store() as store:
         newest = _intact(store.learned.newest, project_id)
         in_use = _intact(store.learned.in_use, project_id)
@@ -76,39 +77,36 @@ def draw_consensus(project_id: str, found: Figures) -> None:
         st.error(escaped(problem))
     if newest is not None:
         _draw_learned(newest)
+        draw_answers(newest)
         draw_use(project_id, newest, in_use, is_lead=is_lead)
     draw_choices(choices)
 
 
-def _intact(read: Callable[[str, str], Learned | None], project_id: str) -> Learned | None:
+def _intact(
+    read: Callable[[str, str], Learned | None], project_id: str, *, is_told: bool = True
+) -> Learned | None:
     """What was learned; what cannot be read as it was learned is named and not used."""
     try:
         found = read(KIND, project_id)
         if found is not None:
             weights_in(found)
             read_body(found, lambda body: [body["compared"][name] for name in COMPARED])
+            require_readable(found)
         return found
     except ConfigError as error:
-        st.error(escaped(str(error)), icon=":material/error:")
+        if is_told:
+            st.error(escaped(str(error)), icon=":material/error:")
         return None
 
 
-def _draw_learning(project_id: str, found: Figures, *, is_lead: bool) -> None:
+def _draw_learning(
+    project_id: str, found: Figures, newest: Learned | None, *, is_lead: bool
+) -> None:
     lacking = missing(found.rows)
     if lacking:
         st.info(f"Weights can be learned after {lacking}.", icon=":material/info:")
         return
-    pressed = st.button(
-        "Learn weights",
-        key="reliability.learn",
-        icon=":material/balance:",
-        disabled=not is_lead,
-        help="Compares the weightings on five folds of cases and keeps the one that is proposed. "
-        "Takes some seconds. Leads only.",
-    )
-    if pressed:
-        with st.spinner("Comparing the weightings on five folds"):
-            write(lambda store, by: learn(store, project_id, found.rows, by, time.time()))
+    draw_learning(project_id, found, newest, is_lead=is_lead)
 
 
 def _draw_learned(learned: Learned) -> None:

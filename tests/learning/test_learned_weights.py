@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import pytest
 from core.agents.rosters import roster_named
 from core.errors import ConfigError, InputError
 from core.in_use import as_learned
+from core.learned_marks import CONSENSUS
 from core.learning.answers import answers_of, weights_for
 from core.learning.heard import rows_of
 from core.learning.learned_consensus import adapt, choose, learn
 from core.learning.learned_weights import kept_policy, kept_weights, weights_of_answers
 from core.learning.policy import is_installed
 from core.learning.reward_model import targets
+from core.learning.weigh import main as weigh
+from core.learning.weigh import plainly
 from core.records import Plan, Run, Stance
 from core.reuse import rule_digest
 from core.roles import UNIFORM
@@ -163,3 +167,28 @@ def test_without_the_extra_a_policy_is_refused_before_any_work(
     rows = rows_of(store, project_of(store), {})
     with pytest.raises(ConfigError, match=r"requirements-policy\.txt"):
         learn(store, project_of(store), rows, "Mira", 5.0, with_policy=True)
+
+
+def test_the_command_learns_prints_and_takes_into_use(
+    store: Store, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tell(store, told(80))
+    assert weigh(["--home", str(home), "--by", "Mira", "--use", "Ada is good", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["in_use"]
+    used = store.learned.in_use(CONSENSUS, project_of(store))
+    assert used is not None
+    assert used.number == found["number"]
+    lines = plainly(found)
+    assert f"Used: {found['compared']['used']}." in lines
+    assert "always" in lines, "the trivial answer stands beside"
+
+
+def test_the_command_says_in_one_line_what_is_missing(
+    store: Store, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tell(store, told(4))
+    assert weigh(["--home", str(home), "--by", "Mira"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "Weights can be learned after 36 more decided cases" in said.err

@@ -16,13 +16,16 @@ from core.checking import first_project
 from core.learning.debate_worth import Step, Worth
 from core.learning.heard import rows_of
 from core.learning.learned_consensus import KIND, choose, learn
+from core.learning.policy import is_installed
 from core.learning.posterior import posterior
 from core.records import Member
 from core.store import open_store
 from tests.exchange.audits_told import Audit, own_tools
 from tests.exchange.audits_told import tell as tell_audits
 from tests.learning.runs_told import tell
+from tests.learning.test_answer_weights import NO_EXTRA
 from tests.learning.test_learned_consensus import told
+from tests.needs import need
 from tests.pages.conftest import OpenApp
 
 __all__ = ["own_tools"]
@@ -175,3 +178,56 @@ def test_pairs_without_a_figure_are_told_of_instead_of_an_empty_chart(
     assert "heatmap" not in [trace["type"] for figure in figures for trace in figure["data"]]
     assert "Who makes up for whom" in [own.value for own in at.subheader]
     assert "spoke on fewer than 10 of the same cases" in texts(at)
+
+
+def test_weights_of_answers_stand_beside_and_a_missing_extra_is_named(
+    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.learning.policy.PACKAGE", "no_such_package")
+    with open_store(home) as store:
+        tell(store, told(80))
+    at = app(PAGE)
+    assert at.checkbox(key="reliability.policy").disabled
+    assert "requirements-policy.txt" in texts(at)
+    at.button(key="reliability.learn").click().run(timeout=60)
+    assert not at.exception
+    table = table_with(at, "Weights")
+    assert [words.removesuffix(" (used)") for words in table["Weights"]] == [
+        "All alike", "By record", "Logistic", "Always the same answer",
+    ]  # fmt: skip
+    assert sum(words.endswith("(used)") for words in table["Weights"]) == 1
+    assert next(iter(table_with(at, "Debater")["Debater"])) == "Reader Ada"
+
+
+def test_a_policy_is_trained_from_the_page_and_its_course_is_drawn(
+    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need(is_installed(), NO_EXTRA)
+    monkeypatch.setattr("core.learning.policy.UPDATES", 2)
+    with open_store(home) as store:
+        tell(store, told(40))
+    at = app(PAGE)
+    at.checkbox(key="reliability.policy").check().run()
+    at.button(key="reliability.learn").click().run(timeout=100)
+    assert not at.exception
+    assert any(words.startswith("Policy (PPO)") for words in table_with(at, "Weights")["Weights"])
+    assert "Kept is the policy after update" in texts(at)
+    at.run()
+    at.button(key="reliability.adapt").click().run(timeout=60)
+    assert "Of what was answered since the policy was trained" in at.error[0].value
+
+
+def test_weights_of_answers_in_another_form_are_named_and_not_drawn(
+    app: OpenApp, home: Path
+) -> None:
+    with open_store(home) as store:
+        tell(store, told(40))
+        project_id = first_project(store, "Mira", 1.0).id
+        number = learn(store, project_id, rows_of(store, project_id, {}), "Mira", 5.0)
+        found = store.learned.get(number)
+        assert found is not None
+        body = found.body | {"answers": {"lacking": ""}}
+        store.learned.add(replace(found, body=body))
+    at = app(PAGE)
+    assert not at.exception
+    assert "in the form that this version keeps" in at.error[0].value

@@ -1,0 +1,98 @@
+"""Learns how much each agent counts, from the home's answers.
+
+`python -m core.learning.weigh [--policy | --adapt] [--use REASON]`. Compares weightings of what
+debaters answered on the same folds and keeps them; `--policy` trains one by PPO too (SC-MAKS 3.5), `--adapt`
+has the newest policy go on with what was answered since, `--use` takes what was kept into use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from core.checking import first_project, person_here
+from core.config import home_from
+from core.errors import ReviewError
+from core.learning.heard import rows_of
+from core.learning.learned_consensus import adapt, choose, learn
+from core.store import open_store
+
+FIGURES = ("log_loss", "auroc", "balanced_accuracy")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Learn, print how the weightings compare; 0, or 2 where nothing could be learned."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m core.learning.weigh")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--policy", action="store_true", help="train a policy by PPO too")
+    which.add_argument("--adapt", action="store_true", help="go on with the newest policy")
+    parser.add_argument("--use", metavar="REASON", help="take it into use, for this reason")
+    parser.add_argument("--by", metavar="NAME", help="who asks for it (default: who is here)")
+    parser.add_argument("--home", help="folder for database, documents and models")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    given = parser.parse_args(arguments)
+    try:
+        found = _learned(given)
+    except ReviewError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write((json.dumps(found) if given.json else plainly(found)) + "\n")
+    return 0
+
+
+def _learned(given: argparse.Namespace) -> dict[str, Any]:
+    """What is kept of the debaters' weights, with its `number`, and whether it is `in_use`."""
+    with open_store(home_from(os.environ, given.home)) as store:
+        person = person_here(store) if given.by is None else given.by.strip()
+        project_id = first_project(store, person, time.time()).id
+        rows = rows_of(store, project_id, {})
+        if given.adapt:
+            number = adapt(store, project_id, rows, person, time.time())
+        else:
+            number = learn(store, project_id, rows, person, time.time(), with_policy=given.policy)
+        if given.use is not None:
+            choose(store, project_id, number, by=person, reason=given.use, now=time.time())
+        kept = store.learned.get(number)
+    answers: dict[str, Any] = kept.body["answers"] if kept else {}
+    return answers | {"number": number, "in_use": given.use is not None}
+
+
+def plainly(found: dict[str, Any]) -> str:
+    """The figures for a person at a terminal."""
+    kept = f"Kept as weights {found['number']}{', in use' if found['in_use'] else ''}."
+    if found["lacking"]:
+        return f"{kept} Debaters count alike: {found['lacking']}."
+    compared = found["compared"]
+    lines = [
+        f"{compared['n']:,} debates over {compared['groups']:,} cases, "
+        f"{compared['hallucinated']:,} hallucinated",
+        f"{'':10s} {'log loss':>24s} {'AUROC':>24s} {'balanced accuracy':>24s}",
+    ]
+    for method, figures in compared["figures"].items():
+        cells = " ".join(f"{_figure(figures[name]):>24s}" for name in FIGURES)
+        lines.append(f"{method:10s} {cells}")
+    for method, gain in compared["gains"].items():
+        chance = "" if gain["p"] is None else f", Wilcoxon's p {gain['p']:.3f}"
+        value = _figure([gain["value"], gain["low"], gain["high"]])
+        lines.append(f"{method}: log loss below all alike by {value}{chance}")
+    if "adapted" in found:
+        own = found["adapted"]
+        gain = own["gain"]
+        value = _figure([gain["value"], gain["low"], gain["high"]])
+        used = "used" if own["is_used"] else "not used"
+        lines.append(f"went on with {own['groups']} cases: log loss lower by {value}; {used}")
+    return "\n".join([*lines, f"Used: {compared['used']}.", kept])
+
+
+def _figure(figure: Sequence[float]) -> str:
+    value, low, high = figure
+    return f"{value:.3f} ({low:.3f} to {high:.3f})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
