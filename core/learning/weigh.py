@@ -1,8 +1,9 @@
 """Learns how much each agent counts, from the home's answers.
 
 `python -m core.learning.weigh [--policy | --adapt] [--use REASON]`. Compares weightings of what
-debaters answered on the same folds and keeps them; `--policy` trains one by PPO too (SC-MAKS 3.5), `--adapt`
-has the newest policy go on with what was answered since, `--use` takes what was kept into use.
+debaters answered on the same folds and keeps them; `--policy` trains one by PPO too (SC-MAKS 3.5),
+`--adapt` has the newest policy go on with what was answered since, `--use` takes what was kept into
+use.
 """
 
 from __future__ import annotations
