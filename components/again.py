@@ -39,6 +39,12 @@ def draw_again(run: Run, case: Case) -> None:
             icon=":material/compare_arrows:",
             query_params={"before": first, "after": second},
         )
+    st.page_link(
+        "pages/check/compare.py",
+        label="Compare ways to check it",
+        icon=":material/compare:",
+        query_params={"case": case.id},
+    )
     _draw_choice(names, kept, f"run.{run.id}.again")
     _draw_start(run, case)
 

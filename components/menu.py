@@ -10,10 +10,10 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("pages/check/new.py", "New check", "add"),
         ("pages/check/history.py", "History", "history"),
         ("pages/check/many.py", "Check many", "table_rows"),
+        ("pages/check/compare.py", "Compare", "compare"),
         ("pages/check/table.py", "Checked table", ""),
         ("pages/check/run.py", "Run", ""),
         ("pages/check/replay.py", "Replay", ""),
-        ("pages/check/compare.py", "Compare", ""),
     ),
     "Review": (
         ("pages/review/pending.py", "Review", "checklist"),

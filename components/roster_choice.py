@@ -57,15 +57,22 @@ def expectation(
     time = sum(
         expected_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
     )
-    if plan.sheet is None:
+    use = expected_of(store, entries, asked, plan)
+    if use is None:
         return f"expected time: {seconds(time)} · no cost"
+    words = escaped(f"{use.words} · {_caps(store, plan, use)}")
+    return f"expected time: {seconds(time + use.likely.seconds)} · {words}"
+
+
+def expected_of(
+    store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
+) -> Expected | None:
+    """What checking responses will use of language models; None where none is seated."""
+    if plan.sheet is None:
+        return None
     sizes = sizes_of(store, entries, asked or [("", "")], plan)
     shown = _example_tokens(store)
-    uses = [expected_use(plan.sheet, replace(size, examples=shown)) for size in sizes]
-    time += sum(use.likely.seconds for use in uses)
-    use = _together(uses)
-    words = escaped(f"{use.words} · {_caps(store, plan, use)}")
-    return f"expected time: {seconds(time)} · {words}"
+    return _together([expected_use(plan.sheet, replace(size, examples=shown)) for size in sizes])
 
 
 def _example_tokens(store: Store) -> int:

@@ -190,7 +190,7 @@ def _with_models(
         LiteLlm(payer.keys),
         home,
         desk.Account(run.id, payer.by, run.project_id),
-        desk.Caps.of(store.projects.settings(), plan.token_cap),
+        desk.Caps.of(store.projects.settings(), plan.token_cap, plan.cent_cap),
         time.time,
         reuses=plan.reuses_replies,
     )

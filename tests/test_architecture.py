@@ -67,6 +67,8 @@ ROOMS = (
     "expected_calls",
     "estimate",
     "formats",
+    "comparing",
+    "parting",
     "claim_table",
     "exchange",
     "agreement",

@@ -101,7 +101,8 @@ def _usable(price: Price | None) -> Price | None:
 class Caps:
     """What may be used: money in US cents, and tokens for models of no known price.
 
-    “Day” is everybody's UTC day, “person_day” one person's.
+    “Day” is everybody's UTC day, “person_day” one person's. `share_cents` is above 0 where
+    the run's caps are its share of a comparison's budget.
     """
 
     run_cents: int
@@ -110,17 +111,22 @@ class Caps:
     run_tokens: int
     day_tokens: int
     person_day_tokens: int
+    share_cents: int = 0
 
     @staticmethod
-    def of(settings: Settings, token_cap: int = 0) -> Caps:
-        """The caps in Settings; a `token_cap` above 0 stands for the run's own."""
+    def of(settings: Settings, token_cap: int = 0, cent_cap: int = 0) -> Caps:
+        """The caps in Settings; caps above 0 stand for the run's own.
+
+        With a `cent_cap` the run's caps are its share of a comparison's budget.
+        """
         return Caps(
-            settings.run_cents,
+            cent_cap if cent_cap > 0 else settings.run_cents,
             settings.day_cents,
             settings.person_day_cents,
             token_cap if token_cap > 0 else settings.run_tokens,
             settings.day_tokens,
             settings.person_day_tokens,
+            share_cents=max(0, cent_cap),
         )
 
     def check(self, worst: WorstCase, spent: Spent, who: str) -> None:
@@ -137,7 +143,8 @@ class Caps:
             else:
                 has_room = nano <= cap * NANO_PER_CENT - amount.nano
             if not has_room:
-                raise BudgetReached(_refusal(setting, cap, amount, worst, who))
+                is_share = self.share_cents > 0 and setting.startswith("run_")
+                raise BudgetReached(_refusal(setting, cap, amount, worst, who, is_share=is_share))
 
 
 def _amounts(spent: Spent, unit: str) -> Iterator[tuple[str, Amount]]:
@@ -146,7 +153,9 @@ def _amounts(spent: Spent, unit: str) -> Iterator[tuple[str, Amount]]:
     yield f"day_{unit}", spent.day
 
 
-def _refusal(setting: str, cap: int, amount: Amount, worst: WorstCase, who: str) -> str:
+def _refusal(
+    setting: str, cap: int, amount: Amount, worst: WorstCase, who: str, *, is_share: bool
+) -> str:
     """The whole sentence for a cap that leaves no room."""
     is_money = setting.endswith("cents")
     if is_money:
@@ -164,10 +173,14 @@ def _refusal(setting: str, cap: int, amount: Amount, worst: WorstCase, who: str)
     under_way = amount.held_nano if is_money else amount.held_tokens
     kept = f", of which {held} are held for calls under way" if under_way else ""
     line = " or give a higher --token-cap" if setting == "run_tokens" else ""
+    name = "This run's share of the comparison's budget"
+    advice = "Compare again with a larger budget."
+    if not is_share:
+        name = f"The cap “{SETTINGS[setting].label}”"
+        advice = f"Raise the cap in Settings{line}, then resume the run."
     return (
-        f"{who}: not asked, nothing was sent. {why}The cap “{SETTINGS[setting].label}” is {limit}; "
-        f"used so far: {used}{kept}; this call could {could}. "
-        f"Raise the cap in Settings{line}, then resume the run."
+        f"{who}: not asked, nothing was sent. {why}{name} is {limit}; "
+        f"used so far: {used}{kept}; this call could {could}. {advice}"
     )
 
 

@@ -1,0 +1,59 @@
+"""The Compare page: several ways over one case, what they came to, links that outlive reloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from components import state
+from core.comparing import compared_cases
+from core.store import open_store
+from tests.pages.conftest import OpenApp
+from tests.pages.test_reliability_page import table_with, texts
+
+PAGE = "pages/check/compare.py"
+
+
+def test_a_checked_case_is_compared_in_further_ways(app: OpenApp, home: Path, run_id: str) -> None:
+    with open_store(home) as store:
+        run = store.runs.get(run_id, 1.0, 6.0)
+        assert run is not None
+        case = store.cases.get(run.case_id)
+        assert case is not None
+    at = app(PAGE, case=case.id)
+    assert list(table_with(at, "Verdict")["Verdict"]) == ["✗ Hallucinated"]
+    at.multiselect(key="compare.protocols").set_value(["single"]).run()
+    assert list(table_with(at, "Expected")["Expected"]) == ["no cost"]
+    at.button(key="compare.start").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        runs = store.runs.of_case(case.id, 1.0, 6.0)
+        assert compared_cases(store, case.project_id) == [case.id]
+    assert [own.plan.protocol for own in runs] == ["ceda", "single"]
+    assert state.jobs().wait(runs[1].id, 60)
+    at = app(PAGE, case=case.id)
+    table = table_with(at, "Verdict")
+    assert list(table["Protocol"]) == ["CEDA", "Single judge"]
+    assert list(table[""]) == ["A", "B"]
+    assert "Where they part" in [own.value for own in at.subheader]
+    assert 'data-n="A"' in "".join(own.proto.body for own in at.get("html"))
+
+
+def test_nothing_is_started_without_a_text(app: OpenApp, home: Path) -> None:
+    at = app(PAGE)
+    assert "give a text to check" in texts(at)
+    assert not [own for own in at.button if own.key == "compare.start"]
+    at.text_area(key="compare.response").set_value("The tower is 512 m tall.").run()
+    assert list(table_with(at, "Expected")["Protocol"]) == ["CEDA", "Single judge"]
+    at.button(key="compare.start").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        project = store.projects.first()
+        assert project is not None
+        ids = compared_cases(store, project.id)
+        assert len(ids) == 1
+        runs = store.runs.of_case(ids[0], 1.0, 6.0)
+    assert all(state.jobs().wait(run.id, 60) for run in runs)
+
+
+def test_a_link_to_no_case_says_so(app: OpenApp) -> None:
+    assert "There is no case at this link here" in app(PAGE, case="none").info[0].value
