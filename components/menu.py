@@ -27,6 +27,7 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("pages/learn/confidence.py", "Confidence", "speed"),
         ("pages/learn/spans.py", "Spans", "border_color"),
         ("pages/learn/reliability.py", "Reliability", "balance"),
+        ("pages/learn/theory.py", "Theory", "function"),
     ),
     "Set up": (
         ("pages/setup/project.py", "Project", "group"),

@@ -106,6 +106,7 @@ ONE_IMPORTER: dict[str, str | tuple[str, ...]] = {
         "components/charts.py",
         "components/confidence_charts.py",
         "components/learning_charts.py",
+        "components/theory_charts.py",
     ),
     "setfit": "core/learning/",
     "mapie": "core/learning/",

@@ -79,6 +79,7 @@ class Heard:
     opening_seconds: float
     used: dict[str, Used] = field(default_factory=dict)
     answers: dict[Agent, AnswerFeatures] = field(default_factory=dict)
+    protocol: str = ""
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ def _heard(store: Store, run: RunDone) -> Heard:
         opening_seconds=max(0.0, ends[0] - progress.began_at) if ends else 0.0,
         used=used_by(store, run.id),
         answers=_answers(progress),
+        protocol=progress.plan.protocol if progress.plan else "",
     )
 
 

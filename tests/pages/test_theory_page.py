@@ -1,0 +1,53 @@
+"""The Theory page with nothing measured, and with sliders that begin at what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from components.theory import finding
+from core.learning.debate_information import Information
+from core.learning.majority import Interval
+from core.store import open_store
+from tests.learning.runs_told import tell
+from tests.learning.test_debate_information import debates
+from tests.pages.conftest import OpenApp
+from tests.pages.test_reliability_page import table_with, texts
+
+PAGE = "pages/learn/theory.py"
+
+
+def test_without_answers_the_equations_can_be_tried_out(app: OpenApp) -> None:
+    at = app(PAGE)
+    assert "Nothing is measured yet" in texts(at)
+    assert "Too few cases to say" in texts(at)
+    at.slider(key="theory.correlation").set_value(0.0).run()
+    assert "5 such agents are worth **5.0** independent ones" in texts(at)
+    at.slider(key="theory.correlation").set_value(1.0).run()
+    assert "5 such agents are worth **1.0** independent ones" in texts(at)
+    assert len(at.get("plotly_chart")) == 2
+
+
+def test_sliders_begin_at_what_was_measured(app: OpenApp, home: Path) -> None:
+    with open_store(home) as store:
+        tell(store, debates(80, 0.9))
+    at = app(PAGE)
+    assert "Measured over 80 decided cases" in texts(at)
+    assert 0.5 < float(str(at.slider(key="theory.accuracy").value)) < 0.7
+    assert "**added information**" in texts(at)
+    table = table_with(at, "Bits")
+    assert list(table["Runs"]) == ["All debates"]
+    assert list(table["n"]) == ["80"]
+    figure = json.loads(at.get("plotly_chart")[0].proto.spec)
+    assert [trace["name"] for trace in figure["data"]][-1] == "majorities of your agents"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [(0.1, 0.3, "added information"), (-0.1, 0.3, "not shown"), (-0.3, -0.1, "no information")],
+)
+def test_the_finding_follows_the_interval(low: float, high: float, words: str) -> None:
+    one = Interval((low + high) / 2, low, high)
+    assert words in finding(Information("", 50, 9, one, one, one, one, 0.5))
