@@ -103,7 +103,7 @@ def stances_of(heard: Heard) -> tuple[float, float, float, float]:
 
     def pair(said: Mapping[Agent, float]) -> tuple[float, float]:
         others = [value for agent, value in said.items() if agent != own]
-        return said.get(own, 0.0), float(np.mean(others)) if others else 0.0
+        return said[own] if own else 0.0, float(np.mean(others)) if others else 0.0
 
     return *pair(first), *pair(ended)
 
