@@ -38,6 +38,7 @@ PROMPT_WORDS = {
     "reflect": "Audit: looking over all statements",
     "panel_spans": "Wrong words: by a member of the panel",
     "panel_votes": "Wrong words: votes of the panel",
+    "alignment": "Measuring: an explanation beside a person’s reason",
     "mend": "Asking again for a usable reply",
     "trajectory": "Trajectories: what the agent is told first",
 }
@@ -79,6 +80,9 @@ FIELD_WORDS = {
     "back": "the claimed translation, put back by a model that did not see the text",
     "from_language": "the language to translate from",
     "into_language": "the language to translate into",
+    "label": "the verdict that person and machine share",
+    "reason": "the reason that the person gave",
+    "rationale": "the machine’s explanation",
     "error": "what was wrong with the reply",
     "steps": "the tools that were called for the statement so far, and what they said",
     "memory": "what is held of other statements",

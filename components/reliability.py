@@ -9,6 +9,7 @@ from components.reliability_consensus import draw_consensus
 from components.reliability_debate import draw_debate_worth
 from components.reliability_kept import Figures, figures
 from components.reliability_pairs import draw_pairs
+from components.reliability_reasons import draw_reasons
 from components.reliability_tools import draw_tools
 from components.words import counted, escaped
 from core.learning.heard import MOST_RUNS, Agent
@@ -63,6 +64,7 @@ def draw_reliability() -> None:
     _draw_kinds(found)
     draw_pairs(found)
     draw_debate_worth(found)
+    draw_reasons(project_id, found)
     draw_consensus(project_id, found)
 
 

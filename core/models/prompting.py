@@ -83,6 +83,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "reflect": ("question", "statements"),
     "panel_spans": ("language", "question", "response", "evidence"),
     "panel_votes": ("language", "question", "response", "words", "evidence"),
+    "alignment": ("claim", "label", "reason", "rationale"),
     "mend": ("error",),
     "trajectory": ("tools", "question", "response"),
 }
