@@ -45,11 +45,14 @@ def draw_budget(settings: Settings, rosters: Sequence[str]) -> Budget:
     return Budget(int(cents), int(tokens))
 
 
-def draw_expected(ways: Sequence[Way], pace: float) -> None:
-    """What each way will take, its share, and what all will take together."""
+def draw_expected(ways: Sequence[Way], paces: Sequence[float]) -> None:
+    """What each way will take, its share, and what all will take together.
+
+    `paces` are the seconds of the built-in part of each.
+    """
     begun = [way for way in ways if not way.problem]
     st.dataframe(
-        [_expected_row(way, pace) for way in ways],
+        [_expected_row(way, pace) for way, pace in zip(ways, paces, strict=True)],
         key="compare.expected",
         hide_index=True,
         height="content",

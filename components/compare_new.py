@@ -47,7 +47,10 @@ def draw_new_comparison(case: Case | None) -> None:
             entries = _entries(store, sources)
             ways = _ways(store, entries, (response, question), chosen, settings)
             ways = shared_out(without_keys(ways, state.keys()), budget, settings)
-            paces = expected_seconds(store, entries, len(response))
+            paces = [
+                expected_seconds(store, entries, len(response), protocol=way.plan.protocol)
+                for way in ways
+            ]
     except InputError as error:
         st.error(escaped(str(error)), icon=":material/error:")
         return

@@ -312,9 +312,9 @@ class Plan:
     """How a case is to be checked; kept with the run so that it explains itself years later.
 
     `sheet` is the roster as it was when the run began (None: the built-in engine). `token_cap`
-    bounds tokens on models of no known price and `cent_cap` US cents on priced ones, 0 for the
-    setting's; `reuses_replies` allows replies of other runs at any temperature. `span_…` and
-    `agent_weights` are what people taught, or 0.
+    bounds tokens on models of no known price, `cent_cap` cents on others, 0 for the setting's;
+    `reuses_replies` allows other runs' replies at any temperature. `span_…` and `agent_weights`
+    are what people taught, or 0.
     """
 
     protocol: str = "ceda"
