@@ -54,6 +54,11 @@ def draw_new_comparison(case: Case | None) -> None:
     except InputError as error:
         st.error(escaped(str(error)), icon=":material/error:")
         return
+    if not sources:
+        st.warning(
+            "No file is chosen: without evidence every verdict is unclear.",
+            icon=":material/warning:",
+        )
     draw_expected(ways, paces)
     begin = st.button(
         "Compare",

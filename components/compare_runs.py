@@ -16,7 +16,6 @@ from components.words import (
     LABEL_SIGNS,
     LABEL_WORDS,
     clipped,
-    counted,
     escaped,
     protocol_words,
     roster_words,
@@ -150,28 +149,31 @@ def way_words(own: Compared) -> str:
 
 def _draw_parting(case: Case, runs: Mapping[str, Progress]) -> None:
     st.subheader("Where they part", anchor=False)
+    labels = list(verdicts(runs))
+    if len(labels) == 1:
+        st.markdown(f"All verdicts are the same: **{labels[0]}**.")
     lines = parting_lines(case.response, runs)
-    for line in lines or ["They came to the same, over the same words, and nobody turned."]:
+    for line in lines or ["The same words are marked, and nobody turned."]:
         st.markdown(f"- {escaped(line)}")
 
 
 def parting_lines(response: str, runs: Mapping[str, Progress]) -> list[str]:
     """What differs, a sentence each: verdicts, statements, words, agents."""
     found = verdicts(runs)
-    lines: list[str] = []
-    if len(found) > 1:
-        parts = (f"{', '.join(names)}: {label}" for label, names in found.items())
-        lines.append(f"The verdicts differ. {'; '.join(parts)}.")
-    for held in statements_apart(runs)[:MOST_LINES]:
-        marking = ", ".join(name for name, is_marked in held.is_marked.items() if is_marked)
-        others = ", ".join(name for name, is_marked in held.is_marked.items() if not is_marked)
-        quoted = clipped(held.text, 90)
-        lines.append(f"“{quoted}”: {marking} marks words in it, {others} none.")
-    stretches = words_apart(response, runs)
-    shown = [own for own in stretches if own.text.strip()][:MOST_LINES]
-    for own in shown:
-        by, others = ", ".join(own.marked_by), ", ".join(own.passed_by)
-        lines.append(f"Only {by} marks “{clipped(own.text.strip(), 60)}”; {others} does not.")
+    parts = (f"{', '.join(names)}: {label}" for label, names in found.items())
+    lines = [f"The verdicts differ. {'; '.join(parts)}."] if len(found) > 1 else []
+    apart = statements_apart(runs)
+    for held in apart[:MOST_LINES]:
+        lines.append(f"“{clipped(held.text, 90)}”: {_marking(held.is_marked)}.")
+    # Words of these sentences were just told of.
+    stretches = [
+        own
+        for own in words_apart(response, runs)
+        if own.text.strip() and not any(h.start <= own.start and own.end <= h.end for h in apart)
+    ]
+    for own in stretches[:MOST_LINES]:
+        is_marked = dict.fromkeys(own.marked_by, True) | dict.fromkeys(own.passed_by, False)
+        lines.append(f"“{clipped(own.text.strip(), 60)}”: {_marking(is_marked)}.")
     for turn in turned(runs)[:MOST_LINES]:
         lines.append(
             f"{turn.run}: {turn.debater} turned from {turn.before} to {turn.after} in round "
@@ -181,6 +183,13 @@ def parting_lines(response: str, runs: Mapping[str, Progress]) -> list[str]:
         parts = (f"{stance} in {', '.join(names)}" for stance, names in stances.items())
         lines.append(f"{agent} ended differently: {'; '.join(parts)}.")
     return lines
+
+
+def _marking(is_marked: Mapping[str, bool]) -> str:
+    """Who marks words there and who does not."""
+    by = ", ".join(name for name, own in is_marked.items() if own)
+    others = ", ".join(name for name, own in is_marked.items() if not own)
+    return f"marked by {by}, not by {others}"
 
 
 def _draw_links(named: Named) -> None:
@@ -209,4 +218,3 @@ def draw_comparisons() -> None:
             icon=":material/compare:",
             query_params={"case": case.id},
         )
-    st.caption(f"{counted(len(cases), 'comparison')}; newest first.")

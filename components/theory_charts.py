@@ -42,7 +42,7 @@ def majority_figure(
         )
     figure.update_layout(title="How often a majority of n agents is wrong")
     figure.update_xaxes(title="agents", tick0=1)
-    figure.update_yaxes(rangemode="tozero", range=[0, _top((independent, together))])
+    figure.update_yaxes(rangemode="tozero", range=[0, _top((independent, together, bound))])
     return _with_room(plain(figure, height=380))
 
 
@@ -85,8 +85,8 @@ def judge_figure(
 
 
 def _top(lines: Sequence[Points]) -> float:
-    """A little above the highest line: a bound that says nothing would press the rest flat."""
-    return min(1.0, 1.25 * max([0.1, *(y for points in lines for _, y in points)]))
+    """A little above the highest line."""
+    return min(1.02, 1.1 * max([0.1, *(y for points in lines for _, y in points)]))
 
 
 def _with_room(figure: go.Figure) -> go.Figure:

@@ -57,14 +57,15 @@ class Information:
 def information(rows: Sequence[Row]) -> list[Information]:
     """Over all runs, then of each protocol with enough cases; `rows` come newest first.
 
-    The newest run of a case counts, by each protocol. Nothing where there are too few.
+    The newest run of a case counts, by each protocol. Nothing where there are too few; protocols
+    stand apart where two or more have enough.
     """
     debated = [row for row in rows if len(row.heard.opening) > 1]
     protocols = sorted({row.heard.protocol for row in debated})
     parts = [(name, [r for r in debated if r.heard.protocol == name]) for name in protocols]
-    wanted = [(ALL, debated), *(parts if len(parts) > 1 else [])]
-    found = (_information(name, own) for name, own in wanted)
-    return [own for own in found if own is not None]
+    own = [found for found in (_information(*part) for part in parts) if found is not None]
+    whole = _information(ALL, debated)
+    return [] if whole is None else [whole, *(own if len(own) > 1 else [])]
 
 
 def _information(protocol: str, rows: Sequence[Row]) -> Information | None:

@@ -28,7 +28,7 @@ from core.learning.votes import UNCLEAR, Numbers
 
 DRAWS = 500
 SEED = 11
-FEWEST = 20  # cases below which nothing is said
+FEWEST = 20  # cases below which nothing is said, of all agents or of one
 MOST_AGENTS = 8
 MOST_SUBSETS = 80
 ALONE, TOGETHER = 1, 2
@@ -127,7 +127,8 @@ def _most_heard(rows: Sequence[Row]) -> tuple[Agent, ...]:
     for row in rows:
         for agent in _first_words(row):
             counts[agent] = counts.get(agent, 0) + 1
-    return tuple(sorted(counts, key=lambda agent: (-counts[agent], agent))[:MOST_AGENTS])
+    often = [agent for agent, count in counts.items() if count >= FEWEST]
+    return tuple(sorted(often, key=lambda agent: (-counts[agent], agent))[:MOST_AGENTS])
 
 
 def _error(row: Row, agent: Agent) -> float:
