@@ -13,7 +13,7 @@ from components.compare_budget import draw_budget, draw_expected
 from components.inputs import draw_sources, draw_uploader, split_sources
 from components.new_check import library_choice, project_roster
 from components.protocol_choice import usual_protocol
-from components.roster_choice import draw_roster_keys, expected_of, planned
+from components.roster_choice import draw_keys_of_rosters, expected_of, planned
 from components.words import escaped, protocol_words, roster_words
 from core.agents.rosters import sheets_of
 from core.checking import PROTOCOLS, Draft, store_case
@@ -37,8 +37,7 @@ def draw_new_comparison(case: Case | None) -> None:
         settings = store.projects.settings()
     chosen = _chosen_ways()
     budget = draw_budget(settings, [roster for _, roster in chosen])
-    for roster in dict.fromkeys(roster for _, roster in chosen):
-        draw_roster_keys(roster, "compare")
+    draw_keys_of_rosters([roster for _, roster in chosen], "compare")
     if not chosen or not response.strip():
         st.caption("Choose at least one protocol and one roster, and give a text to check.")
         return

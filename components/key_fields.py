@@ -5,6 +5,8 @@ A key leaves its field at once: neither a field nor anything else on a page ever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from components import state
@@ -23,10 +25,15 @@ def draw_plan_keys(plan: Plan, page: str) -> None:
 
 def draw_sheet_keys(sheet: RosterSheet, page: str) -> None:
     """The same for a roster; `page` sets the fields' names apart."""
+    draw_keys_of([sheet], page)
+
+
+def draw_keys_of(sheets: Sequence[RosterSheet], page: str) -> None:
+    """The same for several rosters, each key once."""
     keys = state.keys()
     missing: dict[str, None] = {}
     typed: dict[str, None] = {}
-    for _, seat in sheet.seats():
+    for _, seat in (own for sheet in sheets for own in sheet.seats()):
         if not seat.is_built_in:
             missing |= dict.fromkeys(keys.missing_for(seat))
             names = key_names(seat)
@@ -34,7 +41,8 @@ def draw_sheet_keys(sheet: RosterSheet, page: str) -> None:
     if missing:
         st.info(
             escaped(
-                f"This roster needs {', '.join(missing)}. Type it for this session (it is never "
+                f"{'This roster needs' if len(sheets) == 1 else 'These rosters need'} "
+                f"{', '.join(missing)}. Type it for this session (it is never "
                 "stored, logged or shown), or set it in the environment or in "
                 ".streamlit/secrets.toml and start again."
             ),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components import state
-from components.key_fields import draw_sheet_keys
+from components.key_fields import draw_keys_of
 from components.words import escaped, roster_words, seconds
 from core.agents.rosters import sheet_named, sheets_of
 from core.errors import InputError
@@ -132,10 +132,15 @@ def sheet_of(name: str) -> RosterSheet | None:
 
 def draw_roster_keys(name: str, page: str) -> None:
     """Fields for keys that this roster needs and that the server does not have."""
-    sheet = sheet_of(name)
-    if sheet is not None:
+    draw_keys_of_rosters([name], page)
+
+
+def draw_keys_of_rosters(names: Sequence[str], page: str) -> None:
+    """The same for several rosters, each key once."""
+    sheets = [sheet for sheet in map(sheet_of, dict.fromkeys(names)) if sheet is not None]
+    if sheets:
         state.warm_models()
-        draw_sheet_keys(sheet, page)
+        draw_keys_of(sheets, page)
 
 
 def planned(

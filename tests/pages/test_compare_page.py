@@ -55,5 +55,23 @@ def test_nothing_is_started_without_a_text(app: OpenApp, home: Path) -> None:
     assert all(state.jobs().wait(run.id, 60) for run in runs)
 
 
+def test_rosters_that_need_the_same_keys_ask_for_each_once_and_are_left_out(
+    app: OpenApp, home: Path
+) -> None:
+    at = app(PAGE)
+    at.text_area(key="compare.response").set_value("The tower is 512 m tall.").run()
+    at.multiselect(key="compare.protocols").set_value(["single"])
+    at.multiselect(key="compare.rosters").set_value(["ceda", "msa", "builtin"]).run()
+    assert not at.exception
+    fields = [str(own.key) for own in at.text_input if str(own.key).startswith("compare.key.")]
+    assert fields
+    assert len(fields) == len(set(fields))
+    table = table_with(at, "At most")
+    assert list(table["At most"]) == ["not started", "not started", "–"]
+    assert len([own for own in at.warning if "will not be started" in own.value]) == 2
+    at.number_input(key="compare.cents").set_value(1).run()
+    assert not at.exception
+
+
 def test_a_link_to_no_case_says_so(app: OpenApp) -> None:
     assert "There is no case at this link here" in app(PAGE, case="none").info[0].value
