@@ -57,13 +57,12 @@ def draw_expected(ways: Sequence[Way], paces: Sequence[float]) -> None:
         hide_index=True,
         height="content",
     )
-    for way in ways:
-        if way.problem:
-            name = protocol_words(way.plan.protocol, short=True)
-            st.warning(
-                f"{escaped(name)} will not be started: {escaped(way.problem)}",
-                icon=":material/money_off:",
-            )
+    for problem in dict.fromkeys(way.problem for way in ways if way.problem):
+        left = [protocol_words(w.plan.protocol, short=True) for w in ways if w.problem == problem]
+        names = ", ".join(dict.fromkeys(left))
+        st.warning(
+            f"Not to be started: {escaped(names)}. {escaped(problem)}", icon=":material/money_off:"
+        )
     needs = [need for way in begun if (need := needed(way)) is not None]
     used = [way.expected.likely for way in begun if way.expected is not None]
     if not needs:

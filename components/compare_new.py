@@ -17,7 +17,7 @@ from components.roster_choice import draw_keys_of_rosters, expected_of, planned
 from components.words import escaped, protocol_words, roster_words
 from core.agents.rosters import sheets_of
 from core.checking import PROTOCOLS, Draft, store_case
-from core.comparing import Way, shared_out, start_comparison, without_keys
+from core.comparing import MOST_WAYS, Way, shared_out, start_comparison, without_keys
 from core.config import Settings
 from core.errors import InputError, ReviewError
 from core.estimate import expected_seconds
@@ -37,6 +37,12 @@ def draw_new_comparison(case: Case | None) -> None:
         settings = store.projects.settings()
     chosen = _chosen_ways()
     budget = draw_budget(settings, [roster for _, roster in chosen])
+    if len(chosen) > MOST_WAYS:
+        st.error(
+            f"Expected at most {MOST_WAYS} ways to check, found {len(chosen)}; choose fewer.",
+            icon=":material/error:",
+        )
+        return
     draw_keys_of_rosters([roster for _, roster in chosen], "compare")
     if not chosen or not response.strip():
         st.caption("Choose at least one protocol and one roster, and give a text to check.")
