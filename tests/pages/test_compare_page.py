@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from components import state
 from core.comparing import compared_cases
 from core.store import open_store
@@ -56,8 +58,9 @@ def test_nothing_is_started_without_a_text(app: OpenApp, home: Path) -> None:
 
 
 def test_rosters_that_need_the_same_keys_ask_for_each_once_and_are_left_out(
-    app: OpenApp, home: Path
+    app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(state, "warm_models", lambda: None)  # a thread that would outlive the test
     at = app(PAGE)
     at.text_area(key="compare.response").set_value("The tower is 512 m tall.").run()
     at.multiselect(key="compare.protocols").set_value(["single"])
