@@ -179,9 +179,9 @@ class Point:
 class Turn:
     """One utterance (CEDA A.3.3). `reply` answers the last message, `stance` is on the claim.
 
-    The two differ on purpose: in the paper's illusion example both agents agree and the claim is
-    false. `about` names whose answer it speaks of, `assigned` the side it had to take (CopMAD);
-    `doubt` and `confidence` in [0, 1] are what it states of its own claim (ColMAD 2.3).
+    The two differ: in the paper's illusion example both agents agree and the claim is false.
+    `about` names whose answer it speaks of, `assigned` the side it had to take (CopMAD); `doubt`
+    and `confidence` in [0, 1] are what it states of its own claim (ColMAD 2.3).
     """
 
     debater: str
@@ -311,10 +311,8 @@ class WordScore:
 class Plan:
     """How a case is to be checked; kept with the run so that it explains itself years later.
 
-    `sheet` is the roster as it was when the run began (None: the built-in engine). `token_cap`
-    bounds tokens on models of no known price, `cent_cap` cents on others, 0 for the setting's;
-    `reuses_replies` allows other runs' replies at any temperature. `span_…` and `agent_weights`
-    are what people taught, or 0.
+    `sheet`: None is the built-in engine. `token_cap` bounds tokens on models of no known price,
+    `cent_cap` cents on others, 0 for the setting's. `reuses_replies`: others' at any temperature.
     """
 
     protocol: str = "ceda"
