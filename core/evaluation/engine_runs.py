@@ -198,8 +198,9 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
         wrong = tuple(GoldSpan(one.start, one.end, one.p) for one in found)
         soft = tuple(GoldSpan(word.start, word.end, word.p) for word in between(scores))
     openings, statements = first_answers(progress), statement_labels(progress)
-    cause = verdict.cause or ""
-    return Prediction(verdict.label, p, wrong, soft, cause, seconds, shown, openings, statements)
+    cause, turns = verdict.cause or "", len(progress.turns)
+    told = (wrong, soft, cause, seconds, shown, openings, statements, turns)
+    return Prediction(verdict.label, p, *told)
 
 
 def _is_unfinished(progress: Progress) -> bool:

@@ -78,7 +78,7 @@ class Kept:
             "p": said.p,
             "cause": said.cause,
         }
-        line |= {"seconds": said.seconds}
+        line |= {"seconds": said.seconds, "turns": said.turns}
         line |= {name: own for name, own in _labels(said).items() if own}
         line |= {name: _plain(spans) for name, spans in _spans(said).items() if spans}
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -131,4 +131,5 @@ def _prediction(entry: dict[str, Any]) -> Prediction:
         shown,
         openings,
         statements,
+        int(entry.get("turns", 0)),
     )

@@ -27,7 +27,8 @@ class Prediction:
     where it had none. `spans` are the words found wrong, `shown` those that a person is shown under
     that verdict, `soft` every stretch with how likely it is wrong; all count code points of the
     response. `cause` is why it was `unclear`. `openings` are the first answers of agents who heard
-    nobody, `statements` what was found of each statement.
+    nobody, `statements` what was found of each statement; `turns`
+    were taken in the debate.
     """
 
     label: Label
@@ -39,6 +40,7 @@ class Prediction:
     shown: tuple[GoldSpan, ...] = ()
     openings: tuple[Label, ...] = ()
     statements: tuple[Label, ...] = ()
+    turns: int = 0
 
     @property
     def is_failure(self) -> bool:
@@ -80,6 +82,13 @@ class Outcomes:
             else said.label
             for row, said in zip(self.rows, self.said, strict=True)
         )
+
+    @property
+    def right(self) -> Flags:
+        """(n,) True where the label counts as right."""
+        wanted = ("supported", "hallucinated")
+        pairs = zip(self.told, self.wrong.tolist(), strict=True)
+        return np.array([told == wanted[is_wrong] for told, is_wrong in pairs], dtype=bool)
 
     @property
     def exact(self) -> Flags:

@@ -1,0 +1,255 @@
+"""Every way to argue on the same rows, each beside a single judge: does debate help?
+
+`python -m core.evaluation.protocols --path DATA --dataset NAME` prints one table, in Markdown. What
+is done is kept in the home, row by row, so that a command that was stopped goes on. Rows, labels
+and figures are those of `python -m core evaluate`; a difference is a paired one
+(`core/evaluation/paired.py`). Calls are those that language models would be asked for at most, by
+each protocol's own formula and for as many debaters as the roster seats: built-in agents make none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from core.agents.keys_here import keys_here
+from core.agents.rosters import SHIPPED
+from core.checking import Request, planned
+from core.config import PROJECT_ROOT, home_from
+from core.debate.protocols import PROTOCOLS
+from core.errors import InputError, ModelError, ReviewError
+from core.evaluation.datasets import rule_of
+from core.evaluation.engine_runs import Engine, Tell, engine_of, opened_runs
+from core.evaluation.evaluate import Order, figures_of, labelled_rows
+from core.evaluation.gold import GoldRow
+from core.evaluation.outcomes import Outcomes, always
+from core.evaluation.paired import COMPARED, against
+from core.evaluation.sample import sampled
+from core.models.keys import Keys
+from core.records import Plan
+from core.seats import BUILT_IN
+
+BASELINE = "single"
+BAD_INPUT = 2
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Which rows, which protocols, and who plays: a roster, or one model in every seat."""
+
+    order: Order
+    protocols: tuple[str, ...] = tuple(PROTOCOLS)
+    roster: str = BUILT_IN
+    model: str = ""
+    api_base: str = ""
+    token_cap: int = 0
+
+    def request(self, protocol: str) -> Request:
+        """What `check` would be given."""
+        return Request(
+            "",
+            roster=self.roster,
+            protocol=protocol,
+            model=self.model,
+            api_base=self.api_base,
+            token_cap=self.token_cap,
+        )
+
+
+def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, Any]:
+    """All protocols on the same rows; the baseline is the first, asked for or not.
+
+    Raises:
+        InputError: a set, roster or protocol is not known, or there are no labelled rows.
+        ModelError: a budget is spent or a service fails; what is done is kept.
+    """
+    order = wanted.order
+    if rule_of(order.dataset, order.task).is_recorded:
+        raise InputError(f"Expected rows that can be checked, found recorded ones: {order.task}.")
+    rows = sampled(labelled_rows(order), order.limit, order.seed)
+    names = (BASELINE, *(name for name in wanted.protocols if name != BASELINE))
+    engines = {name: engine_of(home, planned(home, wanted.request(name), keys)[0], keys)
+               for name in names}  # fmt: skip
+    found = {name: _checked(engine, rows, order, tell) for name, engine in engines.items()}
+    plan = engines[BASELINE].plan
+    nothing = figures_of(always("hallucinated", rows), order.seed)
+    return {
+        **{key: getattr(order, key) for key in ("dataset", "task", "split", "limit", "seed")},
+        "rows": len(rows),
+        "groups": int(found[BASELINE].groups.max()) + 1,
+        "roster": plan.roster,
+        "debaters": debaters_of(plan),
+        "baseline": BASELINE,
+        "engine": engines[BASELINE].id,
+        "always_hallucinated": {name: nothing[name] for name in COMPARED if name in nothing},
+        "protocols": [
+            _measured(name, found, engines[name].plan, order.seed) for name in names
+        ],
+    }  # fmt: skip
+
+
+def debaters_of(plan: Plan) -> int:
+    """How many debaters the plan's roster seats."""
+    return len((plan.sheet or SHIPPED[BUILT_IN]).debaters)
+
+
+def _checked(engine: Engine, rows: Sequence[GoldRow], order: Order, tell: Tell) -> Outcomes:
+    """What the engine says of the rows, now or in an earlier call."""
+    task = rule_of(order.dataset, order.task).task
+    with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
+        return Outcomes(rows, runs.predictions(rows, engine.plan.protocol))
+
+
+def _measured(name: str, found: Mapping[str, Outcomes], plan: Plan, seed: int) -> dict[str, Any]:
+    """One protocol's figures; `turns` and `seconds` are means over the rows."""
+    own = found[name]
+    named = figures_of(own, seed)
+    calls = PROTOCOLS[name].calls(debaters_of(plan), plan)
+    beside = None if name == BASELINE else against(own, found[BASELINE], seed)
+    count = len(own.rows)
+    return {
+        "protocol": name,
+        **{figure: named.get(figure) for figure in (*COMPARED, "coverage")},
+        "failed": sum(said.is_failure for said in own.said),
+        "turns": round(sum(said.turns for said in own.said) / count, 2),
+        "seconds": round(sum(said.seconds for said in own.said) / count, 3),
+        "calls": asdict(calls) | {"total": calls.total},
+        "against_single": beside
+        and {
+            **beside.figures,
+            "righted": beside.righted,
+            "wronged": beside.wronged,
+            "words": beside.words,
+        },
+    }
+
+
+def as_table(result: Mapping[str, Any]) -> str:
+    """The result as Markdown: what was measured, and a row for each protocol."""
+    what = " ".join(str(result[key]) for key in ("dataset", "task", "split") if result[key])
+    head = (
+        "Protocol", "Balanced accuracy", "AUROC", "Answered", "Turns taken", "Calls at most",
+        "Seconds", "Against a single judge", "Righted / wronged",
+    )  # fmt: skip
+    lines = [
+        f"{what}: {result['rows']:,} rows in {result['groups']:,} groups, seed {result['seed']}; "
+        f"roster {result['roster']}, {result['debaters']} debaters",
+        "",
+        _line(head),
+        _line(["---"] * len(head)),
+        _line(["always hallucinated", *_both(result["always_hallucinated"]), *["–"] * 6]),
+        *(_line(_cells(one)) for one in result["protocols"]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(one: Mapping[str, Any]) -> list[str]:
+    beside, calls = one["against_single"], one["calls"]
+    shown = ["the baseline", "–"]
+    if beside:
+        figure = beside.get(COMPARED[0])
+        by = f": {_figure(figure, signed=True)}" if figure else ""
+        shown = [f"{beside['words']}{by}", f"{beside['righted']} / {beside['wronged']}"]
+    return [
+        str(one["protocol"]),
+        *_both(one),
+        f"{one['coverage']['value']:.0%}",
+        f"{one['turns']:.1f}",
+        f"{calls['total']} ({calls['chain']} in a row)",
+        f"{one['seconds']:.2f}",
+        *shown,
+    ]
+
+
+def _both(figures: Mapping[str, Any]) -> list[str]:
+    return [_figure(figures.get(name)) for name in COMPARED]
+
+
+def _figure(figure: Mapping[str, float] | None, *, signed: bool = False) -> str:
+    """Value and interval; a dash where the rows cannot show it."""
+    if figure is None:
+        return "–"
+    form = "{:+.3f}" if signed else "{:.3f}"
+    value, low, high = (form.format(figure[key]) for key in ("value", "low", "high"))
+    return f"{value} ({low} to {high})"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 where a service failed or it was stopped, 2 for bad input."""
+    parser = argparse.ArgumentParser(
+        prog="python -m core.evaluation.protocols",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name, words in (
+        ("--path", "the folder that holds the sets' folders"), ("--dataset", "the set's name"),
+    ):  # fmt: skip
+        parser.add_argument(name, required=True, help=words)
+    parser.add_argument("--task", help="which task of the set (default: its first)")
+    parser.add_argument("--split", help="as `evaluate` takes it")
+    parser.add_argument("--limit", type=int, help="a seeded sample, each label with its share")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--protocols", default=",".join(PROTOCOLS), help="default: all of them")
+    parser.add_argument("--roster", default=BUILT_IN)
+    parser.add_argument("--model", default="", help="a model for every speaking role")
+    parser.add_argument("--api-base", default="")
+    parser.add_argument("--token-cap", type=int, default=0)
+    parser.add_argument("--home", help="where what is done is kept")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    given = parser.parse_args(arguments)
+    try:
+        wanted = _wanted(given)
+        home = home_from(os.environ, given.home)
+        needs_keys = wanted.model or wanted.roster != BUILT_IN
+        keys = keys_here(os.environ, PROJECT_ROOT) if needs_keys else Keys({})
+        result = compare(wanted, home, keys, _say)
+    except ModelError as error:
+        _say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        _say("Stopped. What is done is kept; the same command goes on from there.")
+        return 1
+    except ReviewError as error:
+        _say(str(error))
+        return BAD_INPUT
+    sys.stdout.write(json.dumps(result) + "\n" if given.json else as_table(result))
+    return 0
+
+
+def _wanted(given: argparse.Namespace) -> Compared:
+    """What the arguments ask for.
+
+    Raises:
+        InputError: a number is out of range, or a protocol is not known.
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in given.protocols.split(",")))
+    if unknown := [name for name in names if name not in PROTOCOLS]:
+        known = ", ".join(PROTOCOLS)
+        raise InputError(f"Expected protocols of {known}; found “{unknown[0][:80]}”.")
+    for option, least in (("limit", 1), ("seed", 0), ("token_cap", 0)):
+        if (number := getattr(given, option)) is not None and number < least:
+            name = option.replace("_", "-")
+            raise InputError(f"Expected --{name} from {least} on, found {number}.")
+    order = Order(
+        given.dataset, Path(given.path), given.task, given.split, given.limit, given.seed
+    )  # fmt: skip
+    return Compared(order, names, given.roster, given.model, given.api_base, given.token_cap)
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(" ".join(words.split()) + "\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""Protocols side by side: the same rows for all, a paired difference, and going on after a stop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.evaluation.engine_runs import EngineRuns
+from core.evaluation.gold import GoldRow
+from core.evaluation.outcomes import Outcomes, Prediction
+from core.evaluation.paired import against
+from core.evaluation.protocols import main
+from core.records import Label
+from tests.evaluation.test_evaluate import write_claims
+from tests.evaluation.tiny_sets import FACTS
+
+LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
+ROWS = 12
+SAID = st.lists(
+    st.tuples(st.sampled_from(LABELS), st.floats(0, 1)), min_size=ROWS, max_size=ROWS
+)  # fmt: skip
+
+
+def rows() -> list[GoldRow]:
+    """Half of them right, in groups of two."""
+    golds: tuple[Label, ...] = ("supported", "hallucinated") * (ROWS // 2)
+    return [
+        GoldRow(f"r{n}", f"row {n}", f"Claim {n}.", gold, f"g{n // 2}")
+        for n, gold in enumerate(golds)
+    ]
+
+
+def outcomes(said: list[tuple[Label, float]]) -> Outcomes:
+    return Outcomes(rows(), [Prediction(label, p) for label, p in said])
+
+
+@given(SAID, SAID)
+def test_a_difference_is_that_of_the_two_figures_and_turns_with_them(
+    one: list[tuple[Label, float]], other: list[tuple[Label, float]]
+) -> None:
+    there, back = (against(outcomes(a), outcomes(b), 0) for a, b in ((one, other), (other, one)))
+    assert (there.righted, there.wronged) == (back.wronged, back.righted)
+    for name, figure in there.figures.items():
+        assert figure["value"] == pytest.approx(-back.figures[name]["value"], abs=1e-3)
+        assert figure["low"] <= figure["high"]
+    share = (there.righted - there.wronged) / ROWS  # as many of each label: accuracy is balanced
+    assert there.figures["balanced_accuracy"]["value"] == pytest.approx(share, abs=1e-3)
+
+
+def test_what_answers_alike_makes_no_difference() -> None:
+    said = [(LABELS[n % 3], n / ROWS) for n in range(ROWS)]
+    found = against(outcomes(said), outcomes(said), 0)
+    assert found.words == "the same answer on every row"
+    assert (found.righted, found.wronged) == (0, 0)
+
+
+def test_what_is_right_everywhere_beats_what_is_wrong_everywhere() -> None:
+    golds = [row.label for row in rows()]
+    right = [(gold, float(gold == "hallucinated")) for gold in golds if gold]
+    wrong = [(LABELS[gold == "supported"], float(gold == "supported")) for gold in golds]
+    assert against(outcomes(right), outcomes(wrong), 0).words == "better"
+    assert against(outcomes(wrong), outcomes(right), 0).words == "worse"
+    lucky = [*right[:1], *wrong[1:]]
+    assert against(outcomes(lucky), outcomes(wrong), 0).words == "no difference shown"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write_claims(tmp_path / "data", FACTS[:3])
+    return tmp_path / "data"
+
+
+def measured(data: Path, *more: str) -> list[str]:
+    home = data.parent / "home"
+    return ["--path", str(data), "--dataset", "fever_symmetric", "--home", str(home), *more]
+
+
+def test_all_are_measured_on_the_same_rows_and_not_twice(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(measured(data, "--protocols", "ceda", "--json")) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert [one["protocol"] for one in first["protocols"]] == ["single", "ceda"], "the baseline too"
+    single, ceda = first["protocols"]
+    assert first["rows"] == 6
+    assert first["always_hallucinated"]["balanced_accuracy"]["value"] == 0.5
+    assert single["turns"] == 0
+    assert single["against_single"] is None
+    assert (single["calls"]["turns"], single["calls"]["total"]) == (0, 1)
+    assert 2 <= ceda["turns"] <= ceda["calls"]["turns"]
+    assert ceda["calls"]["total"] == ceda["calls"]["turns"] + 2
+    assert ceda["against_single"]["words"]
+
+    def never(*_: object) -> None:
+        raise AssertionError("a row was checked again")
+
+    monkeypatch.setattr(EngineRuns, "_said", never)
+    assert main(measured(data, "--protocols", "ceda")) == 0
+    shown = capsys.readouterr().out
+    assert "| ceda |" in shown
+    assert f"{np.round(ceda['balanced_accuracy']['value'], 3):.3f}" in shown
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--protocols", "ceda,loud"), "Expected protocols of"),
+        (("--dataset", "nothing"), "nothing"),
+        (("--limit", "0"), "from 1"),
+    ],
+)
+def test_what_cannot_be_measured_takes_one_line(
+    data: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], told: str
+) -> None:
+    assert main(measured(data, *more)) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert told in lines[0]
