@@ -24,6 +24,11 @@ class Cue:
     event: Event
 
 
+def is_timed(progress: Progress) -> bool:
+    """False for a debate from elsewhere whose record knows no times."""
+    return progress.last_at > progress.began_at
+
+
 def cues(events: Sequence[Event], pace: str) -> list[Cue]:
     """When each event plays: as recorded, or with time to read what each turn says."""
     if not events:

@@ -36,7 +36,7 @@ def draw_import() -> None:
     st.subheader("In", anchor=False)
     upload = st.file_uploader(
         "JSONL, CSV, Label Studio, Argilla, Mu-SHROOM, RAGTruth, FaithBench, HaluQuestQA, XSum, "
-        "or an archive",
+        "recorded debates (MAD), or an archive",
         key="exchange.file",
         max_upload_size=MOST_MEGABYTES,
         help="Plain or gzipped. Nothing is stored before you say so; the same file again changes "

@@ -5,12 +5,14 @@ It is drawn by the same functions as the live debate and always marked as a repl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from components import state
 from components.asides import asides
 from components.audit import draw_audit_so_far, parts_of
-from components.cues import at_moment, cues
+from components.cues import at_moment, cues, is_timed
 from components.follow_speaker import follow_speaker
 from components.fullscreen import fullscreen_button
 from components.highlight import Mark, marked_text
@@ -21,6 +23,7 @@ from components.trace import debate_html
 from components.verdict import verdict_html
 from components.words import seconds
 from core.events import Event
+from core.progress import folded
 from core.records import Case, Run
 
 TICK_SECONDS = 0.25
@@ -44,11 +47,15 @@ def draw_replay(run: Run, case: Case) -> None:
                 icon=":material/arrow_back:",
                 query_params={"run": run.id},
             )
-    _controls(key)
+    events = _events(run.id)
+    paces = PACES if is_timed(folded(events)) else PACES[1:]
+    if len(paces) == 1:
+        st.caption("The record knows no times: it plays at a pace at which one can read it.")
+    _controls(key, paces)
     _play(run, case, key)
 
 
-def _controls(key: str) -> None:
+def _controls(key: str, paces: Sequence[str]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="replay-controls"):
         playing = bool(st.session_state.get(f"{key}.since"))
         st.button(
@@ -85,7 +92,7 @@ def _controls(key: str) -> None:
         )
         st.segmented_control(
             "Pace",
-            PACES,
+            paces,
             label_visibility="collapsed",
             default="reading",
             required=True,

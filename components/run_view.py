@@ -14,6 +14,7 @@ from components.calls import cost_words, draw_calls, draw_problems, kept_words
 from components.consensus_line import draw_consensus_line
 from components.corrected import draw_corrected
 from components.correction import draw_corrections
+from components.cues import is_timed
 from components.debate import draw_debate
 from components.evidence import draw_evidence
 from components.key_fields import draw_plan_keys
@@ -150,12 +151,13 @@ def draw_header(run: Run, progress: Progress) -> None:
         roster_words(run.plan.roster, short=True),
         protocol_words(run.plan.protocol, short=True),
     ]
-    if run.finished_at:
+    if run.finished_at and is_timed(progress):
         parts.append(f"{progress.seconds():.1f} s")
     if progress.calls:
         parts.append(cost_words(progress.cost))
     if run.origin == "imported":
-        parts.append("imported from a trace file")
+        kind = "a trace file" if is_timed(progress) else "a record that knows no times"
+        parts.append(f"imported from {kind}")
     st.caption(escaped(" · ".join(parts)))
     if progress.reused is not None:
         st.page_link(

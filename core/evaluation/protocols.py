@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from core.agents.keys_here import keys_here
@@ -107,7 +108,7 @@ def _checked(engine: Engine, rows: Sequence[GoldRow], order: Order, tell: Tell) 
 
 
 def _measured(name: str, found: Mapping[str, Outcomes], plan: Plan, seed: int) -> dict[str, Any]:
-    """One protocol's figures; `turns` and `seconds` are means over the rows."""
+    """One protocol's figures; `turns` is a mean over the rows, `seconds` a median."""
     own = found[name]
     named = figures_of(own, seed)
     calls = PROTOCOLS[name].calls(debaters_of(plan), plan)
@@ -118,7 +119,7 @@ def _measured(name: str, found: Mapping[str, Outcomes], plan: Plan, seed: int) -
         **{figure: named.get(figure) for figure in (*COMPARED, "coverage")},
         "failed": sum(said.is_failure for said in own.said),
         "turns": round(sum(said.turns for said in own.said) / count, 2),
-        "seconds": round(sum(said.seconds for said in own.said) / count, 3),
+        "seconds": round(median(said.seconds for said in own.said), 3),
         "calls": asdict(calls) | {"total": calls.total},
         "against_single": beside
         and {

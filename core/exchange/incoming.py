@@ -19,6 +19,7 @@ from core.curation import differ
 from core.errors import InputError, ReviewError
 from core.exchange.order import Order, Outcome
 from core.exchange.outgoing import PLAIN, stored_row
+from core.exchange.recorded import store_recorded
 from core.exchange.said import (
     Says,
     is_said,
@@ -199,7 +200,7 @@ def _take(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> Non
     """Store one row whole, or list why it is not."""
     try:
         with store.part():
-            says, is_new = _stored(store, row, order)
+            says, is_new = _stored(store, row, order, outcome)
     except ReviewError as error:
         outcome.problems.append(Problem(row.place, str(error)))
     except sqlite3.IntegrityError:
@@ -217,10 +218,12 @@ def _take(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> Non
         outcome.suggestions += len(says.suggestions)
 
 
-def _stored(store: Store, row: ExchangeRow, order: Order) -> tuple[Says, bool]:
+def _stored(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> tuple[Says, bool]:
     """What the row said that was new, and whether its case is."""
     known = _known_case(store, row, order.project)
     case = known or _new_case(store, row, order)
+    if row.run is not None:
+        outcome.runs += store_recorded(store, row.run, case, order)
     before = stored_row(store, case)
     says = _says(store, row, before, order)
     for gold in says.golds:

@@ -24,6 +24,7 @@ class Outcome:
     corrections: int = 0
     suggestions: int = 0
     documents: int = 0
+    runs: int = 0
     missing: int = 0
     problems: list[Problem] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
@@ -38,6 +39,7 @@ class Outcome:
             counted(self.suggestions, "suggestion"),
             counted(self.documents, "document"),
         ]
+        parts += [counted(self.runs, "recorded debate")] if self.runs else []
         bad = len(self.problems)
         left = f"; {counted(bad, 'row')} left out" if bad else ""
         gone = f"; {counted(self.missing, 'document')} not here" if self.missing else ""
@@ -49,7 +51,7 @@ class Outcome:
             name: getattr(self, name)
             for name in (
                 "rows", "new", "known", "golds", "corrections", "suggestions", "documents",
-                "missing",
+                "runs", "missing",
             )
         }  # fmt: skip
         problems = [{"line": one.place, "reason": one.reason} for one in self.problems]

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 WRITTEN = ("jsonl", "csv", "label-studio", "argilla", "mu-shroom", "ragtruth")
-ONLY_READ = ("faithbench", "haluquestqa", "xsum")  # public sets as they lie
+ONLY_READ = ("faithbench", "haluquestqa", "xsum", "mad")  # public sets as they lie

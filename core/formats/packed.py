@@ -44,7 +44,7 @@ def text_of(name: str, data: bytes) -> str:
     """
     name = shown(name)
     if data.startswith(GZIP):
-        data = _unzipped(name, data)
+        data = unzipped(name, data)
     if len(data) > MOST_MEGABYTES * MEGABYTE:
         raise InputError(
             f"{name}: expected at most {MOST_MEGABYTES} MB, found more; split the file."
@@ -63,7 +63,12 @@ def text_of(name: str, data: bytes) -> str:
     return text
 
 
-def _unzipped(name: str, data: bytes) -> bytes:
+def unzipped(name: str, data: bytes) -> bytes:
+    """The bytes of a gzip file, one more than is allowed at most.
+
+    Raises:
+        InputError: it is cut off or damaged.
+    """
     most = MOST_MEGABYTES * MEGABYTE + 1
     out = io.BytesIO()
     try:

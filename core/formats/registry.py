@@ -16,12 +16,14 @@ from core.formats import (
     haluquestqa,
     jsonl,
     label_studio,
+    mad,
     mushroom,
     ragtruth,
     xsum,
 )
 from core.formats.packed import json_items, text_of
 from core.formats.row import ExchangeRow, Problem, Read
+from core.formats.tarred import is_tar
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ FORMATS: dict[str, Format] = {
     "faithbench": Format("FaithBench", "json", faithbench.read),
     "haluquestqa": Format("HaluQuestQA", "csv", haluquestqa.read),
     "xsum": Format("XSum annotations", "csv", xsum.read),
+    "mad": Format("Recorded debates (MAD)", "tar.gz", mad.read),
 }
 
 
@@ -103,6 +106,8 @@ def recognised(name: str, data: bytes) -> str:
     Raises:
         InputError: it is empty, or no text.
     """
+    if is_tar(data):
+        return "mad"  # the only one of these that comes as many files
     text = text_of(name, data)
     if text.lstrip()[:1] not in ("{", "["):
         return _of_table(text)
@@ -110,6 +115,8 @@ def recognised(name: str, data: bytes) -> str:
     value = None if item is None or isinstance(item, Problem) else item[1]
     if faithbench.is_faithbench(value):
         return "faithbench"
+    if mad.is_mad(value):
+        return "mad"
     keys = set(value) if isinstance(value, dict) else set()
     for wanted, found in (
         ({"data"}, "label-studio"),

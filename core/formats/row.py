@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from core.events import Event
 from core.formats.marks import GoldSpan, shares
-from core.records import Cause, Label, Span, WordScore
+from core.records import Cause, Label, RoleUsed, Span, Verdict, WordScore
 from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store.golds import counting
 
@@ -48,6 +49,21 @@ class MachineVerdict:
 
 
 @dataclass(frozen=True)
+class RecordedRun:
+    """A debate over the case that was held elsewhere, from its first turn to its judgement.
+
+    Times of `events` count seconds from its start; all are 0 where none were recorded. `verdict` is
+    what it ended with.
+    """
+
+    protocol: str
+    roster: str
+    roles: tuple[RoleUsed, ...]
+    events: tuple[Event, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class ExchangeRow:
     """A case with all that was said of it. `place` is its line or number in the file.
 
@@ -70,6 +86,7 @@ class ExchangeRow:
     verdict: MachineVerdict | None = None
     others: Others = ()
     place: int = 0
+    run: RecordedRun | None = None
 
     @property
     def answer(self) -> Gold | Correction | None:

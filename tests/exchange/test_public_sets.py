@@ -25,6 +25,7 @@ FILES = {
     "faithbench": "faithbench/batch_1.json.gz",
     "haluquestqa": "haluquestqa/HaluQuestQA.csv.gz",
     "xsum": "xsum_hallucination/hallucination_annotations_xsum_summaries.csv.gz",
+    "mad": "mad_debates/MAD_Debate_Process.tar.gz",
 }
 
 

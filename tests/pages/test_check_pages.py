@@ -674,3 +674,33 @@ def test_a_bad_table_is_refused_in_words(app: OpenApp) -> None:
     at = app("pages/check/many.py")
     at.text_area(key="many.pasted").set_value("a,b\n1,2").run()
     assert "column called claim" in at.error[0].value
+
+
+def test_a_recorded_debate_is_replayed_at_a_reading_pace(app: OpenApp, home: Path) -> None:
+    from core.formats.mad import read
+    from tests.exchange.stores import imported as brought
+    from tests.formats.recorded_debates import archive, debate
+
+    with open_store(home) as store:
+        project = first_project(store, "lee", 1.0)
+        store.projects.save_note("person", "lee")
+        brought(store, read("debates.tar.gz", archive({"1.json": debate()})))
+        (case,) = store.cases.all(project.id)
+        (run,) = store.runs.of_case(case.id, 1.0, 6)
+    at = app("pages/check/run.py", run=run.id)
+    assert any("knows no times" in caption.value for caption in at.caption)
+    assert not any("0.0 s" in caption.value for caption in at.caption)
+    assert "I stand by it" in drawn(at)
+    assert "preferred the translation of the negative side" in drawn(at)
+    at = app("pages/check/replay.py", run=run.id)
+    assert any("knows no times" in caption.value for caption in at.caption)
+    key = f"replay.{run.id}"
+    assert list(at.segmented_control(key=f"{key}.pace").options) == ["reading"]
+    for spoken in ("I stand by it", "The door is shut", "You are right", "not agree at all"):
+        assert spoken not in drawn(at)
+        at.button(key=f"{key}.step").click().run()
+        assert spoken in drawn(at)
+    for _ in range(3):
+        at.button(key=f"{key}.step").click().run()
+    assert "no label" in drawn(at)
+    assert not at.exception
