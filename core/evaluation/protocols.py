@@ -3,8 +3,9 @@
 `python -m core.evaluation.protocols --path DATA --dataset NAME` prints one table, in Markdown. What
 is done is kept in the home, row by row, so that a command that was stopped goes on. Rows, labels
 and figures are those of `python -m core evaluate`; a difference is a paired one
-(`core/evaluation/paired.py`). Calls are those that language models would be asked for at most, by
-each protocol's own formula and for as many debaters as the roster seats: built-in agents make none.
+(`core/evaluation/paired.py`). `--protocols colmad,colmad:rounds=1` lays options beside each other.
+Calls are those that language models would be asked for at most, by each protocol's own formula and
+for as many debaters as the roster seats: built-in agents make none.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import Outcomes, always
 from core.evaluation.paired import COMPARED, against
 from core.evaluation.sample import sampled
+from core.evaluation.ways import Way, ways_of
 from core.models.keys import Keys
 from core.records import Plan
 from core.seats import BUILT_IN
@@ -42,21 +44,22 @@ BAD_INPUT = 2
 
 @dataclass(frozen=True)
 class Compared:
-    """Which rows, which protocols, and who plays: a roster, or one model in every seat."""
+    """Which rows, which ways to argue, and who plays: a roster, or one model in every seat."""
 
     order: Order
-    protocols: tuple[str, ...] = tuple(PROTOCOLS)
+    ways: tuple[Way, ...]
     roster: str = BUILT_IN
     model: str = ""
     api_base: str = ""
     token_cap: int = 0
 
-    def request(self, protocol: str) -> Request:
+    def request(self, way: Way) -> Request:
         """What `check` would be given."""
         return Request(
             "",
             roster=self.roster,
-            protocol=protocol,
+            protocol=way.protocol,
+            options=way.options,
             model=self.model,
             api_base=self.api_base,
             token_cap=self.token_cap,
@@ -74,10 +77,10 @@ def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, A
     if rule_of(order.dataset, order.task).is_recorded:
         raise InputError(f"Expected rows that can be checked, found recorded ones: {order.task}.")
     rows = sampled(labelled_rows(order), order.limit, order.seed)
-    names = (BASELINE, *(name for name in wanted.protocols if name != BASELINE))
-    engines = {name: engine_of(home, planned(home, wanted.request(name), keys)[0], keys)
-               for name in names}  # fmt: skip
-    found = {name: _checked(engine, rows, order, tell) for name, engine in engines.items()}
+    ways = [Way(BASELINE, BASELINE), *(way for way in wanted.ways if way.name != BASELINE)]
+    plans = {way: planned(home, wanted.request(way), keys)[0] for way in ways}
+    engines = {way.name: engine_of(home, plan, keys) for way, plan in plans.items()}
+    found = {name: _checked(engine, rows, order, tell, name) for name, engine in engines.items()}
     plan = engines[BASELINE].plan
     nothing = figures_of(always("hallucinated", rows), order.seed)
     return {
@@ -90,7 +93,7 @@ def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, A
         "engine": engines[BASELINE].id,
         "always_hallucinated": {name: nothing[name] for name in COMPARED if name in nothing},
         "protocols": [
-            _measured(name, found, engines[name].plan, order.seed) for name in names
+            _measured(way.name, found, engines[way.name].plan, order.seed) for way in ways
         ],
     }  # fmt: skip
 
@@ -100,18 +103,20 @@ def debaters_of(plan: Plan) -> int:
     return len((plan.sheet or SHIPPED[BUILT_IN]).debaters)
 
 
-def _checked(engine: Engine, rows: Sequence[GoldRow], order: Order, tell: Tell) -> Outcomes:
+def _checked(
+    engine: Engine, rows: Sequence[GoldRow], order: Order, tell: Tell, name: str
+) -> Outcomes:
     """What the engine says of the rows, now or in an earlier call."""
     task = rule_of(order.dataset, order.task).task
     with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
-        return Outcomes(rows, runs.predictions(rows, engine.plan.protocol))
+        return Outcomes(rows, runs.predictions(rows, name))
 
 
 def _measured(name: str, found: Mapping[str, Outcomes], plan: Plan, seed: int) -> dict[str, Any]:
     """One protocol's figures; `turns` is a mean over the rows, `seconds` a median."""
     own = found[name]
     named = figures_of(own, seed)
-    calls = PROTOCOLS[name].calls(debaters_of(plan), plan)
+    calls = PROTOCOLS[plan.protocol].calls(debaters_of(plan), plan)
     beside = None if name == BASELINE else against(own, found[BASELINE], seed)
     count = len(own.rows)
     return {
@@ -200,7 +205,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--split", help="as `evaluate` takes it")
     parser.add_argument("--limit", type=int, help="a seeded sample, each label with its share")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--protocols", default=",".join(PROTOCOLS), help="default: all of them")
+    parser.add_argument(
+        "--protocols",
+        default=",".join(PROTOCOLS),
+        help="default: all; an option of one as in colmad:rounds=1 or copmad:swap",
+    )
     parser.add_argument("--roster", default=BUILT_IN)
     parser.add_argument("--model", default="", help="a model for every speaking role")
     parser.add_argument("--api-base", default="")
@@ -233,10 +242,7 @@ def _wanted(given: argparse.Namespace) -> Compared:
     Raises:
         InputError: a number is out of range, or a protocol is not known.
     """
-    names = tuple(dict.fromkeys(name.strip() for name in given.protocols.split(",")))
-    if unknown := [name for name in names if name not in PROTOCOLS]:
-        known = ", ".join(PROTOCOLS)
-        raise InputError(f"Expected protocols of {known}; found “{unknown[0][:80]}”.")
+    ways = ways_of(given.protocols)
     for option, least in (("limit", 1), ("seed", 0), ("token_cap", 0)):
         if (number := getattr(given, option)) is not None and number < least:
             name = option.replace("_", "-")
@@ -244,7 +250,7 @@ def _wanted(given: argparse.Namespace) -> Compared:
     order = Order(
         given.dataset, Path(given.path), given.task, given.split, given.limit, given.seed
     )  # fmt: skip
-    return Compared(order, names, given.roster, given.model, given.api_base, given.token_cap)
+    return Compared(order, ways, given.roster, given.model, given.api_base, given.token_cap)
 
 
 def _say(words: str) -> None:

@@ -15,6 +15,8 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.paired import against
 from core.evaluation.protocols import main
+from core.evaluation.ways import ways_of
+from core.manners import AS_IS, DebateOptions
 from core.records import Label
 from tests.evaluation.test_evaluate import write_claims
 from tests.evaluation.tiny_sets import FACTS
@@ -106,10 +108,26 @@ def test_all_are_measured_on_the_same_rows_and_not_twice(
     assert f"{np.round(ceda['balanced_accuracy']['value'], 3):.3f}" in shown
 
 
+def test_options_stand_beside_each_other(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(measured(data, "--protocols", "ceda,ceda:swap", "--limit", "2", "--json")) == 0
+    found = json.loads(capsys.readouterr().out)["protocols"]
+    assert [one["protocol"] for one in found] == ["single", "ceda", "ceda:swap"]
+
+
+def test_a_way_is_a_protocol_with_options() -> None:
+    found = ways_of("single:samples=5:style=thought, ceda,ceda")
+    assert [way.name for way in found] == ["single:samples=5:style=thought", "ceda"]
+    assert found[0].options == DebateOptions(samples=5, style="thought")
+    assert found[1].options == AS_IS
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [
         (("--protocols", "ceda,loud"), "Expected protocols of"),
+        (("--protocols", "ceda:rounds=1"), "Expected no --rounds"),
+        (("--protocols", "single:samples=0"), "Expected an option"),
+        (("--protocols", "single:style=loud"), "Expected an option"),
         (("--dataset", "nothing"), "nothing"),
         (("--limit", "0"), "from 1"),
     ],
