@@ -20,6 +20,7 @@ from core.errors import NotAllowed
 from core.exchange.archive import give
 from core.records import Member
 from core.store import open_store
+from tests.formats.recorded_debates import archive, debate
 
 OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/exchange.py"
@@ -178,3 +179,15 @@ def test_an_annotator_neither_imports_nor_exports(
     at = given(app(PAGE), "rows.jsonl", ROWS)
     assert "takes the role lead" in at.error[0].value.replace("\\", "")
     assert not [b for b in at.button if b.key == "exchange.import"]
+
+
+def test_recorded_debates_come_in_as_runs(app: OpenApp, project_id: str, home: Path) -> None:
+    debates = archive({"1.json": debate(), "2.json": debate(source="另一句。")})
+    at = given(app(PAGE), "debates.tar.gz", debates)
+    assert "**2 rows**: 2 new, 0 known." in texts(at)
+    imported(at)
+    assert "2 recorded debates" in texts(at)
+    with open_store(home) as store:
+        runs = [run for case in store.cases.all(project_id)
+                for run in store.runs.of_case(case.id, 1.0, 6)]  # fmt: skip
+        assert [run.origin for run in runs] == ["imported", "imported"]
