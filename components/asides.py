@@ -1,4 +1,4 @@
-"""What stands between the turns of a debate: people's words, rounds in brief, weights."""
+"""What stands between the turns of a debate: people's words, rounds in brief, samples, weights."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from components.markup import Html, element
 from components.turn_words import said_words, stated_words, told_in_short
-from components.words import QUOTE_WORDS, percent
-from core.argued import ConsensusWeighed, PersonSpoke, RoundSummarised
+from components.words import LABEL_WORDS, QUOTE_WORDS, percent
+from core.argued import ConsensusWeighed, JudgementSampled, PersonSpoke, RoundSummarised
 from core.debate.signals import signals_of
 from core.progress import Progress
 
@@ -26,6 +26,8 @@ def asides(progress: Progress) -> dict[int, list[Html]]:
     for brief in progress.summaries:
         place = max((t.number for t in progress.turns if t.round <= brief.round), default=last)
         placed.setdefault(place, []).append(summary_html(brief))
+    for number, sample in sorted(progress.samples.items()):
+        placed.setdefault(progress.sample_places[number], []).append(sample_html(sample))
     if progress.weighed is not None:
         placed.setdefault(last, []).append(weights_html(progress.weighed))
     return placed
@@ -62,6 +64,19 @@ def summary_html(brief: RoundSummarised) -> Html:
     )
 
 
+def sample_html(sample: JudgementSampled) -> Html:
+    """A judgement on the way, with what is different about it; the run's own follows from them."""
+    judgement = sample.judgement
+    head = element(
+        "div",
+        element("span", judgement.agent, class_="cp-turn-head"),
+        element("span", f"  {sample.note} ", class_="cp-quiet"),
+        element("span", LABEL_WORDS[judgement.label], class_=f"cp-tag cp-{judgement.label}"),
+    )
+    words = element("div", judgement.prose or judgement.text, class_="cp-turn-said", dir="auto")
+    return element("div", head, words, class_="cp-turn cp-turn-person")
+
+
 def weights_html(weighed: ConsensusWeighed) -> Html:
     """How much each agent's answer counts, and what they come to."""
     how = METHOD_WORDS.get(weighed.method, weighed.method)
@@ -71,7 +86,7 @@ def weights_html(weighed: ConsensusWeighed) -> Html:
 
 
 def spoken_texts(progress: Progress) -> list[str]:
-    """Turns and what people said between them, each with its quotes as checked."""
+    """Turns, with their quotes as checked, and what people and judges said between them."""
     told: list[tuple[int, str]] = []
     signals = signals_of(progress)
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
@@ -83,4 +98,9 @@ def spoken_texts(progress: Progress) -> list[str]:
         told.append(
             (place, f"{remark.by or 'Somebody'}, a person, to all debaters:\n{remark.text}")
         )
+    for number, sample in sorted(progress.samples.items()):
+        judgement = sample.judgement
+        head = f"{judgement.agent}, {sample.note}: {LABEL_WORDS[judgement.label].lower()}"
+        place = progress.sample_places[number]
+        told.append((place, f"{head}\n{judgement.prose or judgement.text}"))
     return [text for _, text in sorted(told, key=lambda item: item[0])]

@@ -11,8 +11,8 @@ from core.progress import Progress
 WORDS_A_SECOND = 3.5
 TOOL_SECONDS = 0.8
 STEPS = frozenset(
-    "turn_finished person_spoke memory_updated reflection_changed judgement_reached "
-    "run_finished".split()
+    "turn_finished person_spoke memory_updated reflection_changed judgement_sampled "
+    "judgement_reached run_finished".split()
 )
 
 
@@ -54,6 +54,8 @@ def _reading_seconds(event: Event) -> float:
             return _words_seconds(event.turn.text)
         case "person_spoke":
             return _words_seconds(event.text)
+        case "judgement_sampled":
+            return _words_seconds(event.judgement.prose or event.judgement.text)
         case "memory_updated":
             return _words_seconds(event.entry.evidence)
         case "reflection_changed":

@@ -90,6 +90,7 @@ class Progress:
     summaries: list[RoundSummarised] = field(default_factory=list)
     decided: DebateDecided | None = None
     samples: dict[int, JudgementSampled] = field(default_factory=dict)
+    sample_places: dict[int, int] = field(default_factory=dict)  # as those of remarks
     weighed: ConsensusWeighed | None = None
     revised: ResponseRevised | None = None
     judgement: Judgement | None = None
@@ -157,6 +158,7 @@ class Progress:
                 self.decided = event
             case "judgement_sampled":
                 self.samples[event.number] = event
+                self.sample_places[event.number] = max((t.number for t in self.turns), default=0)
             case "consensus_weighed":
                 self.weighed = event
             case "response_revised":

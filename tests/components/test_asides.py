@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from components.asides import after, asides
+from components.asides import after, asides, spoken_texts
 from components.cues import at_moment, cues
 from components.markup import Html
 from components.report import markdown_report
 from components.trace import debate_html
-from core.argued import ConsensusWeighed, PersonSpoke, RoundSummarised
+from core.argued import ConsensusWeighed, JudgementSampled, PersonSpoke, RoundSummarised
 from core.events import Event, RunStarted, TurnFinished
 from core.outcome import outcome
 from core.progress import folded
-from core.records import Plan, Run, Turn
+from core.records import Judgement, Plan, Run, Turn
 from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall.")
@@ -83,3 +83,17 @@ def test_a_report_and_the_command_line_tell_them() -> None:
     told = outcome(run, progress)
     assert told["remarks"] == [{"by": "Mira", "text": SAID.text}]
     assert told["corrected"] is None
+
+
+def test_a_judgement_on_the_way_stands_after_the_turns_that_it_heard() -> None:
+    said = Judgement("Moderator", "unclear", "No.", prose="Not <b>yet</b>.", cause="not_settled")
+    sample = JudgementSampled(2.5, said, 1, "after round 1", 0.1)
+    events = [EVENTS[0], turn(1, 1), turn(2, 1), sample, turn(3, 2)]
+    progress = folded(events)
+    made = debate_html(progress.turns, placed=asides(progress))
+    places = [made.index(part) for part in ("Turn 2", "after round 1", "Not &lt;b&gt;", "Turn 3")]
+    assert places == sorted(places)
+    told = spoken_texts(progress)
+    assert told[2] == "Moderator, after round 1: unclear\nNot <b>yet</b>."
+    at = [cue.at for cue in cues(events, "reading")]
+    assert at[3] > at[2], "it takes time to read"
