@@ -29,7 +29,9 @@ OPPOSITE: dict[Stance, Stance] = {
 NOT = r"(?<![a-z])(?:not(?! only)|don['’]?t|cannot|can['’]?t|won['’]?t|never)(?: \w+){0,3}"
 ECHOED = re.compile(
     r"^\W*(?:agree|同意)\s*(?:/|\||or|或)\s*(?:deny|反对)\W*"
-    r"|(?:correct|正确)\s*[/|]\s*(?:wrong|错误)(?:\s*[/|]\s*(?:open|未定))?\W*",
+    r"|(?:correct|正确)\s*(?:[/|,、，]|or\b|或)\s*(?:wrong|错误)"
+    r"(?:\s*,?\s*(?:[/|、，]|or\b|或)\s*(?:open|未定))\W*"
+    r"|(?:correct|正确)\s*[/|]\s*(?:wrong|错误)\W*",
     re.IGNORECASE,
 )
 UNFINISHED_THOUGHT = re.compile(r"\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
@@ -46,16 +48,18 @@ WORDS = (
     r"|(?P<supported>correct|not wrong|正确|正確)"
     r"|(?P<unclear>open|未定|待定|无法确定|無法確定)"
 )
+ASKED = r"(?![^\w\n]*[?？])"  # “CORRECT? No”: a verdict that is asked for is none
+NOT_IT = r"(?i:not|isn['’]t|不是?)\s"
 SHOUTED = re.compile(
-    r"(?<![A-Za-z])(?:(?P<hallucinated>INCORRECT|NOT CORRECT|WRONG)"
-    r"|(?P<supported>CORRECT|NOT WRONG)|(?P<unclear>OPEN))(?![A-Za-z])"
+    rf"(?<![A-Za-z])(?:(?P<hallucinated>INCORRECT|{NOT_IT}CORRECT|WRONG)"
+    rf"|(?P<supported>CORRECT|{NOT_IT}WRONG)|(?P<unclear>OPEN))(?![A-Za-z]){ASKED}"
 )
 # Right behind the reply: “agree, wrong.”, “I agree that the claim is correct.”; not “agree: the
 # correct figure is …”, which is prose.
 ADJACENT = re.compile(
     r"^[\W_]*(?:(?:and|that|with (?:the|this|that) \w+|以及|并且)[\W_]+)?"
     r"(?:(?:the|this|original)\s+)*(?:(?:claim|statement|answer|陈述|原陈述)\s*)?(?:is|:|：|是)?[\W_]*"
-    rf"(?:{WORDS})(?![^\W_]|\s+(?!because|since|as\b|for\b|based|by\b)[a-z])",
+    rf"(?:{WORDS})(?![^\W_]|\s+(?!because|since|as\b|for\b|based|by\b)[a-z]){ASKED}",
     re.IGNORECASE,
 )
 HAN = re.compile(r"[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]")
@@ -85,11 +89,7 @@ def reply_of(text: str) -> tuple[Reply, str]:
 
 def stance_of(reply: Reply, rest: str, last: Stance) -> Stance:
     """What the turn says about the claim; `last` is the last message's stance."""
-    match = SHOUTED.search(rest) or ADJACENT.match(rest)
-    for stance in OPPOSITE:
-        if match and match.groupdict()[stance]:
-            return stance
-    return last if reply == "agree" else OPPOSITE[last]
+    return _said_of_claim(rest) or (last if reply == "agree" else OPPOSITE[last])
 
 
 def is_stance_said(text: str) -> bool:
@@ -98,7 +98,18 @@ def is_stance_said(text: str) -> bool:
         _, rest = reply_of(text)
     except ReplyError:
         return False
-    return bool(SHOUTED.search(rest) or ADJACENT.match(rest))
+    return _said_of_claim(rest) is not None
+
+
+def _said_of_claim(rest: str) -> Stance | None:
+    """The one stance that is said in capitals, or else the one right behind the reply.
+
+    Whoever names another's verdict beside its own (“DENY: Ada says CORRECT, but it is WRONG”) is
+    not guessed at.
+    """
+    shouted = {match.lastgroup for match in SHOUTED.finditer(rest)}
+    match = SHOUTED.search(rest) if len(shouted) == 1 else ADJACENT.match(rest)
+    return next((s for s in OPPOSITE if match and match.lastgroup == s), None)
 
 
 def quotes_in(text: str) -> tuple[Quote, ...]:

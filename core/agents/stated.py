@@ -10,7 +10,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from core.agents.heard import FOUND_CHARACTERS, UNFINISHED_THOUGHT, WORDS
+from core.agents.heard import ASKED, ECHOED, FOUND_CHARACTERS, UNFINISHED_THOUGHT, WORDS
 from core.errors import ReplyError
 from core.records import Stance
 
@@ -19,14 +19,20 @@ STANCES: tuple[Stance, ...] = ("hallucinated", "supported", "unclear")
 FIRST = re.compile(
     r"[\W_]*(?:(?:(?:my )?(?:answer|verdict|stance)|(?:the )?(?:claim|statement|answer)|"
     r"裁决|结论|回答|陈述|该陈述)[\W_]*(?:is|:|：|是)?[\W_]*)?"
-    rf"(?:{WORDS})(?![^\W_])",
+    rf"(?:{WORDS})(?![^\W_]){ASKED}",
     re.IGNORECASE,
 )
+# “Correct about the year, but …”, “Correct me if …”, “‘WRONG’ is what Ada says”: prose, no verdict.
+PROSE = re.compile(r"[”\"’'」』»]?[ \t]+(?!because|since|as\b|for\b|based|by\b|according)[a-z]")
 LINE = r"^[\W_]*(?:{words})[\W_]*[:：][\s*_]*(?P<value>.+?)\s*$"
 CONFIDENCE = re.compile(LINE.format(words="confidence|信心|置信度|把握"), re.I | re.M)
 DOUBT = re.compile(LINE.format(words="doubt|failure mode|疑点|疑點|可能的错误"), re.I | re.M)
 WORDS_LINE = re.compile(LINE.format(words="words?|词句|詞句"), re.I | re.M)
-SHARE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%|％|/\s*100|/\s*10(?!\d))?")
+# A share of another whole (“4/5”), or a negative number, is no confidence that can be told.
+SHARE = re.compile(
+    r"(?<![-−\d.,/])(?<!of )(?P<number>\d+(?:\.\d+|,\d{1,2})?)(?![.,]?\d)"
+    r"\s*(?P<unit>%|(?:/|(?:out )?of)\s*100?(?!\d))?(?!\s*(?:/|(?:out )?of)\s*\d)"
+)
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,9 @@ def stated_in(text: str) -> Stated:
         ReplyError: it does not begin with a verdict; nothing is guessed from the rest.
     """
     plain = unicodedata.normalize("NFKC", text).replace("*", "").replace("`", "")
-    match = None if UNFINISHED_THOUGHT.match(text) else FIRST.match(plain)
-    if match is None:
+    head = ECHOED.sub("", plain, count=1)
+    match = None if UNFINISHED_THOUGHT.match(text) else FIRST.match(head)
+    if match is None or _is_prose(match):
         found = " ".join(text.split())[:FOUND_CHARACTERS] or "nothing"
         raise ReplyError(
             f"Expected a turn that begins with CORRECT, WRONG or OPEN, found “{found}”.",
@@ -56,14 +63,27 @@ def stated_in(text: str) -> Stated:
     return Stated(stance, confidence_in(plain), doubt_in(plain))
 
 
+def _is_prose(match: re.Match[str]) -> bool:
+    """True where the sentence goes on behind the word, which is then said of something else.
+
+    A wrong part makes the claim wrong, so “Wrong height” is a verdict, unless it is quoted.
+    """
+    goes_on = PROSE.match(match.string, match.end())
+    if goes_on is None:
+        return False
+    is_quoted = not goes_on.group().startswith((" ", "\t"))
+    is_shouted = match[match.lastgroup or 0].isupper()
+    return is_quoted or (match.lastgroup == "supported" and not is_shouted)
+
+
 def confidence_in(text: str) -> float | None:
     """The confidence of the last line that states one: a percentage, or a share of 1, 10 or 100."""
     lines = list(CONFIDENCE.finditer(text))
     share = SHARE.search(lines[-1]["value"]) if lines else None
     if share is None:
         return None
-    number, unit = float(share["number"]), (share["unit"] or "").replace(" ", "")
-    if unit == "/10":
+    number, unit = float(share["number"].replace(",", ".")), share["unit"] or ""
+    if unit.endswith("10"):
         number /= 10
     elif unit or number > 1:
         number /= 100
