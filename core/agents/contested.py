@@ -17,14 +17,21 @@ from core.categories import Category
 from core.records import Case, Point, Statement
 
 ARROW = re.compile(r"\s*(?:-+>|=+>|→|⇒|➔)\s*")
+# Quoted words end at their own mark: the response's may hold an arrow themselves.
+QUOTED = re.compile(
+    r"[\s*_]*(?:“(?P<a>[^“”]*)”|„(?P<b>[^“”„]*)[“”]|«(?P<c>[^«»]*)»|「(?P<d>[^「」]*)」|"
+    r"『(?P<e>[^『』]*)』|\"(?P<f>[^\"]*)\")[\s*_]*"
+)
 QUOTES = "“”„«»「」『』\"'‘’ \t*_`"
 NOTHING = re.compile(
     r"\W*(?:nothing|none|(?:leave|left|take|taken) (?:it )?out|delete|remove|删除|删去|无)?\W*",
     re.I,
 )
 MARKED = re.compile(
-    r"^[ \t]*<<<[ \t]*TEXT[ \t]*\n(?P<text>.*?)\n?[ \t]*TEXT[ \t]*>>>", re.DOTALL | re.MULTILINE
+    r"^[ \t]*<<<[ \t]*TEXT[ \t]*\n(?P<text>.*?)\n?[ \t]*TEXT[ \t]*>>>[ \t]*$",
+    re.DOTALL | re.MULTILINE,
 )
+MARK = re.compile(r"<<<[ \t]*TEXT|TEXT[ \t]*>>>")
 MOST_PLACES = 20
 UNSTATED = 0.5  # the weight of what is contested without a stated confidence
 
@@ -44,16 +51,27 @@ def contested_in(
     points: dict[tuple[int, int], Point] = {}
     nowhere: list[str] = []
     for line in list(WORDS_LINE.finditer(text))[:MOST_PLACES]:
-        words, *rest = (part.strip(QUOTES) for part in ARROW.split(line["value"], maxsplit=1))
+        words, rest = _parted(line["value"])
         place = placed(words, case.response, tuple(points))
         if place is None:
             nowhere.append(words)
             continue
-        instead = "" if not rest or NOTHING.fullmatch(rest[0]) else rest[0]
+        instead = "" if NOTHING.fullmatch(rest) else rest
         there = case.response[place[0] : place[1]]
         if instead != there:  # what is to stay is not contested
             points[place] = _point(place, there, instead, statements, confidence)
     return Contested(tuple(points[place] for place in sorted(points)), tuple(nowhere))
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """The words that are contested, and what should stand there; "" where nothing is said."""
+    quoted = QUOTED.match(line)
+    arrow = ARROW.match(line, quoted.end()) if quoted else None
+    if quoted and (arrow or quoted.end() == len(line)):
+        words = next(part for part in quoted.groups() if part is not None)
+        return words.strip(QUOTES), line[arrow.end() :].strip(QUOTES) if arrow else ""
+    words, _, rest = ARROW.sub("\n", line, count=1).partition("\n")
+    return words.strip(QUOTES), rest.strip(QUOTES)
 
 
 def place_lines(points: Iterable[Point]) -> str:
@@ -67,9 +85,14 @@ def place_lines(points: Iterable[Point]) -> str:
 
 
 def marked_in(text: str) -> str | None:
-    """The text between the marks as it stands there; None where there is none, or no end of it."""
+    """The text between the marks as it stands there; None where there is none, or no end of it.
+
+    None, too, where more marks stand there than pairs: a response may hold such marks itself, and
+    half of it would be offered as the whole.
+    """
     found = list(MARKED.finditer(text))
-    return found[-1]["text"] if found and found[-1]["text"].strip() else None
+    is_paired = len(MARK.findall(text)) == 2 * len(found)
+    return found[-1]["text"] if found and is_paired and found[-1]["text"].strip() else None
 
 
 def _point(

@@ -66,6 +66,36 @@ def test_words_that_stand_nowhere_are_counted_not_placed() -> None:
     assert (found.points, found.nowhere) == ((), ("a ferry to Moss",))
 
 
+ARROWS = make_case("The rule a -> b holds. He said “no -> yes”.")
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("Words: “a -> b” -> “a -> c”", [("a -> b", "a -> c")]),
+        ("Words: “a -> b”", [("a -> b", "")]),
+        ('Words: "a -> b" → "b"', [("a -> b", "b")]),
+        ("Words: a => c", [("a", "c")]),
+    ],
+)
+def test_an_arrow_within_quoted_words_parts_nothing(
+    line: str, found: list[tuple[str, str]]
+) -> None:
+    assert points(f"WRONG. It says otherwise.\n{line}", ARROWS) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<<<TEXT\nOne.\nTEXT>>>\nTwo.\nTEXT>>>",
+        "<<<TEXT\nOne.\n<<<TEXT\nTwo.\nTEXT>>>\nThree.\nTEXT>>>",
+        "<<<TEXT\nOne TEXT>>> and two.\nTEXT>>>",
+    ],
+)
+def test_half_of_a_text_that_holds_the_marks_itself_is_not_taken_for_the_whole(text: str) -> None:
+    assert marked_in(text) is None
+
+
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_every_place_reads_as_its_point_says(before: str, instead: str) -> None:
     case = make_case(f"{before} 塔高412米 🗼 {before}")
