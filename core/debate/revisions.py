@@ -6,11 +6,12 @@ table 2 (MAMM-REFINE: majority over detections, ranking of revisions).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+
+from rapidfuzz.distance import Levenshtein
 
 from core.records import Point, Turn
 
@@ -81,11 +82,10 @@ def _changes(response: str, revision: str) -> list[Place]:
     starts = [0]
     for token in old:
         starts.append(starts[-1] + len(token))
-    blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return [
-        (starts[first], max(starts[last], starts[first] + 1))
-        for kind, first, last, _, _ in blocks
-        if kind != "equal"
+        (starts[block.src_start], max(starts[block.src_end], starts[block.src_start] + 1))
+        for block in Levenshtein.opcodes(old, new)
+        if block.tag != "equal"
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -347,3 +348,14 @@ def test_the_built_in_agents_find_judge_and_mend_a_wrong_value() -> None:
         assert judgement.label == label
         revised = [e.text for e in events if e.kind == "response_revised"]
         assert revised == ([] if claim == right else [right])
+
+
+def test_a_long_text_that_was_written_anew_is_ranked_in_no_time() -> None:
+    """A matrix of all its words took a minute of 20,000 characters, in which nothing could stop."""
+    words = ["tower", "the", "of", "is", "a", "metres", "river", "and"]
+    response, anew = (
+        " ".join(words[number * step % 8] for number in range(4_000)) for step in (3, 5)
+    )
+    began = time.monotonic()
+    assert best_first(response, [anew, response[:-9], response], ()) == (response[:-9], anew)
+    assert time.monotonic() - began < 2
