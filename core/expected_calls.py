@@ -31,6 +31,8 @@ PICTURE_TOKENS, LARGE_PICTURE_TOKENS = 1_100, 1_600
 FRAME_TOKENS = 150
 QUERY_TOKENS, BATCH_TOKENS = 40, 8_000  # of one statement; of passages that are embedded together
 LIKELY_TURNS = 3
+LIKELY_SAID = 100  # tokens of a turn
+NAMED_TOKENS = 40  # who spoke about whom, and the marks of the quotes
 MARK_TOKENS = 30
 DENSE = ("zh", "ja", "ko", "th")
 LIKELY_STEPS = 3  # of a statement: search, compare, conclude
@@ -164,17 +166,21 @@ def _argued(
     turns = min(asked.turns, LIKELY_TURNS) if ends_early else asked.turns
     in_a_row = max(1, asked.chain - asked.context - asked.summaries - asked.revisions - 1)
     at_once = max(1, math.ceil(asked.turns / in_a_row))
-    share = about.evidence if is_most else about.evidence // 2
+    said = max((seat.max_tokens for seat in names), default=0) if is_most else LIKELY_SAID
+    heard = math.ceil(asked.heard * (said + NAMED_TOKENS) / max(1, asked.turns))
+    share = (about.evidence if is_most else about.evidence // 2) + heard
     manner = next(iter(protocol.manners), "debate")
     for place, seat in enumerate(names):
         taken = len(range(place, turns, len(names)))
-        yield about.step(seat, manner, 100, beside=share + 100, calls=taken, at_once=at_once)
-    talk = sum(names[n % len(names)].max_tokens if is_most else 100 for n in range(turns))
+        yield about.step(
+            seat, manner, LIKELY_SAID, beside=share + 100, calls=taken, at_once=at_once
+        )
+    talk = turns * said
     judged = asked.judgements + (about.statements if plan.protocol == AUDIT else 0)
-    heard = about.evidence + talk + whole
+    shown = about.evidence + talk + whole
     prompt = judge_prompt(next(iter(protocol.judging), "debate"))
     yield about.step(
-        sheet.judge, prompt, 200, beside=heard, calls=again * judged, at_once=asked.judgements
+        sheet.judge, prompt, 200, beside=shown, calls=again * judged, at_once=asked.judgements
     )
 
 

@@ -43,7 +43,8 @@ def argue(floor: Floor) -> Iterator[Event]:
 def calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
     said = debaters * rounds_of(plan)
-    return Calls(debaters + said, 1, chain=min(debaters, 1) + said + 1)
+    heard = sum(range(debaters, debaters + said))
+    return Calls(debaters + said, 1, chain=min(debaters, 1) + said + 1, heard=heard)
 
 
 def rounds_of(plan: Plan) -> int:

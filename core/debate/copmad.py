@@ -84,7 +84,7 @@ def calls(debaters: int, plan: Plan) -> Calls:
     if debaters < PAIR:
         return Calls(0, 0, chain=0)
     length, times = PAIR * rounds_of(plan), 1 + plan.options.is_swapped
-    return Calls(length * times, times, chain=length + 1)
+    return Calls(length * times, times, chain=length + 1, heard=times * sum(range(length)))
 
 
 def _debates(floor: Floor) -> list[_Debate]:

@@ -87,6 +87,8 @@ class Calls:
     """The most calls that a protocol makes of each role, and the longest chain that must wait.
 
     `chain` counts calls in a row, of all roles; the rest goes out at the same time as others.
+    `heard` counts the earlier turns that all prompts of debaters show together, which are paid for
+    each time; a last message alone is none.
     """
 
     turns: int
@@ -95,6 +97,7 @@ class Calls:
     context: int = 0
     summaries: int = 0
     revisions: int = 0
+    heard: int = 0
 
     @property
     def total(self) -> int:

@@ -64,7 +64,7 @@ def calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
     rounds = rounds_of(plan)
     turns = min(debaters, SEATS) * rounds
-    return Calls(turns, rounds, chain=turns + rounds)
+    return Calls(turns, rounds, chain=turns + rounds, heard=sum(range(turns)))
 
 
 def _round(floor: Floor, number: int) -> Iterator[Event]:

@@ -55,7 +55,9 @@ def argue(floor: Floor) -> Iterator[Event]:
 
 def calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
-    return Calls(len(STAGES) * debaters, 1, chain=len(STAGES) + 1)
+    later = len(STAGES) - 1  # each hears the whole stage before it
+    turns = len(STAGES) * debaters
+    return Calls(turns, 1, chain=len(STAGES) + 1, heard=later * debaters**2)
 
 
 def _speeches(floor: Floor, stage: int, hears: Sequence[Turn] = ()) -> list[Speech]:

@@ -56,7 +56,7 @@ def rounds_of(plan: Plan) -> int:
 def calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
     stages = 1 + rounds_of(plan)
-    return Calls(debaters * stages, 0, chain=stages)
+    return Calls(debaters * stages, 0, chain=stages, heard=debaters**2 * (stages - 1))
 
 
 def _answers_before(floor: Floor, stage: int) -> tuple[Turn, ...]:
