@@ -22,6 +22,7 @@ from core.models.prompting import PromptBook
 from core.progress import Progress
 from core.records import Context, Plan, Turn
 from core.roles import CaseView, Debater, Judge, Roster
+from core.seats import Seat
 from tests.agents.seats import FENCE, SEAT
 from tests.fakes import FakeDesk, FakeEmbedder, ScriptedJudge, ticking
 
@@ -80,16 +81,18 @@ def turns(events: Sequence[Event]) -> list[Turn]:
     return [event.turn for event in events if event.kind == "turn_finished"]
 
 
-def desk_roster(desk: FakeDesk, *, debaters: int = 2, spare: bool = False) -> Roster:
+def desk_roster(
+    desk: FakeDesk, *, debaters: int = 2, spare: bool = False, seat: Seat = SEAT
+) -> Roster:
     """A roster whose debaters, judge and context writer are language models behind that desk."""
     work = Work(desk, PromptBook(), FENCE, Path("nowhere"))
     own = roster_named("builtin", FakeEmbedder())
     names = ("Ada", "Ben", "Cleo", "Dora")[:debaters]
     return replace(
         own,
-        context_writer=LlmContextWriter(SEAT, work),
-        debaters={name: LlmDebater(SEAT, work) for name in names},
-        judge=LlmJudge(SEAT, work),
+        context_writer=LlmContextWriter(seat, work),
+        debaters={name: LlmDebater(seat, work) for name in names},
+        judge=LlmJudge(seat, work),
         calls_made=desk.drain,
         spare=own if spare else None,
     )

@@ -95,7 +95,11 @@ def calls(debaters: int, plan: Plan) -> Calls:
     turns = debaters + rounds * (2 * pairs + debaters)
     chain = math.ceil(debaters / AT_ONCE) + 1
     chain += rounds * (2 * math.ceil(pairs / AT_ONCE) + math.ceil(debaters / AT_ONCE))
-    return Calls(turns, 0, chain, summaries=rounds, revisions=1 if debaters else 0)
+    # Advice hears two answers, attacks the advice too; who reconsiders all answers and its critics.
+    heard = rounds * (2 * pairs + pairs * (debaters + 1) + debaters**2 + 2 * pairs)
+    heard += max(0, rounds - 1) * (2 * pairs + debaters)  # a summary takes a turn's place
+    revisions = 1 if debaters else 0
+    return Calls(turns, 0, chain, summaries=rounds, revisions=revisions, heard=heard)
 
 
 def answers_before(floor: Floor, number: int) -> dict[str, Turn]:

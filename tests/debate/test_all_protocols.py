@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -12,10 +13,14 @@ from core.debate.floor import Calls
 from core.debate.protocols import PROTOCOLS, protocol_of
 from core.errors import ModelError
 from core.events import Event
+from core.expected_calls import Size, steps_of
 from core.manners import DebateOptions
 from core.models.call import Asked
+from core.models.window import estimated_tokens
 from core.records import Judgement, Plan
+from core.seats import RosterSheet
 from core.store.ledger import AGAIN
+from tests.agents.seats import SEAT
 from tests.debate.scripts import USUAL, reply_to, way_name, ways
 from tests.debates import arguing, built_in, desk_roster, kinds
 from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
@@ -24,6 +29,10 @@ FACTS = make_passage("The tower is 412 m tall.", number=1)
 VIEW = make_view(make_case("The tower is 512 m tall."), [FACTS])
 BESIDE = make_view(make_case("The tower is 512 m tall."), [])
 WAYS = ways()
+LONG_WAYS = [
+    (name, DebateOptions(rounds=8)) for name, p in PROTOCOLS.items() if "rounds" in p.options
+]
+CHARACTERS = 3  # of a token in those replies
 CONTEXT = "en/context"  # nobody stands in for its writer here
 DEBATERS = (2, 3)
 Way = tuple[str, DebateOptions]
@@ -99,6 +108,32 @@ def test_models_are_asked_exactly_as_often_as_is_counted(way: Way) -> None:
         asked = protocol_of(plan_of(way)).calls(debaters, plan_of(way))
         assert counted(desk.asked) == (asked.turns, asked.judgements, asked.total)
         assert asked.chain <= asked.total
+
+
+@pytest.mark.parametrize("way", [*WAYS, *LONG_WAYS], ids=way_name)
+def test_what_debaters_read_is_no_more_than_was_said_to_be_the_most(way: Way) -> None:
+    """Every turn is as long as its seat allows, and is shown again to whoever hears it."""
+    desk, plan = FakeDesk(at_length), plan_of(way)
+    wide = replace(SEAT, window=200_000)
+    roster = desk_roster(desk, debaters=3, seat=wide)
+    list(arguing(protocol_of(plan).argue, VIEW, roster, plan=plan).events())
+    sheet = RosterSheet("ours")
+    for debater in sheet.debaters:
+        sheet = sheet.with_seat(f"debater {debater.name}", wide)
+    size = Size(len(VIEW.case.response), max_turns=3, protocol=way[0], options=plan.options)
+    most = sum(s.calls * s.prompt for s in steps_of(sheet, size, True) if not s.seat.is_built_in)
+    asked = [one for one in desk.asked if one.role.startswith("debater")]
+    assert sum(estimated_tokens(m.text) for one in asked for m in one.call.messages) <= most
+
+
+def at_length(asked: Asked) -> Scripted:
+    """The script, with debaters who fill all the room that they have."""
+    text = str(reply(asked))
+    if not asked.role.startswith("debater") or asked.prompt == "en/revise":
+        return text
+    first, _, rest = text.partition(". ")
+    room = CHARACTERS * asked.call.seat.max_tokens - len(text)
+    return f"{first}. {('So high it is. ' * room)[:room]} {rest}"
 
 
 @pytest.mark.parametrize("name", NAMES)
