@@ -6,9 +6,10 @@ import streamlit as st
 
 from components import drafts, state
 from components.words import escaped
+from core.argued import LONGEST_REMARK
 from core.errors import ReviewError
 from core.records import Run
-from core.underway import LONGEST_REMARK, is_debated
+from core.underway import is_debated
 
 HEIGHT = 68
 

@@ -10,6 +10,8 @@ from typing import Literal
 
 from core.records import Judgement
 
+LONGEST_REMARK = 2000  # characters
+
 
 @dataclass(frozen=True)
 class PersonSpoke:

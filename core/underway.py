@@ -9,7 +9,7 @@ import queue
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from core.argued import PersonSpoke
+from core.argued import LONGEST_REMARK, PersonSpoke
 from core.audited import AUDIT
 from core.concurrency import Stop
 from core.errors import InputError
@@ -18,7 +18,6 @@ from core.progress import Progress
 from core.records import Plan
 from core.staffing import Payer
 
-LONGEST_REMARK = 2000  # characters
 CONCLUDING = frozenset({"judgement_reached", "run_finished"})  # nobody listens after these
 
 

@@ -13,6 +13,7 @@ from core.audited import ToolUse
 from core.errors import InputError
 from core.events import ENDINGS, Event, RunStopped
 from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Statement, WordScore
+from core.store.argued_traces import require_argued, require_judgement, require_shares
 from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
 from core.voted import SoftLabel
@@ -24,7 +25,6 @@ MOST_EVENTS = 100_000
 LATEST = 4e9
 # A run that waits can be stopped, fail for want of a classifier, and be resumed, all unbegun.
 BEFORE_START = frozenset({"run_resumed", "run_stopped", "run_failed"})
-ROUNDING = 1e-9  # shares are sums of parts
 
 
 @dataclass(frozen=True)
@@ -187,33 +187,34 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
                         "again."
                     )
                 turns.add(event.turn.number)
-                _require_shares(event.turn.confidence)
+                require_shares(event.turn.confidence)
                 _require_quotes(event.turn.quotes)
                 _require_points(event.turn.points, response)
             case "tool_called":
                 _require_use(event.use, statements, response)
             case "memory_updated":
                 _require_known(event.entry.statement, statements)
-                _require_shares(event.entry.p)
+                require_shares(event.entry.p)
             case "reflection_changed":
                 for index in (event.change.statement, *event.change.because_of):
                     _require_known(index, statements)
             case "judgement_reached" | "judgement_sampled":
                 _require_points(event.judgement.points, response)
-            case "consensus_weighed":
-                _require_shares(event.p, *(weight for _, weight in event.weights))
+                require_judgement(event)
+            case "consensus_weighed" | "person_spoke":
+                require_argued(event)
             case "span_proposed" | "span_adjudicated":
                 _require_span(event.span, response)
             case "words_scored":
                 _require_scores(event.scores, event.threshold, response)
             case "span_voted":
                 _require_span(event.span, response)
-                _require_shares(event.p)
+                require_shares(event.p)
             case "soft_labelled":
                 _require_scores(event.labels, event.threshold, response)
-                _require_shares(*(label.level for label in event.labels))
+                require_shares(*(label.level for label in event.labels))
             case "label_predicted" | "run_finished":
-                _require_shares(event.verdict.p_hallucinated, event.verdict.confidence)
+                require_shares(event.verdict.p_hallucinated, event.verdict.confidence)
     if statements != set(range(len(statements))):
         raise InputError("Expected statements numbered from 0 in the trace.")
 
@@ -243,7 +244,7 @@ def _require_known(statement: int | None, statements: set[int]) -> None:
 def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
     """A tool's input and output are JSON objects, which its own view draws."""
     _require_known(use.statement, statements)
-    _require_shares(use.p)
+    require_shares(use.p)
     has_one = use.start is not None or use.end is not None  # half a place is none
     start, end = (-1 if side is None else side for side in (use.start, use.end))
     if has_one and not 0 <= start < end <= len(response):
@@ -262,7 +263,7 @@ def _require_points(points: Sequence[Point], response: str) -> None:
     for point in points:
         if not 0 <= point.start <= point.end <= len(response):
             raise InputError("Expected points that lie in the response, found another place.")
-        _require_shares(point.weight)
+        require_shares(point.weight)
         _require_quotes([point.quote] if point.quote else [])
 
 
@@ -279,7 +280,7 @@ def _require_span(span: Span, response: str) -> None:
         response[span.start : span.end] != span.text
     ):
         raise InputError("Expected spans that quote the response, found another text.")
-    _require_shares(span.p)
+    require_shares(span.p)
     _require_quotes([span.quote] if span.quote else [])
 
 
@@ -291,10 +292,4 @@ def _require_scores(
         if not last <= score.start < score.end <= len(response):
             raise InputError("Expected scores of words in their order in the response.")
         last = score.end
-    _require_shares(threshold, *(score.p for score in scores))
-
-
-def _require_shares(*shares: float | None) -> None:
-    for share in shares:
-        if share is not None and not -ROUNDING <= share <= 1 + ROUNDING:
-            raise InputError(f"Expected probabilities from 0 to 1 in the trace, found {share}.")
+    require_shares(threshold, *(score.p for score in scores))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from core.argued import ConsensusWeighed, JudgementSampled, PersonSpoke
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.errors import InputError
 from core.events import (
@@ -31,6 +32,7 @@ from core.events import (
     WordsScored,
 )
 from core.records import (
+    Judgement,
     Passage,
     Plan,
     Point,
@@ -201,6 +203,21 @@ def concluded(p: float, confidence: float) -> dict[str, Any]:
     return {"kind": "label_predicted", "payload": to_plain(LabelPredicted(104.0, verdict))}
 
 
+def weighed(*weights: tuple[str, float]) -> dict[str, Any]:
+    payload = to_plain(ConsensusWeighed(103.0, "uniform", weights, 0.5))
+    return {"kind": "consensus_weighed", "payload": payload}
+
+
+def sampled(number: int, p: float = 0.5) -> dict[str, Any]:
+    judgement = Judgement("Judge", "supported", "It holds.", p=p)
+    payload = to_plain(JudgementSampled(103.0, judgement, number, "sample", 0.1))
+    return {"kind": "judgement_sampled", "payload": payload}
+
+
+def spoke(text: str) -> dict[str, Any]:
+    return {"kind": "person_spoke", "payload": to_plain(PersonSpoke(103.0, "Mira", text))}
+
+
 def changed(trace: bytes, **fields: Any) -> bytes:
     return json.dumps(json.loads(trace) | fields).encode()
 
@@ -340,6 +357,14 @@ def test_what_a_panel_said_comes_along(trace: bytes) -> None:
         ({"events": [STARTED, concluded(1.2, 0.9)]}, "from 0 to 1 in the trace, found 1.2"),
         ({"events": [STARTED, concluded(0.9, -0.9)]}, "from 0 to 1"),
         ({"events": [STARTED, ANOTHER]}, "one response in the trace, found two"),
+        ({"events": [STARTED, weighed(("Ada", 0.9), ("Ben", 0.9))]}, "2 that sum to 1.8"),
+        ({"events": [STARTED, weighed(("Ada", 0.5), ("Ada", 0.5))]}, "weights of unlike agents"),
+        ({"events": [STARTED, weighed(("Ada", -1.0), ("Ben", 2.0))]}, "from 0 to 1"),
+        ({"events": [STARTED, weighed()]}, "0 that sum to 0"),
+        ({"events": [STARTED, sampled(0)]}, "numbered from 1 in the trace, found number 0"),
+        ({"events": [STARTED, sampled(1, p=7.0)]}, "from 0 to 1 in the trace, found 7.0"),
+        ({"events": [STARTED, spoke(" ")]}, "remarks of 1 to 2,000 characters"),
+        ({"events": [STARTED, spoke("x" * 10**6)]}, "found one of 1,000,000"),
     ],
 )
 def test_a_damaged_trace_is_refused_and_leaves_nothing(
