@@ -33,6 +33,11 @@ SHARE = re.compile(
     r"(?<![-−\d.,/])(?<!of )(?P<number>\d+(?:\.\d+|,\d{1,2})?)(?![.,]?\d)"
     r"\s*(?P<unit>%|(?:/|(?:out )?of)\s*100?(?!\d))?(?!\s*(?:/|(?:out )?of)\s*\d)"
 )
+# What is counted already and says nothing in a reason: “AGREE, WRONG.”, “CORRECT.”
+OPENING = re.compile(
+    r"[\W_]*(?:(?:AGREE|DENY|同意|反对)[\W_]+)?(?:CORRECT|WRONG|OPEN|正确|错误|未定)"
+    r"(?![^\W_])[*_`]*[.:,;!。：，；！][\s*_`]*(?=\S)"
+)
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,14 @@ def reason_in(text: str) -> str:
     for line in (CONFIDENCE, DOUBT, WORDS_LINE):
         text = line.sub("", text)
     return " ".join(text.split())
+
+
+def argument_in(text: str) -> str:
+    """The reason without the verdict before it; a verdict that nothing follows stays."""
+    words = reason_in(text)
+    found = OPENING.match(words)
+    rest = words[found.end() :] if found else words
+    return rest[:1].upper() + rest[1:]
 
 
 def doubt_in(text: str) -> str:

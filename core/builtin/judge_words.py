@@ -143,8 +143,14 @@ def _debate_words(turns: Sequence[Turn], subject: str, *, reached: bool) -> str:
     if reached or len(set(_last_stances(turns))) == 1:
         who = "Both debaters agree" if len(last) == 2 else "All debaters agree"
         return f"{who} that {subject} is {WORDS_OF_STANCE[turns[-1].stance]}."
-    views = [f"{turn.agent} calls it {WORDS_OF_STANCE[turn.stance]}" for turn in last.values()]
-    return "The debaters disagree: " + ", ".join(views) + "."
+    return "The debaters disagree: " + ", ".join(map(_view, last.values())) + "."
+
+
+def _view(turn: Turn) -> str:
+    """What it calls the statement; a side that was assigned is nobody's opinion."""
+    had_to = turn.assigned is not None and turn.assigned == turn.stance
+    verb = "had to call" if had_to else "calls"
+    return f"{turn.agent} {verb} it {WORDS_OF_STANCE[turn.stance]}"
 
 
 def _last_stances(turns: Sequence[Turn]) -> list[Stance]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from core.builtin.plain_verdict import verdict_text
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
+from core.debate.majority import told
 from core.debate.turns import spoken, taken
 from core.debate.votes import Tally, barred, nobody_voted, tally
 from core.events import Event, JudgementReached
@@ -67,7 +68,7 @@ def _reason(turns: Sequence[Turn], label: Label, votes: Tally) -> str:
     if votes.label != label:
         return ""
     first = next(turn for turn in turns if turn.stance == label)
-    return f" {first.debater} ({first.agent}): {first.text}"
+    return f" {told(first)}"
 
 
 PROTOCOL = DebateProtocol("ensemble", argue, calls, manners=("answer",), options=("seed",))

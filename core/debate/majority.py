@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.agents.stated import reason_in
+from core.agents.stated import argument_in
 from core.builtin.plain_verdict import verdict_text
 from core.builtin.speech import shortened
 from core.debate.floor import Floor
@@ -53,6 +53,9 @@ def share_against(answers: Sequence[Turn]) -> float:
 def _reason(label: Label, answers: Sequence[Turn]) -> str:
     """The words of the surest of those who agree with the label; of equals the first's."""
     own = [turn for turn in answers if turn.stance == label]
-    surest = max(own, key=lambda turn: turn.confidence or 0.0)
-    said = shortened(reason_in(surest.text), MOST_SAID)
-    return f"{surest.debater} ({surest.agent}): {said}"
+    return told(max(own, key=lambda turn: turn.confidence or 0.0))
+
+
+def told(turn: Turn) -> str:
+    """Who says so and why, in one line; the vote that was counted has told the verdict."""
+    return f"{turn.debater} ({turn.agent}): {shortened(argument_in(turn.text), MOST_SAID)}"

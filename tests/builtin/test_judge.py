@@ -147,3 +147,14 @@ def test_what_is_hardly_carried_and_by_no_reader_is_not_supported() -> None:
     known = decided("The bridge was closed to lorries.", OPEN, carried)
     assert "supported" in [view.stance for view in known.readers]
     assert known.label == "supported"
+
+
+def test_a_side_that_was_assigned_is_not_told_as_an_opinion() -> None:
+    first = Turn("Ada", "Rule checker", 1, 1, "deny", "hallucinated", "WRONG. So.")
+    other = Turn(
+        "Ben", "Overlap reader", 2, 1, "deny", "supported", "CORRECT. So.",
+        manner="tit_for_tat", assigned="supported",
+    )  # fmt: skip
+    spoken = [Spoken("hallucinated", 0.9, "A clear contradiction.")]
+    text = verdict_text("hallucinated", 0.9, spoken, [first, other], reached=False)
+    assert "Rule checker calls it wrong, Overlap reader had to call it correct." in text

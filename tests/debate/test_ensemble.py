@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core.agents.stated import argument_in
 from core.debate import ensemble
 from core.debate.ensemble import coin
 from core.errors import ReplyError, ReviewError
@@ -175,3 +176,13 @@ def test_the_classifier_follows_the_coin(seed: int) -> None:
     judgement = judgement_of(answered("supported", "hallucinated", seed=seed)[0])
     classifier = load_classifier(Path("nowhere"), "seed")
     assert classifier.verdict(judgement).label == judgement.label
+
+
+def test_the_reason_is_told_without_the_lines_that_are_told_elsewhere() -> None:
+    desk = FakeDesk(lambda _: "**WRONG**. it was 1931.\nConfidence: 80\nDoubt: another bridge")
+    events = list(arguing(ensemble.argue, VIEW, desk_roster(desk, debaters=2)).events())
+    told = judgement_of(events).prose
+    assert told.endswith("): It was 1931.")
+    assert argument_in("AGREE, WRONG. I keep it.\nWords: “1926” -> “1931”") == "I keep it."
+    assert argument_in("OPEN.") == "OPEN."
+    assert argument_in("Wrong figures stand there.") == "Wrong figures stand there."
