@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
+from core.agents.contested import ARROW, NOTHING, QUOTES
 from core.agents.heard import without_marks
-from core.agents.stated import CONFIDENCE, DOUBT
+from core.agents.stated import CONFIDENCE, DOUBT, WORDS_LINE
 from core.records import Reply, Stance
 
 TOLD = re.compile(r"(?<=[.。]) (?=“[^”]{1,200}”: |\d+ statements? says? nothing )")
@@ -51,6 +52,25 @@ def stated(text: str, *, under_way: bool = False) -> tuple[Stance | None, str]:
     if under_way and words and any(word.startswith(words) for word in STANCES):
         return None, ""
     return None, words
+
+
+def without_places(text: str) -> str:
+    """The text without its lines that name words of the response."""
+    return WORDS_LINE.sub("", text).strip()
+
+
+def places_told(text: str) -> list[str]:
+    """Those lines as people read them: “512 m” should be “412 m”; each is told once."""
+    told = []
+    for line in WORDS_LINE.finditer(text):
+        words, *rest = (part.strip(QUOTES) for part in ARROW.split(line["value"], maxsplit=1))
+        if not rest:
+            told.append(f"contests “{words}”")
+        elif NOTHING.fullmatch(rest[0]):
+            told.append(f"“{words}” should go")
+        else:
+            told.append(f"“{words}” should be “{rest[0]}”")
+    return list(dict.fromkeys(told))
 
 
 def rationale_words(text: str) -> str:

@@ -83,8 +83,9 @@ def _head(turn: Turn) -> Html:
         parts.append(element("span", f"{asked} ", class_="cp-manner"))
     if turn.manner in REPLYING:
         parts.append(_reply_badge(turn.reply, turn.number))
-    parts.append(element("span", f" {before} ", class_="cp-quiet"))
-    parts.append(element("span", STANCE_WORDS[turn.stance], class_=f"cp-tag cp-{turn.stance}"))
+    if before:
+        parts.append(element("span", f" {before} ", class_="cp-quiet"))
+        parts.append(element("span", STANCE_WORDS[turn.stance], class_=f"cp-tag cp-{turn.stance}"))
     if after:
         parts.append(element("span", f" {after}", class_="cp-quiet"))
     return element("div", *parts)

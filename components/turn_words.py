@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from components.plain import spoken, stated
+from components.plain import places_told, spoken, stated, without_places
 from components.words import LABEL_WORDS, percent
 from core.debate.signals import Signal, SignalKind, by_debater
 from core.manners import Manner
@@ -35,6 +35,8 @@ SIGNAL_WORDS: Mapping[SignalKind, str] = {
 REPLYING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
 # These are asked for confidence and for one doubt about their own claim (ColMAD 2.3).
 AUDITED: frozenset[Manner] = frozenset({"answer", "reconsider", "collaborate"})
+# These name words of the response in lines of a form of their own (MAMM-REFINE).
+NAMING: frozenset[Manner] = frozenset({"detect", "critique"})
 
 
 def round_words(turn: Turn) -> str:
@@ -46,12 +48,13 @@ def round_words(turn: Turn) -> str:
 def manner_words(turn: Turn) -> str:
     """What was asked of the debater, and whose answer it speaks of; empty in CEDA's debate."""
     about = f"{turn.about}’s answer" if turn.about else ""
-    words = MANNER_WORDS.get(turn.manner, "")
+    # Of whoever was assigned a side, it is said beside the stance that they argue.
+    words = MANNER_WORDS.get(turn.manner, "") if turn.assigned is None else ""
     return f"{words}: {about}" if words and about else words or (f"on {about}" if about else "")
 
 
 def said_words(turn: Turn) -> str:
-    """The turn's text without what is told beside it: reply, verdict, confidence and doubt."""
+    """The turn's text without what is told beside it: reply, verdict, places, confidence, doubt."""
     if turn.manner == "debate":
         reply, words = spoken(turn.text)
         # What is said contradicts what was recorded: people must see it.
@@ -60,13 +63,18 @@ def said_words(turn: Turn) -> str:
     if reply is not None and reply != turn.reply:
         return turn.text
     stance, words = stated(rest)
-    return rest if stance is not None and stance != turn.stance else words
+    if stance is not None and stance != turn.stance:
+        return rest
+    return without_places(words) if turn.manner in NAMING else words
 
 
 def stated_words(turn: Turn) -> str:
-    """Its confidence and its doubt; where it was asked for them and gave none, that it did not."""
+    """The words that it names, its confidence and its doubt.
+
+    Where it was asked for confidence and doubt and gave none, that it did not.
+    """
     is_asked = turn.manner in AUDITED
-    parts = []
+    parts = places_told(turn.text) if turn.manner in NAMING else []
     if turn.confidence is not None:
         parts.append(f"{percent(turn.confidence)} sure")
     elif is_asked:
@@ -79,7 +87,9 @@ def stated_words(turn: Turn) -> str:
 
 
 def stance_words(turn: Turn) -> tuple[str, str]:
-    """(the words before the stance, the words after it)."""
+    """(the words before the stance, the words after it); none for who only writes a text anew."""
+    if turn.manner == "revise":  # what it calls wrong is not the text that it gives
+        return "", ""
     if turn.assigned is None:
         return "calls it", ""
     if turn.assigned == turn.stance:
@@ -107,6 +117,6 @@ def told_in_short(turn: Turn) -> str:
     """Round, debater, what was asked and the stance, on one line of plain text."""
     before, after = stance_words(turn)
     asked = REPLY_WORDS[turn.reply] if turn.manner in REPLYING else ""
-    parts = [manner_words(turn), asked, f"{before} {turn.stance}", after]
+    parts = [manner_words(turn), asked, f"{before} {turn.stance}" if before else "", after]
     who = f"{round_words(turn)}: {turn.debater} ({turn.agent})"
     return ", ".join([who, *(part for part in parts if part)])

@@ -66,6 +66,30 @@ def test_whose_answer_it_speaks_of() -> None:
     assert ">He misses a digit.</div>" in made
 
 
+def test_who_argues_an_assigned_side_is_not_said_to_argue_twice() -> None:
+    turn = replace(ANSWER, manner="compete", assigned="hallucinated", text="WRONG. It was 1931.")
+    assert turn_html(turn, 1).count("argues") == 1
+    assert told_in_short(turn).count("argues") == 1
+
+
+def test_named_words_are_told_as_people_read_them() -> None:
+    text = "AGREE, WRONG. I keep it.\nWords: “512 m” -> “412 m”\nWords: “red” -> “”"
+    made = turn_html(replace(ANSWER, manner="critique", reply="agree", text=text), 1)
+    assert ">I keep it.</div>" in made
+    assert "“512 m” should be “412 m” · “red” should go" in made
+    assert "Words:" not in made
+    found = replace(ANSWER, manner="detect", text="WRONG. So.\nWords: “512 m”", doubt="")
+    assert "contests “512 m” · 80 % sure" in turn_html(found, 1)
+    alone = replace(ANSWER, text="WRONG. So.\nWords: two of them differ", doubt="")
+    assert "Words: two" in turn_html(alone, 1)  # nobody was asked for such lines
+
+
+def test_a_text_written_anew_is_not_called_hallucinated() -> None:
+    turn = replace(ANSWER, manner="revise", text="The bridge is 412 m long.", doubt="")
+    assert "hallucinated" not in turn_html(turn, 1)
+    assert "hallucinated" not in told_in_short(turn)
+
+
 def test_words_that_contradict_the_record_stay_to_be_seen() -> None:
     odd = replace(ANSWER, text="CORRECT. It is.", manner="answer")
     assert said_words(odd) == "CORRECT. It is."
