@@ -7,12 +7,14 @@ import time
 import streamlit as st
 
 from components import state
+from components.new_check import plan_now
+from components.protocol_choice import usual_protocol
 from components.words import clipped, escaped
 from core.builtin.examples import EXAMPLES, Example
 from core.checking import Draft, store_case
 from core.errors import ReviewError
 from core.intake.library import store_file
-from core.records import Plan
+from core.seats import BUILT_IN
 from core.store import Store
 
 
@@ -48,7 +50,9 @@ def _start_example(example: Example) -> None:
             )
             case = store_case(store, project, draft, person, time.time())
             settings = store.projects.settings()
-        plan = Plan(max_turns=settings.max_turns, passages=settings.passages)
+            usual = usual_protocol(store, project)
+        # Built in whatever the roster: it is here to be tried without a key, and costs nothing.
+        plan = plan_now(project, settings, usual, BUILT_IN)
         st.session_state["new.started"] = state.jobs().start(case, plan, by=person)
     except ReviewError as error:
         st.session_state["new.problem"] = str(error)

@@ -49,14 +49,19 @@ NAMES = {
 }
 
 
+# Whoever only wants to check a text finds what fits above the papers' other ways to argue.
+EVERYDAY = ("ceda", "audit", "single", "adaptive")
+OFFERED = (*EVERYDAY, *(name for name in PROTOCOLS if name not in EVERYDAY))
+
+
 def draw_protocol_choice(key: str) -> str:
     """The choice with a sentence on when it fits; at first what the person chose here last."""
     with state.open_store() as store:
         usual = usual_protocol(store, state.project(store))
     chosen = st.selectbox(
         "How to check",
-        PROTOCOLS,
-        index=PROTOCOLS.index(usual),
+        OFFERED,
+        index=OFFERED.index(usual),
         format_func=_sentence,
         key=key,
         persist_state="session",

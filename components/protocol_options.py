@@ -18,7 +18,7 @@ from core.records import Plan
 
 MOST_ROUNDS = 20
 MOST_SEED = 2**31 - 1
-ITS_OWN = "0 leaves it to the protocol."
+ITS_OWN = "As the protocol has it"
 STYLES = {
     "plain": "Plainly",
     "thought": "Thinking aloud, step by step",
@@ -78,13 +78,13 @@ def _draw_samples(key: str) -> None:
         "Judgements that are drawn",
         key,
         "Of several the most frequent label counts, and its share is the probability. The "
-        f"built-in judge always says the same and is asked once. {ITS_OWN}",
+        "built-in judge always says the same and is asked once.",
     )
 
 
 def _draw_rounds(key: str) -> None:
     _draw_number(
-        "Rounds of debate", key, f"Those after the first answers; each costs a turn each. {ITS_OWN}"
+        "Rounds of debate", key, "Those after the first answers; in each, every debater has a turn."
     )
 
 
@@ -98,16 +98,29 @@ def _draw_swap(key: str) -> None:
 
 
 def _draw_seed(key: str) -> None:
-    _draw_number(
+    st.number_input(
         "Seed of the coin",
-        key,
-        "The same seed lets the coin fall the same way again for the same case.",
-        most=MOST_SEED,
+        0,
+        MOST_SEED,
+        0,
+        key=key,
+        help="The same seed lets the coin fall the same way again for the same case.",
+        persist_state="session",
     )
 
 
-def _draw_number(label: str, key: str, words: str, most: int = MOST_ROUNDS) -> None:
-    st.number_input(label, 0, most, 0, key=key, help=escaped(words), persist_state="session")
+def _draw_number(label: str, key: str, words: str) -> None:
+    """A number that stays empty until somebody chooses one."""
+    st.number_input(
+        label,
+        1,
+        MOST_ROUNDS,
+        None,
+        key=key,
+        help=escaped(words),
+        placeholder=ITS_OWN,
+        persist_state="session",
+    )
 
 
 DRAWN: Mapping[Option, Callable[[str], None]] = {

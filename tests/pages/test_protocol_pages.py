@@ -92,3 +92,26 @@ def test_a_tables_rows_are_checked_as_was_chosen(app: OpenApp, home: Path) -> No
     assert run
     assert (run.plan.protocol, run.plan.options) == ("ensemble", DebateOptions(seed=3))
     assert state.jobs().wait(run.id, 60)
+
+
+def test_a_prepared_case_is_checked_in_the_way_that_is_chosen(app: OpenApp, home: Path) -> None:
+    at = app()
+    at.selectbox(key="new.protocol").set_value("single").run()
+    at.button(key="new.example.bridge").click().run()
+    run_id = finish(at)
+    with open_store(home) as store:
+        run = store.runs.get(run_id, time.time(), 6.0)
+    assert run
+    assert (run.plan.protocol, run.plan.roster) == ("single", "builtin")
+
+
+def test_what_most_people_need_is_offered_first_and_no_number_is_put_in_anyones_mouth(
+    app: OpenApp, home: Path
+) -> None:
+    at = app()
+    names = [words.partition(":")[0] for words in at.selectbox(key="new.protocol").options]
+    assert names[:4] == ["Debate", "Audit", "Single judge", "Adaptive"]
+    assert len(set(names)) == len(names)
+    at.selectbox(key="new.protocol").set_value("society").run()
+    assert at.number_input(key="new.rounds").value is None
+    assert checked(at, home).plan.options == AS_IS
