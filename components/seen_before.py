@@ -7,7 +7,7 @@ import time
 import streamlit as st
 
 from components import state
-from components.words import LABEL_WORDS, clipped, escaped, when
+from components.words import LABEL_WORDS, clipped, escaped, protocol_words, when
 from core.intake.language import language_of
 from core.records import Case
 from core.seen_before import Decided, decided, same_or_alike
@@ -78,7 +78,8 @@ def _draw_check(store: Store, case: Case, how: str) -> None:
     for run in store.runs.of_case(case.id, time.time(), lease)[-1:]:
         if run.label is None:
             continue
-        words = f"{how} on {when(run.started_at)}: {LABEL_WORDS[run.label].lower()}"
+        by = protocol_words(run.plan.protocol, short=True)
+        words = f"{how} on {when(run.started_at)} by {by}: {LABEL_WORDS[run.label].lower()}"
         for one in decided(store, [case], is_same=True):
             if one.gold is not None:
                 words += f"; settled as {LABEL_WORDS[one.gold.label].lower()}"
