@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.asides import after, asides
 from components.audit_rows import has_audit
@@ -14,7 +16,7 @@ from components.markup import Html, element, joined
 from components.show import show
 from components.state_panel import contested_words
 from components.trace import quote_line, turn_html
-from components.turn_words import round_words, signals_counted
+from components.turn_words import round_in_short, round_words, signals_counted
 from components.words import QUOTE_SIGNS, QUOTE_WORDS, escaped
 from core.debate.signals import Past, signals_of
 from core.progress import Progress
@@ -26,6 +28,8 @@ WHAT_SIGNALS_ARE = (
     "without a new quote. A signal is a reason to look at the turn; the verdict does not depend "
     "on it."
 )
+
+MOST_UNFOLDED = 15  # turns; beyond them nobody finds a round by scrolling
 
 
 def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None = None) -> None:
@@ -39,18 +43,25 @@ def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None =
     signals = signals_of(progress, pasts)
     if turns:
         st.caption(escaped(signals_counted(signals, debaters)), help=WHAT_SIGNALS_ARE)
-    shown_round = ""
     placed, numbers = asides(progress), [turn.number for turn in turns]
+    following = dict(zip(numbers, [*numbers[1:], None], strict=False))
     _draw_asides(after(placed, 0, numbers[0] if numbers else None))
-    for turn, following in zip(turns, [*numbers[1:], None], strict=False):
-        if round_words(turn) != shown_round:
-            shown_round = round_words(turn)
-            show(element("div", shown_round, class_="cp-quiet"))
-        own = [signal.words for signal in signals if signal.turn == turn.number]
-        place = debaters.index(turn.debater) + 1
-        show(turn_html(turn, place, with_quotes=False, signals=own))
-        _draw_quotes(turn, key)
-        _draw_asides(after(placed, turn.number, following))
+    for turns_of_round in (list(group) for _, group in groupby(turns, key=round_words)):
+        with _round(turns_of_round, turns):
+            for turn in turns_of_round:
+                own = [signal.words for signal in signals if signal.turn == turn.number]
+                place = debaters.index(turn.debater) + 1
+                show(turn_html(turn, place, with_quotes=False, signals=own))
+                _draw_quotes(turn, key)
+                _draw_asides(after(placed, turn.number, following[turn.number]))
+
+
+def _round(own: Sequence[Turn], turns: Sequence[Turn]) -> DeltaGenerator:
+    """Where a round's turns are drawn: of a long debate all rounds but the last are folded."""
+    if len(turns) <= MOST_UNFOLDED:
+        show(element("div", round_words(own[0]), class_="cp-quiet"))
+        return st.container()
+    return st.expander(escaped(round_in_short(own)), expanded=own[-1] is turns[-1])
 
 
 def _draw_asides(pieces: Sequence[Html]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from components.plain import places_told, spoken, stated, without_places
-from components.words import LABEL_WORDS, percent
+from components.words import LABEL_WORDS, counted, percent
 from core.debate.signals import Signal, SignalKind, by_debater
 from core.manners import Manner
 from core.records import Reply, Stance, Turn
@@ -43,6 +43,14 @@ def round_words(turn: Turn) -> str:
     """The heading of the round that the turn belongs to."""
     is_first = turn.round == 0 or (turn.manner == "answer" and turn.round == 1)
     return "First answers" if is_first else f"Round {turn.round}"
+
+
+def round_in_short(turns: Sequence[Turn]) -> str:
+    """A round's heading where its turns are folded: how many, and what each debater says last."""
+    last = {turn.debater: turn for turn in turns if turn.assigned is None}
+    said = ", ".join(f"{name} {STANCE_WORDS[turn.stance]}" for name, turn in last.items())
+    parts = [round_words(turns[0]), counted(len(turns), "turn"), said]
+    return " · ".join(part for part in parts if part)
 
 
 def manner_words(turn: Turn) -> str:

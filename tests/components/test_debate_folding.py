@@ -1,0 +1,48 @@
+"""A long debate is folded by rounds, so that somebody finds the last one; a short one lies open."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.debate import MOST_UNFOLDED
+
+
+def page(count: int) -> None:
+    """Draw a debate of so many turns by three debaters."""
+    from components.debate import draw_debate
+    from core.progress import Progress
+    from core.records import Turn
+
+    progress = Progress()
+    for number in range(1, count + 1):
+        debater = ("Ada", "Ben", "Cleo")[(number - 1) % 3]
+        stance = "supported" if debater == "Ben" else "hallucinated"
+        progress.turns.append(
+            Turn(debater, "m", number, (number - 1) // 3 + 1, "agree", stance, f"Words {number}.")
+        )
+    draw_debate(progress, "debate")
+
+
+def drawn(count: int) -> AppTest:
+    """The page, with every turn on it, folded or not."""
+    at = AppTest.from_function(page, args=(count,), default_timeout=30).run()
+    assert not at.exception
+    made = " ".join(block.proto.body for block in at.get("html"))
+    assert all(f">Words {number}.</div>" in made for number in range(1, count + 1))
+    return at
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST_UNFOLDED])
+def test_a_short_debate_lies_open(count: int) -> None:
+    assert not drawn(count).expander
+
+
+def test_of_a_long_debate_the_last_round_is_open_and_the_others_say_who_said_what() -> None:
+    folds = drawn(MOST_UNFOLDED + 2).expander
+    assert [fold.label for fold in folds[:2]] == [
+        f"Round {number} · 3 turns · Ada hallucinated, Ben supported, Cleo hallucinated"
+        for number in (1, 2)
+    ]
+    assert folds[-1].label == "Round 6 · 2 turns · Ada hallucinated, Ben supported"
+    assert [fold.proto.expanded for fold in folds] == [False] * 5 + [True]
