@@ -13,10 +13,9 @@ import streamlit as st
 
 from components.words import escaped, protocol_words
 from core.debate.protocols import DEBATES, options_of
-from core.manners import AS_IS, DebateOptions, Option
+from core.manners import AS_IS, MOST_ROUNDS, DebateOptions, Option
 from core.records import Plan
 
-MOST_ROUNDS = 20
 MOST_SEED = 2**31 - 1
 ITS_OWN = "As the protocol has it"
 STYLES = {

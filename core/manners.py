@@ -17,6 +17,7 @@ JudgeManner = Literal[
 ]  # fmt: skip
 # What a protocol can have chosen of it: `turns` is the plan's, the others are fields below.
 Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "then"]
+MOST_ROUNDS = 20  # and samples
 LINES_TOKENS = 80  # for lines of their own after a turn
 TEXT_SHARE = 1.5  # of the response's own tokens, for one that is given mended
 

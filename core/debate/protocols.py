@@ -21,7 +21,7 @@ from core.debate import (
 )
 from core.debate.floor import DebateProtocol
 from core.errors import InputError
-from core.manners import AS_IS, JudgeManner, Manner, Option
+from core.manners import AS_IS, MOST_ROUNDS, JudgeManner, Manner, Option
 from core.records import Plan
 from core.seats import RosterSheet
 
@@ -91,6 +91,12 @@ def require_options(plan: Plan) -> None:
         InputError: with the option's name and those that the protocol has.
     """
     options, has = plan.options, options_of(plan)
+    for number in (options.rounds, options.samples):
+        if not 0 <= number <= MOST_ROUNDS:
+            raise InputError(
+                f"Expected 0 to {MOST_ROUNDS} rounds and samples, 0 for the protocol's own; found "
+                f"{number}."
+            )
     if options.then and (options.then not in DEBATES and plan.protocol == "adaptive"):
         raise InputError(f"Expected a debate of {', '.join(DEBATES)}; found “{options.then}”.")
     for name, words in OPTION_WORDS.items():

@@ -9,7 +9,8 @@ import math
 
 from core.argued import LONGEST_REMARK, ConsensusWeighed, JudgementSampled, PersonSpoke
 from core.errors import InputError
-from core.events import JudgementReached
+from core.events import Event, JudgementReached
+from core.manners import MOST_ROUNDS, DebateOptions
 
 ROUNDING = 1e-9  # shares are sums of parts
 WHOLE = 1e-6  # how near to 1 weights have to come, which are normalised by division
@@ -22,7 +23,16 @@ def require_shares(*shares: float | None) -> None:
             raise InputError(f"Expected probabilities from 0 to 1 in the trace, found {share}.")
 
 
-def require_judgement(event: JudgementReached | JudgementSampled) -> None:
+def require_chosen(options: DebateOptions) -> None:
+    """Rounds and samples that can be chosen here: pages count calls by them."""
+    for number in (options.rounds, options.samples):
+        if not 0 <= number <= MOST_ROUNDS:
+            raise InputError(
+                f"Expected 0 to {MOST_ROUNDS} rounds and samples in the trace, found {number}."
+            )
+
+
+def _require_judgement(event: JudgementReached | JudgementSampled) -> None:
     """A judgement with a p that is one; several are numbered from 1."""
     require_shares(event.judgement.p)
     if event.kind == "judgement_sampled" and event.number < 1:
@@ -31,12 +41,17 @@ def require_judgement(event: JudgementReached | JudgementSampled) -> None:
         )
 
 
-def require_argued(event: ConsensusWeighed | PersonSpoke) -> None:
-    """Weights and remarks as a debate of ours can have them."""
-    if event.kind == "consensus_weighed":
-        _require_weights(event)
-    else:
-        _require_remark(event)
+def require_argued(event: Event) -> None:
+    """Options, judgements, weights and remarks as a debate of ours can have them."""
+    match event.kind:
+        case "run_started":
+            require_chosen(event.plan.options)
+        case "judgement_reached" | "judgement_sampled":
+            _require_judgement(event)
+        case "consensus_weighed":
+            _require_weights(event)
+        case "person_spoke":
+            _require_remark(event)
 
 
 def _require_weights(event: ConsensusWeighed) -> None:

@@ -13,7 +13,7 @@ from core.audited import ToolUse
 from core.errors import InputError
 from core.events import ENDINGS, Event, RunStopped
 from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Statement, WordScore
-from core.store.argued_traces import require_argued, require_judgement, require_shares
+from core.store.argued_traces import require_argued, require_chosen, require_shares
 from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
 from core.voted import SoftLabel
@@ -163,10 +163,12 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
     response = trace.case.response
     statements: set[int] = set()
     turns: set[int] = set()
+    require_chosen(trace.plan.options)
     for at in (trace.started_at, *(event.at for event in trace.events)):
         if not 0 <= at <= LATEST:
             raise InputError(f"Expected times after 1970 in the trace, found {at}.")
     for event in trace.events:
+        require_argued(event)
         match event.kind:
             case "run_started":
                 if event.case.response != response:
@@ -200,9 +202,6 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
                     _require_known(index, statements)
             case "judgement_reached" | "judgement_sampled":
                 _require_points(event.judgement.points, response)
-                require_judgement(event)
-            case "consensus_weighed" | "person_spoke":
-                require_argued(event)
             case "span_proposed" | "span_adjudicated":
                 _require_span(event.span, response)
             case "words_scored":

@@ -10,8 +10,8 @@ import pytest
 
 from core.debate import NAMES
 from core.debate.floor import Calls
-from core.debate.protocols import PROTOCOLS, protocol_of
-from core.errors import ModelError
+from core.debate.protocols import PROTOCOLS, protocol_of, require_options
+from core.errors import InputError, ModelError
 from core.events import Event
 from core.expected_calls import Size, steps_of
 from core.manners import DebateOptions
@@ -194,3 +194,11 @@ def test_of_useless_replies_no_label_is_made(way: Way, useless: str) -> None:
     assert (judgement.label, judgement.cause) == ("unclear", "unreadable_reply")
     assert "turn_finished" not in kinds(events)
     assert any(event.kind == "problem_met" for event in events)
+
+
+@pytest.mark.parametrize("options", [DebateOptions(rounds=-5), DebateOptions(rounds=10**8)])
+def test_rounds_beyond_all_measure_are_refused_wherever_they_come_from(
+    options: DebateOptions,
+) -> None:
+    with pytest.raises(InputError, match="0 to 20 rounds and samples"):
+        require_options(Plan("colmad", options=options))

@@ -363,6 +363,8 @@ def test_what_a_panel_said_comes_along(trace: bytes) -> None:
         ({"events": [STARTED, weighed()]}, "0 that sum to 0"),
         ({"events": [STARTED, sampled(0)]}, "numbered from 1 in the trace, found number 0"),
         ({"events": [STARTED, sampled(1, p=7.0)]}, "from 0 to 1 in the trace, found 7.0"),
+        ({"plan": {"options": {"rounds": 10**8}}}, "0 to 20 rounds and samples"),
+        ({"plan": {"options": {"samples": -2}}}, "0 to 20 rounds and samples"),
         ({"events": [STARTED, spoke(" ")]}, "remarks of 1 to 2,000 characters"),
         ({"events": [STARTED, spoke("x" * 10**6)]}, "found one of 1,000,000"),
     ],
