@@ -12,12 +12,12 @@ def page(count: int) -> None:
     """Draw a debate of so many turns by three debaters."""
     from components.debate import draw_debate
     from core.progress import Progress
-    from core.records import Turn
+    from core.records import Stance, Turn
 
     progress = Progress()
     for number in range(1, count + 1):
         debater = ("Ada", "Ben", "Cleo")[(number - 1) % 3]
-        stance = "supported" if debater == "Ben" else "hallucinated"
+        stance: Stance = "supported" if debater == "Ben" else "hallucinated"
         progress.turns.append(
             Turn(debater, "m", number, (number - 1) // 3 + 1, "agree", stance, f"Words {number}.")
         )
