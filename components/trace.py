@@ -36,22 +36,24 @@ def debate_html(
     pieces: list[Html] = []
     shown_round = ""
     ordered = sorted(turns, key=lambda turn: turn.number)
-    under_way = sorted((speaking or {}).items())
-    names = [turn.debater for turn in ordered] + [name for _, (name, _) in under_way]
-    debaters = list(dict.fromkeys(names))
     numbers = [turn.number for turn in ordered]
+    under_way = {n: said for n, said in sorted((speaking or {}).items()) if n not in set(numbers)}
+    names = {turn.number: turn.debater for turn in ordered}
+    names |= {number: name for number, (name, _) in under_way.items()}
+    debaters = list(dict.fromkeys(name for _, name in sorted(names.items())))
     pieces += after(placed or {}, 0, numbers[0] if numbers else None)
     for turn, following in zip(ordered, [*numbers[1:], None], strict=False):
         if round_words(turn) != shown_round:
             shown_round = round_words(turn)
             pieces.append(element("div", shown_round, class_="cp-quiet"))
+        # Whoever speaks at the same time and is slower keeps the place that the turn will have.
+        for number in [number for number in under_way if number < turn.number]:
+            pieces.append(_speaking(number, *under_way.pop(number), debaters))
         own = [signal.words for signal in signals if signal.turn == turn.number]
         pieces.append(turn_html(turn, debaters.index(turn.debater) + 1, signals=own))
         pieces += after(placed or {}, turn.number, following)
-    finished = {turn.number for turn in turns}
-    for number, (debater, words) in under_way:
-        if number not in finished:
-            pieces.append(_speaking(number, debater, words, debaters.index(debater) + 1))
+    for number, (debater, words) in under_way.items():
+        pieces.append(_speaking(number, debater, words, debaters))
     return joined(pieces)
 
 
@@ -115,7 +117,7 @@ def _place(quote: Quote) -> str:
     return f"{quote.source}{f', p. {quote.page}' if quote.page else ''}"
 
 
-def _speaking(number: int, debater: str, text: str, place: int) -> Html:
+def _speaking(number: int, debater: str, text: str, debaters: Sequence[str]) -> Html:
     reply, rest = spoken(text, under_way=True)
     stance, words = stated(rest, under_way=True)
     badge = [" ", _reply_badge(reply, number)] if reply else []
@@ -125,5 +127,5 @@ def _speaking(number: int, debater: str, text: str, place: int) -> Html:
         "div",
         element("div", element("span", debater, class_="cp-turn-head"), *badge),
         element("div", words, class_="cp-turn-said cp-caret", dir="auto"),
-        class_=f"cp-turn cp-turn-{place}",
+        class_=f"cp-turn cp-turn-{debaters.index(debater) + 1}",
     )

@@ -123,6 +123,17 @@ def test_several_who_speak_at_once_keep_their_words_and_their_colours() -> None:
     assert made.count("cp-tag") == 2
 
 
+def test_who_is_slower_keeps_place_colour_and_round_among_those_who_speak_at_once() -> None:
+    quick = replace(ANSWER, debater="Ben", number=2, text="WRONG. Second.")
+    speaking = {1: ("Ada", "WRONG. First"), 2: ("Ben", "WRONG. Seco"), 3: ("Cleo", "WRONG. Third")}
+    made = debate_html([quick], speaking)
+    order = [made.index(word) for word in ("First answers", ">First<", ">Second.<", ">Third<")]
+    assert order == sorted(order)
+    assert made.count("cp-turn-said") == 3
+    places = [made.index(f"cp-turn-{place}") for place in (1, 2, 3)]
+    assert places == sorted(places)
+
+
 def test_a_replay_shows_all_who_speak_at_that_moment() -> None:
     turns = [replace(ANSWER, debater=name, number=n) for n, name in ((1, "Ada"), (2, "Ben"))]
     events: list[Event] = [
