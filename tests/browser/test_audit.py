@@ -34,7 +34,8 @@ def audit(page: Page, tmp_path: Path) -> None:
     """Choose to audit, type the response, give a source, press Check, wait for the verdict."""
     path = tmp_path / "bridge.txt"
     path.write_text(FACTS)
-    page.get_by_role("radio", name="Audit").click()
+    page.get_by_role("combobox", name=re.compile("How to check")).click()
+    page.get_by_role("option", name=re.compile("^Audit")).click()
     expect(page.get_by_text(re.compile("fits a long response"))).to_be_visible()
     page.get_by_label("What should be checked").fill(RESPONSE)
     page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(path)
