@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from core.agents.rosters import roster_named
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
 from core.engine import Resources, review
 from core.errors import BudgetReached, ModelError, ReplyError
 from core.events import TRANSIENT, Event, RunResumed
-from core.models.encoder import load_encoder
 from core.progress import Progress, can_resume, folded
 from core.records import Case, Context, Plan, Run
 from core.roles import AuditView, CaseView, Roster, Step
 from core.tools.toolbox import Bench, Found
-from core.verdict.classifier import load_classifier
-from tests.fakes import ticking
 from tests.test_engine import case_of
 
 PLAN = Plan("audit")
@@ -30,24 +24,6 @@ MIXED = (
     "Great question! The Orrin tower was opened in 1932. It is 512 m tall. 3 + 4 = 8. "
     "So 8 * 2 = 16. I think it is beautiful."
 )
-
-
-@pytest.fixture
-def resources(home: Path) -> Resources:
-    """The real encoder and the seed classifier over an empty home."""
-    return Resources(
-        home=home,
-        settings=Settings(),
-        encoder=load_encoder(ENCODER_DIR),
-        classifier=load_classifier(home, "seed"),
-        now=ticking(),
-    )
-
-
-@pytest.fixture
-def roster(resources: Resources) -> Roster:
-    """The built-in roster."""
-    return roster_named("builtin", resources.encoder)
 
 
 class ScriptedPicker:

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from core.agents.rosters import roster_named
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
 from core.engine import Resources, review
-from core.models.encoder import load_encoder
 from core.progress import Progress, folded
 from core.records import Plan
 from core.roles import AuditView, Roster, Step
-from core.verdict.classifier import load_classifier
-from tests.fakes import ticking
 from tests.test_engine import case_of
 
 LENGTH = "The bridge is 412 m long. It was opened on 4 May 1911."
@@ -31,24 +25,6 @@ STATIONS = "甲站有3000人，乙站有1800人，两站合计4800人。"
 ROWS = "甲站: 3000人\n乙站: 1800人\n合计: 4800人"
 
 Audit = Callable[[str, str], Progress]
-
-
-@pytest.fixture
-def resources(home: Path) -> Resources:
-    """The real encoder and the seed classifier over an empty home."""
-    return Resources(
-        home=home,
-        settings=Settings(),
-        encoder=load_encoder(ENCODER_DIR),
-        classifier=load_classifier(home, "seed"),
-        now=ticking(),
-    )
-
-
-@pytest.fixture
-def roster(resources: Resources) -> Roster:
-    """The built-in roster."""
-    return roster_named("builtin", resources.encoder)
 
 
 @pytest.fixture
