@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 
 from components.markup import Html, element, joined
 
-# A word, or one character of a script that is written without spaces.
-PIECE = re.compile(r"[^\W\u2e80-\U0010ffff]+|\s+|.", re.DOTALL)
+# A number with its separators, a word, or one character of a script that is written without spaces.
+PIECE = re.compile(r"\d+(?:[.,:]\d+)+|[^\W\u2e80-\U0010ffff]+|\s+|.", re.DOTALL)
 LONGEST_COMPARED = 4000  # characters; beyond it comparing the words of a line takes too long
 SIGNS = {"removed": "−", "added": "+"}
 

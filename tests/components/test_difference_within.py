@@ -58,3 +58,7 @@ def test_words_that_were_left_as_they_were_are_known(start: int, end: int, is_sa
 def test_words_put_in_within_a_stretch_change_it() -> None:
     assert not is_unchanged("It is open.", "It is not open.", 0, 11)
     assert is_unchanged("It is open.", "It is open. Now.", 0, 11)
+
+
+def test_a_number_changes_whole() -> None:
+    assert ("3,200", "2,300") in list(changes("It holds 3,200 clocks.", "It holds 2,300 clocks."))
