@@ -7,7 +7,7 @@ can be resumed (`core/engine.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -90,29 +90,30 @@ def context_built(play: Play, view: CaseView, names: Sequence[str]) -> Iterator[
 def judged(play: Play, seen: JudgeView) -> Iterator[Event]:
     """The judge's part; nobody stands in for it: an unusable reply is no verdict."""
     play.stop.check()
-    began = play.now()
-    yield ProgressMade(began, "judging", "Weighing what was said")
-    judgement, told = _decided(play, seen)
-    yield from told
-    yield from notes_of(play, "judging")
-    cost = total_cost(event.call for event in told if event.kind == "model_called")
-    yield JudgementReached(play.now(), judgement, play.now() - began, cost)
+    yield ProgressMade(play.now(), "judging", "Weighing what was said")
+    judgement, seconds, cost = yield from _heard_out(play, seen, "So there is no verdict.")
+    yield JudgementReached(play.now(), judgement, seconds, cost)
 
 
 def sampled(play: Play, seen: JudgeView, note: str) -> Iterator[Event]:
     """One judgement of several; an unusable reply is one that is `unclear`, and counts for none."""
+    judgement, seconds, cost = yield from _heard_out(play, seen, "So it counts for no label.")
+    yield JudgementSampled(play.now(), judgement, seen.number, note, seconds, cost)
+
+
+def _heard_out(
+    play: Play, seen: JudgeView, so: str
+) -> Generator[Event, None, tuple[Judgement, float, float | None]]:
+    """The events of one judgement; returns it, the seconds it took and the cost of its calls."""
     began = play.now()
-    judgement, told = _decided(play, seen, "So it counts for no label.")
+    judgement, told = _decided(play, seen, so)
     yield from told
     yield from notes_of(play, "judging")
     cost = total_cost(event.call for event in told if event.kind == "model_called")
-    now = play.now()
-    yield JudgementSampled(now, judgement, seen.number, note, now - began, cost)
+    return judgement, play.now() - began, cost
 
 
-def _decided(
-    play: Play, seen: JudgeView, so: str = "So there is no verdict."
-) -> tuple[Judgement, list[Event]]:
+def _decided(play: Play, seen: JudgeView, so: str) -> tuple[Judgement, list[Event]]:
     """What the judge concludes, and what there is to tell of it; `so` is what a loss means."""
     play.stop.check()
     judge = play.roster.judge
