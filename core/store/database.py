@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -194,10 +195,23 @@ def _prepare(db: Database) -> None:
     db.conn.execute("PRAGMA foreign_keys = ON")
     if _is_current(db):
         return
-    db.conn.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(db)
     with immediate(db):
         if not _is_current(db):
             migrations.apply(db)
+
+
+def _write_ahead(db: Database) -> None:
+    """Switch to WAL; here SQLite asks nobody to wait for another who is just making the home."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.conn.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
 def _is_current(db: Database) -> bool:

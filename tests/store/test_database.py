@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def test_many_processes_may_open_a_new_home_at_once(home: Path) -> None:
     ]
     results = [process.communicate(timeout=60)[1].decode() for process in processes]
     assert [process.returncode for process in processes] == [0] * 6, results
+
+
+def test_who_opens_a_home_that_another_is_just_making_waits(home: Path) -> None:
+    home.mkdir()
+    other = sqlite3.connect(home / DATABASE, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")  # not yet WAL: SQLite refuses the switch without waiting
+    threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
+    with open_store(home) as store:
+        assert store.db.conn.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_a_newer_database_is_refused_untouched(home: Path) -> None:
