@@ -1,4 +1,4 @@
-"""No test reaches the network or another test's state."""
+"""What many tests are run with; no test reaches the network or another test's state."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from core.config import HOME_VARIABLE
+from core.agents.rosters import roster_named
+from core.config import ENCODER_DIR, HOME_VARIABLE, Settings
+from core.engine import Resources
+from core.models.encoder import load_encoder
+from core.roles import Roster
 from core.store import Store, open_store
+from core.verdict.classifier import load_classifier
+from tests.fakes import ticking
 from tests.needs import SKIPS
 
 # The same examples every time, so that a change is judged by its own faults; a search for new ones
@@ -65,3 +71,21 @@ def store() -> Iterator[Store]:
     """An empty store in memory."""
     with open_store(None) as opened:
         yield opened
+
+
+@pytest.fixture
+def resources(home: Path) -> Resources:
+    """The real encoder and the seed classifier over an empty home."""
+    return Resources(
+        home=home,
+        settings=Settings(),
+        encoder=load_encoder(ENCODER_DIR),
+        classifier=load_classifier(home, "seed"),
+        now=ticking(),
+    )
+
+
+@pytest.fixture
+def roster(resources: Resources) -> Roster:
+    """The built-in roster."""
+    return roster_named("builtin", resources.encoder)

@@ -10,23 +10,20 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from core.agents.rosters import roster_named
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
+from core.config import Settings
 from core.engine import Resources, review
 from core.errors import InputError, ModelError, ReplyError
 from core.events import TRANSIENT, Event, RunResumed
 from core.evidence import gather
 from core.evidence.index import ensure_index
 from core.intake.library import reindex, remove_file, store_file
-from core.models.encoder import load_encoder
 from core.progress import folded
 from core.records import Case, Judgement, Plan, Source
 from core.roles import JudgeView, Roster
 from core.store import Store, open_store
-from core.verdict.classifier import load_classifier
-from tests.fakes import Line, ScriptedDebater, ScriptedJudge, ticking
+from tests.fakes import Line, ScriptedDebater, ScriptedJudge
 
 CATS = (
     "Cats have five toes on each front paw, but only four toes on each back paw. Female cats tend "
@@ -41,24 +38,6 @@ def photograph() -> bytes:
     out = io.BytesIO()
     image.save(out, "JPEG")
     return out.getvalue()
-
-
-@pytest.fixture
-def resources(home: Path) -> Resources:
-    """The real encoder and the seed classifier over an empty home."""
-    return Resources(
-        home=home,
-        settings=Settings(),
-        encoder=load_encoder(ENCODER_DIR),
-        classifier=load_classifier(home, "seed"),
-        now=ticking(),
-    )
-
-
-@pytest.fixture
-def roster(resources: Resources) -> Roster:
-    """The built-in roster."""
-    return roster_named("builtin", resources.encoder)
 
 
 def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: Any) -> Case:

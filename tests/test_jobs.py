@@ -373,35 +373,53 @@ class HearingJudge:
         return self._inner.decide(view, stop)
 
 
-def hearing(agents: list[Hearing], judges: list[HearingJudge]) -> Callable[[str], Roster]:
-    def make(name: str) -> Roster:
+class Listening:
+    """Runs whose debaters wait for a word of the test, and keep what they hear of people."""
+
+    def __init__(self, home: Path) -> None:
+        self.agents: list[Hearing] = []
+        self.judges: list[HearingJudge] = []
+        self.jobs = Jobs(home, self._seated)
+
+    def begin(self, case: Case) -> str:
+        """The id of a run whose first debater is about to speak."""
+        run_id = self.jobs.start(case, Plan())
+        until(lambda: bool(self.agents) and self.agents[0].speaking.is_set())
+        return run_id
+
+    def _seated(self, name: str) -> Roster:
         roster = roster_named(name, load_encoder(ENCODER_DIR))
         debaters = {key: Hearing(agent, 0.0) for key, agent in roster.debaters.items()}
-        judge = HearingJudge(roster.judge)
-        agents.extend(debaters.values())
-        judges.append(judge)
         for debater in debaters.values():
             debater.gate.clear()
+        judge = HearingJudge(roster.judge)
+        self.judges.append(judge)
+        self.agents.extend(debaters.values())
         return replace(roster, debaters=debaters, judge=judge)
 
-    return make
+    def go_on(self) -> None:
+        """Let them speak."""
+        for agent in self.agents:
+            agent.gate.set()
+
+    def to_its_end(self, run_id: str) -> None:
+        """Let them speak, and wait for the verdict."""
+        self.go_on()
+        assert self.jobs.wait(run_id, PATIENCE)
 
 
 def test_what_a_person_says_is_stored_at_once_and_heard_by_whoever_speaks_next(
     home: Path, case: Case
 ) -> None:
-    agents: list[Hearing] = []
-    judges: list[HearingJudge] = []
-    jobs = Jobs(home, hearing(agents, judges))
-    run_id = jobs.start(case, Plan())
-    until(lambda: bool(agents) and agents[0].speaking.is_set())
+    listening = Listening(home)
+    jobs, run_id = listening.jobs, listening.begin(case)
+    agents = listening.agents
+    judges = listening.judges
     jobs.say(run_id, "Mira", "  Look at the second sentence. ")
     assert [(r.by, r.text) for r in remarks(home, run_id)] == [
         ("Mira", "Look at the second sentence.")
     ]
-    for agent in agents:
-        agent.gate.set()
-    assert jobs.wait(run_id, PATIENCE)
+    listening.to_its_end(run_id)
     said = (("Mira", "Look at the second sentence."),)
     assert agents[0].heard[0] == ()
     assert agents[1].heard[0] == said
@@ -413,14 +431,11 @@ def test_what_a_person_says_is_stored_at_once_and_heard_by_whoever_speaks_next(
 def test_words_that_come_while_the_judge_decides_are_kept_and_said_to_be_too_late(
     home: Path, case: Case
 ) -> None:
-    agents: list[Hearing] = []
-    judges: list[HearingJudge] = []
-    jobs = Jobs(home, hearing(agents, judges))
-    run_id = jobs.start(case, Plan())
-    until(lambda: bool(judges))
+    listening = Listening(home)
+    jobs, run_id = listening.jobs, listening.begin(case)
+    judges = listening.judges
     judges[0].gate.clear()
-    for agent in agents:
-        agent.gate.set()
+    listening.go_on()
     assert judges[0].asked.wait(PATIENCE)
     jobs.say(run_id, "Mira", "One more thing.")
     judges[0].gate.set()
@@ -442,15 +457,11 @@ def test_empty_and_endless_words_are_refused(home: Path, text: str, message: str
 def test_nobody_speaks_in_another_process_s_run_or_where_nobody_debates(
     home: Path, case: Case
 ) -> None:
-    agents: list[Hearing] = []
-    jobs = Jobs(home, hearing(agents, []))
-    run_id = jobs.start(case, Plan())
+    listening = Listening(home)
+    run_id = listening.begin(case)
     with pytest.raises(InputError, match="another process"):
         Jobs(home).say(run_id, "Mira", "Hello.")
-    until(lambda: bool(agents))
-    for agent in agents:
-        agent.gate.set()
-    assert jobs.wait(run_id, PATIENCE)
+    listening.to_its_end(run_id)
     for protocol in ("single", "audit"):
         started = Progress(plan=Plan(protocol=protocol))
         with pytest.raises(InputError, match="nobody debates"):
@@ -460,19 +471,15 @@ def test_nobody_speaks_in_another_process_s_run_or_where_nobody_debates(
 def test_a_resumed_run_still_hears_what_was_said_before_it_was_cut_off(
     home: Path, case: Case
 ) -> None:
-    agents: list[Hearing] = []
-    judges: list[HearingJudge] = []
-    jobs = Jobs(home, hearing(agents, judges))
-    run_id = jobs.start(case, Plan())
-    until(lambda: bool(agents) and agents[0].speaking.is_set())
+    listening = Listening(home)
+    jobs, run_id = listening.jobs, listening.begin(case)
+    agents = listening.agents
     jobs.say(run_id, "Mira", "Mind the right paw.")
     jobs.stop(run_id, "Mira")
     assert jobs.wait(run_id, PATIENCE)
     agents.clear()
     assert jobs.resume(run_id, "Mira")
     until(lambda: len(agents) == 3)
-    for agent in agents:
-        agent.gate.set()
-    assert jobs.wait(run_id, PATIENCE)
+    listening.to_its_end(run_id)
     assert agents[0].heard[0] == (("Mira", "Mind the right paw."),)
     assert len(remarks(home, run_id)) == 1

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from core import engine, reuse
-from core.agents.rosters import roster_named
 from core.builtin.judge import BuiltInJudge
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
@@ -27,9 +26,9 @@ from core.records import Case, Plan
 from core.reuse import Earlier, code_digest
 from core.roles import Agent, Roster
 from core.store import Store, open_store
-from core.verdict.classifier import Classifier, load_classifier
+from core.verdict.classifier import Classifier
 from core.verdict.head import Head
-from tests.fakes import Line, ScriptedDebater, ticking
+from tests.fakes import Line, ScriptedDebater
 
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 OTHER = "Cats have five toes on each front paw. They sleep for most of the day."
@@ -42,20 +41,6 @@ STEPS = {
     "consensus_reached",
     "judgement_reached",
 }
-
-
-@pytest.fixture
-def resources(home: Path) -> Resources:
-    """The real encoder and the seed classifier over an empty home."""
-    clock = ticking()
-    encoder = load_encoder(ENCODER_DIR)
-    return Resources(home, Settings(), encoder, load_classifier(home, "seed"), clock)
-
-
-@pytest.fixture
-def roster(resources: Resources) -> Roster:
-    """The built-in roster."""
-    return roster_named("builtin", resources.encoder)
 
 
 def add_file(store: Store, home: Path, project_id: str, name: str, text: str) -> str:

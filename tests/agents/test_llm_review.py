@@ -15,13 +15,12 @@ from core.agents.ask import Work
 from core.agents.rosters import seated
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
+from core.config import Settings
 from core.engine import Resources, review
 from core.errors import ModelError, ModelRefused, ModelTimeout, ReviewError
 from core.events import TRANSIENT, Event, RunResumed
 from core.intake.library import store_file
 from core.models.call import Asked
-from core.models.encoder import load_encoder
 from core.models.fence import Fence
 from core.models.prompting import PromptBook
 from core.progress import Progress, folded
@@ -29,8 +28,7 @@ from core.records import Case, Label, Plan
 from core.roles import Roster
 from core.seats import DebaterSeat, RosterSheet, Seat
 from core.store import open_store
-from core.verdict.classifier import load_classifier
-from tests.fakes import FakeDesk, Said, Scripted, ticking
+from tests.fakes import FakeDesk, Said, Scripted
 
 SEAT = Seat("openai/tiny-talker", api_base="http://127.0.0.1:9/v1", window=8192)
 SHEET = RosterSheet(
@@ -148,17 +146,6 @@ BRIDGE = Example(
     label="hallucinated",
     marked="1926",
 )
-
-
-@pytest.fixture
-def resources(home: Path) -> Resources:
-    return Resources(
-        home=home,
-        settings=Settings(),
-        encoder=load_encoder(ENCODER_DIR),
-        classifier=load_classifier(home, "seed"),
-        now=ticking(),
-    )
 
 
 def case_of(home: Path, example: Example) -> Case:

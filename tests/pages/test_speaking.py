@@ -16,7 +16,7 @@ from core.jobs import Jobs
 from core.records import Plan
 from core.store import open_store
 from tests.pages.conftest import CATS, WRONG, OpenApp
-from tests.test_jobs import Hearing, hearing, remarks, until
+from tests.test_jobs import Hearing, Listening, remarks, until
 
 RUN = "pages/check/run.py"
 
@@ -27,16 +27,21 @@ def drawn(at: AppTest) -> str:
 
 
 @pytest.fixture
-def agents() -> list[Hearing]:
-    return []
+def listening(home: Path) -> Listening:
+    """Runs whose debaters wait at their first word."""
+    return Listening(home)
 
 
 @pytest.fixture
-def jobs(home: Path, agents: list[Hearing], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    """The runs of a process whose debaters wait at their first word."""
-    made = Jobs(home, hearing(agents, []))
-    monkeypatch.setattr(state, "jobs", lambda: made)
-    return made
+def agents(listening: Listening) -> list[Hearing]:
+    return listening.agents
+
+
+@pytest.fixture
+def jobs(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> Jobs:
+    """The runs of this process."""
+    monkeypatch.setattr(state, "jobs", lambda: listening.jobs)
+    return listening.jobs
 
 
 @pytest.fixture
