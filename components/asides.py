@@ -19,7 +19,7 @@ METHOD_WORDS = {
 
 def asides(progress: Progress) -> dict[int, list[Html]]:
     """By the number of the turn after which they stand; 0 is before the first."""
-    placed: dict[int, list[Html]] = {}
+    placed: dict[int, list[Html]] = {0: [note_html(words) for words in progress.notes]}
     for said, place in zip(progress.remarks, progress.remark_places, strict=True):
         placed.setdefault(place, []).append(remark_html(said))
     last = max((turn.number for turn in progress.turns), default=0)
@@ -41,6 +41,11 @@ def after(placed: Mapping[int, Sequence[Html]], number: int, until: int | None) 
         if number <= place and (until is None or place < until)
         for piece in pieces
     ]
+
+
+def note_html(words: str) -> Html:
+    """How the debate is held: a quiet line before the first turn."""
+    return element("div", words, class_="cp-quiet", dir="auto")
 
 
 def remark_html(said: PersonSpoke) -> Html:
@@ -87,7 +92,7 @@ def weights_html(weighed: ConsensusWeighed) -> Html:
 
 def spoken_texts(progress: Progress) -> list[str]:
     """Turns, with their quotes as checked, and what people and judges said between them."""
-    told: list[tuple[int, str]] = []
+    told = [(0, words) for words in progress.notes]
     signals = signals_of(progress)
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]

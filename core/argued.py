@@ -24,6 +24,18 @@ class PersonSpoke:
 
 
 @dataclass(frozen=True)
+class DebateNoted:
+    """How the debate is held where that is not as the roster or the plan would have it.
+
+    Nothing failed: the same inputs come to the same note, and it keeps nobody from taking over.
+    """
+
+    at: float
+    words: str
+    kind: Literal["debate_noted"] = "debate_noted"
+
+
+@dataclass(frozen=True)
 class RoundSummarised:
     """What was said up to the end of a round, in brief, for the turns after it (SC-MAKS 3.4)."""
 

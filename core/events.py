@@ -12,6 +12,7 @@ from typing import Literal
 from core.argued import (
     ConsensusWeighed,
     DebateDecided,
+    DebateNoted,
     JudgementSampled,
     PersonSpoke,
     ResponseRevised,
@@ -382,6 +383,7 @@ Event = (
     | PersonSpoke
     | RoundSummarised
     | DebateDecided
+    | DebateNoted
     | JudgementSampled
     | ConsensusWeighed
     | ResponseRevised

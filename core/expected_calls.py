@@ -157,7 +157,8 @@ def _argued(
 ) -> Iterator[Step]:
     """The debate; an audit's judge is asked of each contested statement too, if need be."""
     is_most, again = about.is_most, about.again
-    names = tuple(_with_room(debater.seat, protocol, about) for debater in sheet.debaters)
+    speaking = sheet.debaters[: protocol.seats]
+    names = tuple(_with_room(debater.seat, protocol, about) for debater in speaking)
     asked = protocol.calls(len(names), plan)
     whole = 60 * about.statements + 200
     own = again * (asked.context + asked.summaries + asked.revisions)

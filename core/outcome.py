@@ -36,6 +36,7 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "turns": [_turn(turn) for turn in sorted(progress.turns, key=lambda t: t.number)],
         "remarks": [{"by": said.by, "text": said.text} for said in progress.remarks],
         "corrected": progress.revised.text if progress.revised else None,
+        "notes": list(progress.notes),
         "problems": [problem.message for problem in progress.problems],
         "classifier": verdict.classifier if verdict else run.plan.classifier,
         "roster": run.plan.roster,

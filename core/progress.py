@@ -48,22 +48,14 @@ from core.records import (
 # Causes of an end without a verdict after which a run can be taken up again.
 RESUMABLE: frozenset[Cause] = frozenset({"agent_failed", "budget_reached"})
 # The stage that a run is in after an event of that kind; others do not change it.
-STAGE_AFTER: dict[str, Stage] = {
-    "statement_found": "searching",
-    "passages_found": "searching",
-    "tool_called": "auditing",
-    "memory_updated": "auditing",
-    "reflection_changed": "auditing",
-    "context_built": "debating",
-    "turn_started": "debating",
-    "turn_finished": "debating",
-    "consensus_reached": "judging",
-    "round_summarised": "debating",
-    "judgement_sampled": "judging",
-    "consensus_weighed": "judging",
-    "judgement_reached": "judging",
-    "label_predicted": "marking",
+_KINDS: dict[Stage, str] = {
+    "searching": "statement_found passages_found",
+    "auditing": "tool_called memory_updated reflection_changed",
+    "debating": "context_built turn_started turn_finished round_summarised",
+    "judging": "consensus_reached judgement_sampled consensus_weighed judgement_reached",
+    "marking": "label_predicted",
 }
+STAGE_AFTER = {kind: stage for stage, kinds in _KINDS.items() for kind in kinds.split()}
 
 
 @dataclass
@@ -89,6 +81,7 @@ class Progress:
     remark_places: list[int] = field(default_factory=list)  # the newest turn before each; 0: none
     summaries: list[RoundSummarised] = field(default_factory=list)
     decided: DebateDecided | None = None
+    notes: list[str] = field(default_factory=list)  # of the debate, each once
     samples: dict[int, JudgementSampled] = field(default_factory=dict)
     sample_places: dict[int, int] = field(default_factory=dict)  # as those of remarks
     weighed: ConsensusWeighed | None = None
@@ -156,6 +149,8 @@ class Progress:
                 self.summaries.append(event)
             case "debate_decided":
                 self.decided = event
+            case "debate_noted":
+                self.notes += [event.words] if event.words not in self.notes else []
             case "judgement_sampled":
                 self.samples[event.number] = event
                 self.sample_places[event.number] = max((t.number for t in self.turns), default=0)

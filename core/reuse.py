@@ -19,9 +19,9 @@ from core.records import Case, RoleUsed
 
 Through = Literal["statements", "judgement"]
 DEBATE = (
-    "passages_found", "context_built", "turn_started", "turn_finished", "consensus_reached",
-    "round_summarised", "debate_decided", "judgement_sampled", "consensus_weighed",
-    "response_revised",
+    "passages_found", "context_built", "debate_noted", "turn_started", "turn_finished",
+    "consensus_reached", "round_summarised", "debate_decided", "judgement_sampled",
+    "consensus_weighed", "response_revised",
 )  # fmt: skip
 STEPS: dict[Through, frozenset[str]] = {
     "statements": frozenset({"statement_found"}),

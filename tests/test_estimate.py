@@ -208,6 +208,25 @@ def test_each_protocols_calls_are_its_own() -> None:
     assert of_debate("adaptive", samples=3, then="ceda") == (3, 3 * 2 + 2 + 5 + 2)
 
 
+@pytest.mark.parametrize("protocol", ["mad", "copmad"])
+def test_calls_are_those_of_the_debaters_who_are_seated(protocol: str) -> None:
+    """Of a roster of three two speak, and each takes half of the turns."""
+    names = [debater.name for debater in RosterSheet("ours").debaters]
+    assert len(names) == 3
+    unlike = [replace(SEAT, model=f"openai/{name}") for name in names]
+    sheet = RosterSheet("ours")
+    for name, seat in zip(names, unlike, strict=True):
+        sheet = sheet.with_seat(f"debater {name}", seat)
+    for is_swapped in (False, True):
+        options = DebateOptions(rounds=3, is_swapped=is_swapped)
+        size = Size(100, protocol=protocol, options=options)
+        for is_most in (False, True):
+            asked = {s.seat.model: s.calls for s in steps_of(sheet, size, is_most) if s.calls}
+            asked = {model: asked.get(model, 0) for model in [seat.model for seat in unlike]}
+            half = 3 * (1 + (is_swapped and protocol == "copmad"))
+            assert list(asked.values())[1:] == [half, 0], "the first may be the judge too"
+
+
 def test_thinking_aloud_costs_more_than_a_plain_answer() -> None:
     sheet = RosterSheet("ours", judge=SEAT)
     plain, thought = (

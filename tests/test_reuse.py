@@ -227,6 +227,19 @@ def test_a_debate_in_which_somebody_failed_is_held_again(
     assert state.reused.through == "statements"
 
 
+@pytest.mark.parametrize("protocol", ["mad", "copmad"])
+def test_a_debate_that_seats_two_of_three_is_taken_over_whole(
+    roster: Roster, resources: Resources, protocol: str
+) -> None:
+    case, plan = case_of(resources.home, ("cats.txt", CATS)), Plan(protocol)
+    first = run(case, roster, resources, plan=plan)
+    state = folded(run(case, silent(roster), resources, plan=plan, earlier=first))
+    assert state.reused
+    assert state.reused.through == "judgement"
+    assert state.notes == folded(first).notes
+    assert len(state.notes) == 1
+
+
 def test_agents_that_may_answer_otherwise_are_asked_again(
     roster: Roster, resources: Resources
 ) -> None:

@@ -16,15 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from core.acting import judged, sampled
+from core.acting import judged
 from core.argued import JudgementSampled
 from core.builtin.speech import SIDES, listed_plainly
 from core.concurrency import merged
 from core.debate.colmad import rounds_of
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.turns import judge_view, spoken
+from core.debate.sampling import drawing
+from core.debate.turns import judge_view, noted, spoken
 from core.debate.unheard import unheard
-from core.events import Event, JudgementReached, ProblemMet
+from core.events import Event, JudgementReached
 from core.records import Judgement, Plan, Stance, Turn
 
 PAIR = 2
@@ -67,8 +68,8 @@ def argue(floor: Floor) -> Iterator[Event]:
         judgement = replace(unheard(floor, TOO_FEW), cause="not_settled")
         yield JudgementReached(floor.play.now(), judgement, 0.0)
         return
-    if len(names) > PAIR and not floor.progress.turns:
-        yield ProblemMet(floor.play.now(), "debating", _not_seated(names))
+    if len(names) > PAIR:
+        yield from noted(floor, _not_seated(names))
     debates = _debates(floor)
     for step in range(debates[0].length):
         floor.play.stop.check()
@@ -138,7 +139,7 @@ def _sampled(floor: Floor, debate: _Debate) -> Iterator[Event]:
         return
     turns = debate.turns(floor)
     seen = judge_view(floor, turns, manner="compete", number=debate.number)
-    yield from sampled(floor.play, seen, debate.note)
+    yield from drawing(floor, seen, debate.note)()
 
 
 def together(floor: Floor, found: list[JudgementSampled]) -> Judgement:
@@ -163,4 +164,5 @@ PROTOCOL = DebateProtocol(
     judging=("compete",),
     is_judged_by_first=True,
     options=("rounds", "is_swapped"),
+    seats=PAIR,
 )

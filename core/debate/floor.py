@@ -112,7 +112,8 @@ class DebateProtocol:
     `manners` are those that its debaters are asked in, `judging` those that its judge is;
     `options` are what can be chosen of it: pages offer these, and the command line takes no others.
     `is_judged_by_first`: the first debater's model judges where a roster of models seats no judge.
-    `writing` names the prompts of the context writer's seat.
+    `writing` names the prompts of the context writer's seat. `seats`: how many of the roster's
+    debaters speak, the first so many; None: all.
     """
 
     name: str
@@ -123,3 +124,4 @@ class DebateProtocol:
     options: tuple[Option, ...] = ()
     is_judged_by_first: bool = False
     writing: tuple[str, ...] = ("context",)
+    seats: int | None = None

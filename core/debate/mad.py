@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from core.acting import judged, sampled
 from core.builtin.speech import listed
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.turns import judge_view, spoken
+from core.debate.turns import judge_view, noted, spoken
 from core.debate.votes import nobody_voted
-from core.events import Event, JudgementReached, ProblemMet
+from core.events import Event, JudgementReached
 from core.records import Cause, Plan, Stance
 
 ROUNDS = 3
@@ -69,7 +69,7 @@ def calls(debaters: int, plan: Plan) -> Calls:
 
 def _round(floor: Floor, number: int) -> Iterator[Event]:
     """One turn each; both hear all that was said before."""
-    for place, name in enumerate(floor.debaters[:SEATS]):
+    for place, name in enumerate(_seated(floor)):
         floor.play.stop.check()
         own = SEATS * (number - 1) + place + 1
         said = [turn for turn in floor.progress.turns if turn.number < own]
@@ -78,12 +78,18 @@ def _round(floor: Floor, number: int) -> Iterator[Event]:
         yield from spoken(floor, [Speech(own, name, number, "tit_for_tat", heard, assigned=side)])
 
 
+def _seated(floor: Floor) -> tuple[str, ...]:
+    """The roster's first two, in the order in which they speak."""
+    names = tuple(floor.play.roster.debaters)[:SEATS]
+    return names[::-1] if floor.plan.options.is_swapped else names
+
+
 def _unseated(floor: Floor) -> Iterator[Event]:
     """That debaters beyond two do not speak, said once."""
-    others = floor.debaters[SEATS:]
-    if others and not floor.progress.turns:
-        message = f"Tit for tat is between two: {listed(others)} did not take part."
-        yield ProblemMet(floor.play.now(), "debating", message)
+    others = tuple(floor.play.roster.debaters)[SEATS:]
+    if others:
+        words = f"Tit for tat is between two: {listed(others)} did not take part."
+        yield from noted(floor, words)
 
 
 PROTOCOL = DebateProtocol(
@@ -93,4 +99,5 @@ PROTOCOL = DebateProtocol(
     manners=("tit_for_tat",),
     judging=("moderate", "debate"),
     options=("rounds", "is_swapped"),
+    seats=SEATS,
 )

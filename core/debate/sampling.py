@@ -24,7 +24,19 @@ from core.roles import JudgeView
 def drawn(floor: Floor, views: Sequence[JudgeView], note: str) -> Iterator[Event]:
     """The judgements on these views that are not there yet, all at once."""
     waiting = [seen for seen in views if seen.number not in floor.progress.samples]
-    yield from merged([_drawing(floor, seen, note) for seen in waiting], workers=AT_ONCE)
+    yield from merged([drawing(floor, seen, note) for seen in waiting], workers=AT_ONCE)
+
+
+def drawing(floor: Floor, seen: JudgeView, note: str) -> Callable[[], Iterator[Event]]:
+    """One judgement's events; its cost is that of its own calls, whoever tells of them."""
+    roster = replace(floor.play.roster, calls_made=lambda: floor.calls_made("")[0])
+    play = replace(floor.play, roster=roster)
+
+    def events() -> Iterator[Event]:
+        for event in sampled(play, seen, note):
+            yield from _with_own_cost(floor, seen, event)
+
+    return events
 
 
 def samples_of(floor: Floor, views: Sequence[JudgeView]) -> list[Judgement]:
@@ -71,18 +83,6 @@ def _unsettled(agent: str, votes: Tally) -> Judgement:
         cause_words=words,
         p=votes.share,
     )
-
-
-def _drawing(floor: Floor, seen: JudgeView, note: str) -> Callable[[], Iterator[Event]]:
-    """One judgement's events; its cost is that of its own calls, whoever tells of them."""
-    roster = replace(floor.play.roster, calls_made=lambda: floor.calls_made("")[0])
-    play = replace(floor.play, roster=roster)
-
-    def events() -> Iterator[Event]:
-        for event in sampled(play, seen, note):
-            yield from _with_own_cost(floor, seen, event)
-
-    return events
 
 
 def _with_own_cost(floor: Floor, seen: JudgeView, event: Event) -> Iterator[Event]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
 from core.acting import context_built
+from core.argued import DebateNoted
 from core.concurrency import merged, streamed
 from core.debate.floor import Floor, Speech
 from core.errors import ModelError, ReplyError
@@ -24,6 +25,12 @@ def warned(floor: Floor) -> Iterator[Event]:
     play, progress = floor.play, floor.progress
     if not (progress.context or progress.turns or progress.samples):
         yield from (ProblemMet(play.now(), "searching", w) for w in play.roster.notices(floor.view))
+
+
+def noted(floor: Floor, words: str) -> Iterator[Event]:
+    """A quiet line about how the debate is held, told once."""
+    if words not in floor.progress.notes:
+        yield DebateNoted(floor.play.now(), words)
 
 
 def with_context(floor: Floor) -> Iterator[Event]:

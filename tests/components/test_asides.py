@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from components.asides import after, asides, spoken_texts
@@ -9,7 +11,13 @@ from components.cues import at_moment, cues
 from components.markup import Html
 from components.report import markdown_report
 from components.trace import debate_html
-from core.argued import ConsensusWeighed, JudgementSampled, PersonSpoke, RoundSummarised
+from core.argued import (
+    ConsensusWeighed,
+    DebateNoted,
+    JudgementSampled,
+    PersonSpoke,
+    RoundSummarised,
+)
 from core.events import Event, RunStarted, TurnFinished
 from core.outcome import outcome
 from core.progress import folded
@@ -97,3 +105,14 @@ def test_a_judgement_on_the_way_stands_after_the_turns_that_it_heard() -> None:
     assert told[2] == "Moderator, after round 1: unclear\nNot <b>yet</b>."
     at = [cue.at for cue in cues(events, "reading")]
     assert at[3] > at[2], "it takes time to read"
+
+
+def test_how_the_debate_is_held_stands_once_before_the_first_turn() -> None:
+    noted = DebateNoted(0.5, "<b>Cleo</b> is not seated.")
+    progress = folded([EVENTS[0], noted, replace(noted, at=0.6), *EVENTS[1:]])
+    made = debate_html(progress.turns, placed=asides(progress))
+    assert made.count("&lt;b&gt;Cleo") == 1
+    assert made.index("&lt;b&gt;Cleo") < made.index("Turn 1")
+    assert spoken_texts(progress)[0] == noted.words
+    told = outcome(Run("r", CASE.id, CASE.project_id, Plan(), "finished", 0.0), progress)
+    assert (told["notes"], told["problems"]) == ([noted.words], [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,13 +11,15 @@ import pytest
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.agents.rosters import roster_named
+from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.debate import copmad
 from core.events import Event
-from core.models.call import Call
+from core.models.call import Asked, Call, Completion, Speak, in_silence
 from core.models.encoder import load_encoder
 from core.records import Judgement, Label, Plan
 from tests.agents.seats import SEAT, text_of, workplace
+from tests.debate.scripts import reply_to
 from tests.debate.two_sides import (
     FACT,
     MUMBLED,
@@ -30,8 +33,8 @@ from tests.debate.two_sides import (
     plan,
     up_to,
 )
-from tests.debates import Arguing, arguing, kinds, seated, turns
-from tests.fakes import ScriptedDebater
+from tests.debates import Arguing, arguing, desk_roster, kinds, seated, turns
+from tests.fakes import FakeDesk, ScriptedDebater
 
 SWAPPED = plan("copmad", is_swapped=True)
 
@@ -136,8 +139,9 @@ def test_one_sided_in_one_assignment_leaves_the_whole_open() -> None:
 def test_a_third_debater_is_not_seated_and_that_is_said() -> None:
     people = {**both(2, 2), **cast(Cleo=[])}
     events = list(held(people, JudgeInTurn("supported")).events())
-    problem = next(event for event in events if event.kind == "problem_met")
-    assert problem.message == "CopMAD has two sides: Ada and Ben argue, Cleo is not seated."
+    said = [event.words for event in events if event.kind == "debate_noted"]
+    assert said == ["CopMAD has two sides: Ada and Ben argue, Cleo is not seated."]
+    assert "problem_met" not in kinds(events), "nothing failed"
     assert not people["Cleo"].views
 
 
@@ -191,6 +195,27 @@ def test_models_are_told_their_side_and_the_judge_whose_it_is() -> None:
     assert all("Ada (assigned " in text for text in readers)
     assert judged(at).label == "hallucinated"
     assert "Verdict: INCORRECT" in judged(at).text
+
+
+class BothBeforeEither(FakeDesk):
+    """Both judgements are made before anybody is told of either's call."""
+
+    meeting = threading.Barrier(2, timeout=5)
+
+    def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
+        done = super().ask(asked, stop, speak)
+        if asked.role == "judge":
+            self.meeting.wait()
+        return done
+
+
+def test_each_of_two_judgements_has_the_cost_of_its_own_call() -> None:
+    desk = BothBeforeEither(lambda asked: reply_to(asked.prompt.removeprefix("en/"), "Ada", ""))
+    events = list(arguing(copmad.argue, VIEW, desk_roster(desk), plan=SWAPPED).events())
+    costs = {e.number: e.cost for e in events if e.kind == "judgement_sampled"}
+    assert costs == {1: 0.001, 2: 0.001}
+    told = [event.call.slot for event in events if event.kind == "model_called"]
+    assert sorted(told) == sorted(one.slot for one in desk.asked), "each call is told of once"
 
 
 def test_the_built_in_roster_argues_both_sides_and_ends_as_the_evidence_does() -> None:

@@ -176,7 +176,8 @@ def test_where_nobody_could_be_heard_no_judge_is_asked_and_there_is_no_label() -
 
 def test_whoever_is_third_is_not_seated_and_it_is_said_once() -> None:
     debate = TitForTat(["supported"] * 2, ["hallucinated"] * 2, [GO_ON, WRONG], third=True)
-    said = [e.message for e in debate.events if e.kind == "problem_met"]
+    said = [e.words for e in debate.events if e.kind == "debate_noted"]
+    assert "problem_met" not in kinds(debate.events), "nothing failed"
     assert said == ["Tit for tat is between two: “Cleo” did not take part."]
     assert PROTOCOL.calls(3, debate.plan) == PROTOCOL.calls(2, debate.plan)
 
@@ -186,6 +187,14 @@ def test_swapped_the_second_debater_opens() -> None:
     debate = TitForTat(["supported"], ["hallucinated"], [WRONG], options=options)
     assert [turn.debater for turn in turns(debate.events)] == ["Ben", "Ada"]
     assert debate.one.views[0].assigned == "supported"
+
+
+def test_swapped_the_same_two_are_seated() -> None:
+    options = DebateOptions(is_swapped=True)
+    debate = TitForTat(["supported"], ["hallucinated"], [WRONG], options=options, third=True)
+    assert [turn.debater for turn in turns(debate.events)] == ["Ben", "Ada"]
+    said = [e.words for e in debate.events if e.kind == "debate_noted"]
+    assert said == ["Tit for tat is between two: “Cleo” did not take part."]
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 4])
