@@ -20,7 +20,7 @@ from core.auditing import AuditRun, audited, bare_bench, seen_after, statements_
 from core.concurrency import Stop
 from core.config import Settings
 from core.debate.floor import Floor
-from core.debate.protocols import PROTOCOLS
+from core.debate.protocols import protocol_named
 from core.debate.turns import judge_view, warned
 from core.errors import BudgetReached, ModelError, ReviewError, Stopped
 from core.events import (
@@ -175,7 +175,7 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     floor = Floor(run.play, view_of(run.case, progress, sources), progress, run.plan, run.heard)
     if progress.judgement is None:
         yield from warned(floor)
-        yield from PROTOCOLS[run.plan.protocol].argue(floor)
+        yield from protocol_named(run.plan.protocol).argue(floor)
     yield from _conclude(run, judge_view(floor))
 
 

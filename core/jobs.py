@@ -29,7 +29,7 @@ from core.models.keys import Keys
 from core.progress import folded
 from core.queueing import offer
 from core.records import Case, Plan, Run
-from core.staffing import Payer, earlier_of, require_keys, staffed
+from core.staffing import Payer, earlier_of, require_keys, require_protocol, staffed
 from core.store import Store, open_store
 from core.underway import Active, Live, remark_in, require_debate
 
@@ -115,12 +115,14 @@ class Jobs:
 
         Raises:
             KeyMissing: it needs a key that is not at hand (any more); the run stays as it is.
+            InputError: its protocol is not known here; the run stays as it is.
         """
         payer = self.payer(by, typed)
         with open_store(self.home) as store:
             settings = store.projects.settings()
             run = store.runs.get(run_id, time.time(), settings.lease_seconds)
             if run is not None:
+                require_protocol(run.plan)
                 require_keys(run.plan, payer.keys)
             with store.writing():
                 now = time.time()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.argued import PersonSpoke
+from core.audited import AUDIT
 from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.errors import KeyMissing
@@ -113,6 +114,18 @@ def require_keys(plan: Plan, keys: Keys) -> None:
             ".streamlit/secrets.toml, or type it on the page for this session.",
             names=tuple(missing),
         )
+
+
+def require_protocol(plan: Plan) -> None:
+    """Find out before anything is stored or sent that the plan's protocol is not known here.
+
+    Raises:
+        InputError: with those that are.
+    """
+    from core.debate.protocols import protocol_named
+
+    if plan.protocol != AUDIT:
+        protocol_named(plan.protocol)
 
 
 def staffed(

@@ -21,6 +21,7 @@ from core.checking import Draft, first_project, run_to_end, store_case
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.errors import InputError
+from core.events import RunStarted, RunStopped
 from core.intake.library import store_file
 from core.jobs import Jobs
 from core.models.encoder import load_encoder
@@ -162,6 +163,27 @@ def test_a_stopped_run_resumes_where_it_was(home: Path, case: Case) -> None:
     with open_store(home) as store:
         numbers = [e.turn.number for _, e in store.runs.events(run_id) if e.kind == "turn_finished"]
     assert numbers == sorted(set(numbers)), "a turn was argued twice"
+
+
+def test_a_run_of_a_protocol_that_is_not_known_here_stays_as_it_is(home: Path, case: Case) -> None:
+    """It came from a newer version, and was cut off there."""
+    with open_store(home) as store:
+        run = Run("newer", case.id, case.project_id, Plan("tribunal"), "queued", 1.0)
+        store.runs.add(run, "elsewhere", 1.0)
+        with store.writing():
+            ending = RunStopped(2.0, "Mira")
+            store.runs.append(run.id, "elsewhere", [RunStarted(1.0, case, run.plan, ()), ending])
+    with pytest.raises(InputError, match=r"Expected a protocol of ceda, .*found “tribunal”"):
+        Jobs(home).resume("newer", "Mira")
+    assert look(home, "newer").status == "stopped"
+    assert kinds(home, "newer") == ["run_started", "run_stopped"]
+    jobs = Jobs(home)
+    run_id = jobs.start(case, Plan("tribunal"))
+    assert jobs.wait(run_id, PATIENCE)
+    with open_store(home) as store:
+        last = store.runs.events(run_id)[-1][1]
+    assert last.kind == "run_failed"
+    assert "found “tribunal”, which this version does not know" in last.message
 
 
 def test_a_stop_from_another_process_is_heard(home: Path, case: Case) -> None:

@@ -52,6 +52,20 @@ def protocol_of(plan: Plan) -> DebateProtocol:
     return PROTOCOLS.get(plan.protocol, ceda.PROTOCOL)
 
 
+def protocol_named(name: str) -> DebateProtocol:
+    """The protocol that a run argues by.
+
+    Raises:
+        InputError: there is none of that name here, as in a run that came from another version.
+    """
+    if name not in PROTOCOLS:
+        raise InputError(
+            f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{name}”, which this version "
+            "does not know: read the run as it is, or check its case again by another protocol."
+        )
+    return PROTOCOLS[name]
+
+
 def then_of(plan: Plan) -> DebateProtocol | None:
     """The debate that an adaptive check goes on to, where it has to; None of all others."""
     return adaptive.next_of(DEBATES, plan) if plan.protocol == "adaptive" else None
