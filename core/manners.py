@@ -17,6 +17,22 @@ JudgeManner = Literal[
 ]  # fmt: skip
 # What a protocol can have chosen of it: `turns` is the plan's, the others are fields below.
 Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "then"]
+# All ways to argue, in the order in which they are offered; `core/debate/protocols.py` has each
+# with its code. Kept here, so that a page that only names them, or a trace, loads none.
+NAMES = (
+    "ceda",
+    "single",
+    "ensemble",
+    "colmad",
+    "copmad",
+    "society",
+    "mad",
+    "mamm_refine",
+    "sc_maks",
+    "adaptive",
+)
+# Those that an adaptive check can go on to.
+DEBATE_NAMES = tuple(name for name in NAMES if name not in ("single", "adaptive"))
 MOST_ROUNDS = 20  # and samples
 LINES_TOKENS = 80  # for lines of their own after a turn
 TEXT_SHARE = 1.5  # of the response's own tokens, for one that is given mended

@@ -1,4 +1,4 @@
-"""What pages rely on in a debate that comes from a file: weights, judgements, people's words.
+"""What pages rely on in a debate that comes from a file: its turns, judgements, weights and texts.
 
 Each check raises `InputError` with one sentence; `core/store/traces.py` says when each is made.
 """
@@ -6,14 +6,85 @@ Each check raises `InputError` with one sentence; `core/store/traces.py` says wh
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from core.argued import LONGEST_REMARK, ConsensusWeighed, JudgementSampled, PersonSpoke
 from core.errors import InputError
 from core.events import Event, JudgementReached
-from core.manners import MOST_ROUNDS, DebateOptions
+from core.manners import DEBATE_NAMES, MOST_ROUNDS, DebateOptions
+from core.records import Judgement, Plan, Turn
 
 ROUNDING = 1e-9  # shares are sums of parts
-WHOLE = 1e-6  # how near to 1 weights have to come, which are normalised by division
+DIGIT = 1e-4  # weights are told to so much each: three alike sum to 0.9999
+MOST_TURNS = 100_000  # as many as a trace may have events
+LONGEST_SAID = 1_000_000  # characters; as long as any setting lets a response be
+LONGEST_TIME = 4e9  # seconds
+MOST_DOLLARS = 1e9
+MOST_TOKENS = 10**12
+
+
+@dataclass
+class Argued:
+    """What a trace has told of its debate so far; `require` refuses what cannot follow it."""
+
+    turns: set[int] = field(default_factory=set)
+    rounds: set[int] = field(default_factory=set)
+    samples: set[int] = field(default_factory=set)
+    is_judged: bool = False
+
+    def require(self, event: Event) -> None:
+        """Plans, turns, judgements, weights and remarks as a debate of ours can have them."""
+        _require_used(event)
+        for text in _texts(event):
+            _require_length(text)
+        match event.kind:
+            case "run_started":
+                require_plan(event.plan)
+            case "debate_decided":
+                _require_debate(event.then)
+            case "turn_started":
+                _require_numbers(event.number, event.round)
+            case "turn_finished":
+                self._take_turn(event.turn)
+            case "round_summarised":
+                _require(
+                    event.round in self.rounds,
+                    "summaries of rounds that were held",
+                    f"one of round {event.round}",
+                )
+            case "judgement_reached" | "judgement_sampled":
+                self._take_judgement(event)
+            case "consensus_weighed":
+                _require_weights(event)
+            case "person_spoke":
+                _require_remark(event)
+
+    def _take_turn(self, turn: Turn) -> None:
+        _require_numbers(turn.number, turn.round)
+        again = f"turn {turn.number}"
+        _require(turn.number not in self.turns, "each turn once", f"{again} again")
+        _require(not self.is_judged, "the judgement after all turns", f"{again} after it")
+        require_shares(turn.confidence)
+        self.turns.add(turn.number)
+        self.rounds.add(turn.round)
+
+    def _take_judgement(self, event: JudgementReached | JudgementSampled) -> None:
+        """A judgement with a p that is one; several are numbered from 1, each once."""
+        require_shares(event.judgement.p)
+        _require(not self.is_judged, "one judgement at the debate’s end", "another after it")
+        if event.kind == "judgement_reached":
+            self.is_judged = True
+            return
+        number = event.number
+        _require(1 <= number <= MOST_TURNS, "judgements numbered from 1", f"number {number}")
+        _require(number not in self.samples, "each judgement once", f"number {number} again")
+        self.samples.add(number)
+
+
+def _require(is_so: bool, expected: str, found: str) -> None:
+    if not is_so:
+        raise InputError(f"Expected {expected} in the trace, found {found}.")
 
 
 def require_shares(*shares: float | None) -> None:
@@ -23,8 +94,14 @@ def require_shares(*shares: float | None) -> None:
             raise InputError(f"Expected probabilities from 0 to 1 in the trace, found {share}.")
 
 
-def require_chosen(options: DebateOptions) -> None:
-    """Rounds and samples that can be chosen here: pages count calls by them."""
+def require_plan(plan: Plan) -> None:
+    """Turns, rounds, samples and a debate that can be chosen here: pages count calls by them."""
+    _require(0 <= plan.max_turns <= MOST_TURNS, "a number of turns", f"{plan.max_turns:g} of them")
+    _require_chosen(plan.options)
+    _require_debate(plan.options.then)
+
+
+def _require_chosen(options: DebateOptions) -> None:
     for number in (options.rounds, options.samples):
         if not 0 <= number <= MOST_ROUNDS:
             raise InputError(
@@ -32,36 +109,65 @@ def require_chosen(options: DebateOptions) -> None:
             )
 
 
-def _require_judgement(event: JudgementReached | JudgementSampled) -> None:
-    """A judgement with a p that is one; several are numbered from 1."""
-    require_shares(event.judgement.p)
-    if event.kind == "judgement_sampled" and event.number < 1:
-        raise InputError(
-            f"Expected judgements numbered from 1 in the trace, found number {event.number}."
-        )
+def _require_debate(name: str) -> None:
+    """One that an adaptive check goes on to, or none."""
+    known = ", ".join(DEBATE_NAMES)
+    _require(not name or name in DEBATE_NAMES, f"a debate of {known}", f"“{name[:40]}”")
 
 
-def require_argued(event: Event) -> None:
-    """Options, judgements, weights and remarks as a debate of ours can have them."""
+def _require_numbers(number: int, round_: int) -> None:
+    """A turn's number and round."""
+    _require(1 <= number <= MOST_TURNS, "turns numbered from 1", f"number {number}")
+    _require(0 <= round_ <= MOST_TURNS, "rounds numbered from 0", f"number {round_}")
+
+
+def _require_used(event: Event) -> None:
+    """Time, money and tokens that can have been used; a clock may have been set back."""
+    used = event.call if event.kind == "model_called" else event
+    seconds, cost = getattr(used, "seconds", 0.0), getattr(used, "cost", None) or 0.0
+    _require(abs(seconds) <= LONGEST_TIME, "seconds that can have passed", f"{seconds:g}")
+    _require(0 <= cost <= MOST_DOLLARS, "a cost that can have been paid", f"{cost:g} dollars")
+    if event.kind == "model_called":
+        for tokens in (event.call.tokens_in, event.call.tokens_out):
+            _require(0 <= tokens <= MOST_TOKENS, "a number of tokens", f"{tokens:g}")
+
+
+def _texts(event: Event) -> Iterator[str]:
+    """What was said in the debate."""
     match event.kind:
-        case "run_started":
-            require_chosen(event.plan.options)
+        case "turn_finished":
+            yield from (event.turn.text, event.turn.doubt)
         case "judgement_reached" | "judgement_sampled":
-            _require_judgement(event)
-        case "consensus_weighed":
-            _require_weights(event)
-        case "person_spoke":
-            _require_remark(event)
+            yield from _texts_of(event.judgement)
+        case "round_summarised" | "response_revised":
+            yield event.text
+        case "debate_noted":
+            yield event.words
+        case "debate_decided":
+            yield event.why
+
+
+def _texts_of(judgement: Judgement) -> tuple[str, ...]:
+    return judgement.text, judgement.prose, judgement.cause_words
+
+
+def _require_length(text: str) -> None:
+    _require(
+        len(text) <= LONGEST_SAID,
+        f"texts of at most {LONGEST_SAID:,} characters",
+        f"one of {len(text):,}",
+    )
 
 
 def _require_weights(event: ConsensusWeighed) -> None:
-    """A weight for each agent once, and all of them together 1."""
+    """A weight for each agent once, and all of them together 1, but for their last digits."""
     require_shares(event.p, *(weight for _, weight in event.weights))
-    whole = math.fsum(weight for _, weight in event.weights)
-    if len({name for name, _ in event.weights}) < len(event.weights) or abs(whole - 1) > WHOLE:
+    names, whole = [name for name, _ in event.weights], math.fsum(w for _, w in event.weights)
+    is_one = abs(whole - 1) <= DIGIT * (1 + len(names))
+    if len(set(names)) < len(names) or not is_one:
         raise InputError(
             "Expected weights of unlike agents that sum to 1 in the trace, found others: "
-            f"{len(event.weights)} that sum to {whole:g}."
+            f"{len(names)} that sum to {whole:g}."
         )
 
 

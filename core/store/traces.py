@@ -13,7 +13,7 @@ from core.audited import ToolUse
 from core.errors import InputError
 from core.events import ENDINGS, Event, RunStopped
 from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Statement, WordScore
-from core.store.argued_traces import require_argued, require_chosen, require_shares
+from core.store.argued_traces import Argued, require_plan, require_shares
 from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
 from core.voted import SoftLabel
@@ -162,13 +162,13 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
     """What pages rely on: times that are times, numbers that name one thing, places in the text."""
     response = trace.case.response
     statements: set[int] = set()
-    turns: set[int] = set()
-    require_chosen(trace.plan.options)
+    argued = Argued()
+    require_plan(trace.plan)
     for at in (trace.started_at, *(event.at for event in trace.events)):
         if not 0 <= at <= LATEST:
             raise InputError(f"Expected times after 1970 in the trace, found {at}.")
     for event in trace.events:
-        require_argued(event)
+        argued.require(event)
         match event.kind:
             case "run_started":
                 if event.case.response != response:
@@ -183,13 +183,6 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
                     )
                 _require_passages(event.passages)
             case "turn_finished":
-                if event.turn.number in turns:
-                    raise InputError(
-                        f"Expected each turn once in the trace, found turn {event.turn.number} "
-                        "again."
-                    )
-                turns.add(event.turn.number)
-                require_shares(event.turn.confidence)
                 _require_quotes(event.turn.quotes)
                 _require_points(event.turn.points, response)
             case "tool_called":
@@ -268,6 +261,8 @@ def _require_points(points: Sequence[Point], response: str) -> None:
 
 def _require_quotes(quotes: Sequence[Quote]) -> None:
     for quote in quotes:
+        if not 0 <= quote.score <= 100:
+            raise InputError(f"Expected quotes scored from 0 to 100, found {quote.score:g}.")
         if quote.start is quote.end is None:
             continue
         if quote.start is None or quote.end is None or not 0 <= quote.start < quote.end:

@@ -8,13 +8,23 @@ from typing import Any
 
 import pytest
 
-from core.argued import ConsensusWeighed, JudgementSampled, PersonSpoke
+from core.argued import (
+    ConsensusWeighed,
+    DebateDecided,
+    DebateNoted,
+    JudgementSampled,
+    PersonSpoke,
+    ResponseRevised,
+    RoundSummarised,
+)
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.errors import InputError
 from core.events import (
     Event,
+    JudgementReached,
     LabelPredicted,
     MemoryUpdated,
+    ModelCalled,
     PassagesFound,
     ReflectionChanged,
     RunFailed,
@@ -33,6 +43,7 @@ from core.events import (
 )
 from core.records import (
     Judgement,
+    ModelCall,
     Passage,
     Plan,
     Point,
@@ -46,6 +57,7 @@ from core.records import (
     WordScore,
 )
 from core.store import Store, open_store
+from core.store.argued_traces import LONGEST_SAID
 from core.store.codec import to_plain
 from core.store.run_filter import RunFilter
 from core.store.traces import export_trace, import_trace
@@ -218,6 +230,42 @@ def spoke(text: str) -> dict[str, Any]:
     return {"kind": "person_spoke", "payload": to_plain(PersonSpoke(103.0, "Mira", text))}
 
 
+def as_row(event: Event) -> dict[str, Any]:
+    return {"kind": event.kind, "payload": to_plain(event)}
+
+
+CONCLUDED = as_row(JudgementReached(103.5, Judgement("Judge", "supported", "It holds."), 0.1))
+CALL = ModelCall("1", "judge", "judge", "openai/x", "en/judge", "abc", 100, 20, 0.1, 1.0)
+
+
+def begun(number: int) -> dict[str, Any]:
+    return as_row(TurnStarted(101.0, "Ada", "m", number, 1))
+
+
+def took(**fields: Any) -> dict[str, Any]:
+    return as_row(TurnFinished(103.0, TURN, **({"seconds": 2.0} | fields)))
+
+
+def called_up(**fields: Any) -> dict[str, Any]:
+    return as_row(ModelCalled(102.0, replace(CALL, **fields)))
+
+
+def revised(text: str) -> dict[str, Any]:
+    return as_row(ResponseRevised(103.0, "Writer", text))
+
+
+def noted(text: str) -> dict[str, Any]:
+    return as_row(DebateNoted(101.0, text))
+
+
+def decided(then: str) -> dict[str, Any]:
+    return as_row(DebateDecided(101.0, True, "It is open.", then))
+
+
+def summed_up(number: int) -> dict[str, Any]:
+    return as_row(RoundSummarised(103.2, "Writer", number, "In brief."))
+
+
 def changed(trace: bytes, **fields: Any) -> bytes:
     return json.dumps(json.loads(trace) | fields).encode()
 
@@ -363,6 +411,29 @@ def test_what_a_panel_said_comes_along(trace: bytes) -> None:
         ({"events": [STARTED, weighed()]}, "0 that sum to 0"),
         ({"events": [STARTED, sampled(0)]}, "numbered from 1 in the trace, found number 0"),
         ({"events": [STARTED, sampled(1, p=7.0)]}, "from 0 to 1 in the trace, found 7.0"),
+        ({"events": [STARTED, sampled(1), sampled(1)]}, "each judgement once in the trace"),
+        ({"events": [STARTED, CONCLUDED, CONCLUDED]}, "one judgement at the debate’s end"),
+        ({"events": [STARTED, CONCLUDED, sampled(1)]}, "found another after it"),
+        ({"events": [STARTED, CONCLUDED, TOLD]}, "the judgement after all turns in the trace"),
+        ({"events": [STARTED, told(number=0)]}, "turns numbered from 1 .* found number 0"),
+        ({"events": [STARTED, told(number=10**30)]}, "turns numbered from 1"),
+        ({"events": [STARTED, begun(number=-1)]}, "turns numbered from 1"),
+        ({"events": [STARTED, told(round=-1)]}, "rounds numbered from 0 .* found number -1"),
+        ({"events": [STARTED, told(text="x" * (LONGEST_SAID + 1))]}, "texts of at most 1,000,000"),
+        ({"events": [STARTED, revised("x" * 5_000_000)]}, "found one of 5,000,000"),
+        ({"events": [STARTED, noted("x" * 5_000_000)]}, "texts of at most 1,000,000"),
+        ({"events": [STARTED, decided("tribunal")]}, "a debate of ceda, .*found “tribunal”"),
+        ({"events": [STARTED, decided("adaptive")]}, "found “adaptive”"),
+        ({"plan": {"options": {"then": "tribunal"}}}, "a debate of ceda, .*found “tribunal”"),
+        ({"plan": {"max_turns": 10**30}}, "a number of turns in the trace, found 1e"),
+        ({"events": [STARTED, summed_up(1)]}, "rounds that were held .* found one of round 1"),
+        ({"events": [STARTED, TOLD, summed_up(2)]}, "rounds that were held"),
+        ({"events": [STARTED, summed_up(1), TOLD]}, "rounds that were held"),
+        ({"events": [STARTED, told(quotes=(Quote("q", "fuzzy", 1e308),))]}, "scored from 0 to 100"),
+        ({"events": [STARTED, took(seconds=1e308)]}, "seconds that can have passed"),
+        ({"events": [STARTED, took(cost=-1.0)]}, "a cost that can have been paid"),
+        ({"events": [STARTED, called_up(tokens_in=-1)]}, "a number of tokens"),
+        ({"events": [STARTED, called_up(cost=1e300)]}, "a cost that can have been paid"),
         ({"plan": {"options": {"rounds": 10**8}}}, "0 to 20 rounds and samples"),
         ({"plan": {"options": {"samples": -2}}}, "0 to 20 rounds and samples"),
         ({"events": [STARTED, spoke(" ")]}, "remarks of 1 to 2,000 characters"),

@@ -1,0 +1,189 @@
+"""A valid trace of every protocol with one thing twisted is refused, or every page can draw it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components.asides import asides
+from components.calls import cost_words, kept_words
+from components.cues import at_moment, cues
+from components.live import speaking_now, stage_of
+from components.report import html_report, markdown_report
+from components.trace import debate_html
+from components.turn_words import round_in_short, round_words
+from core.debate import NAMES
+from core.debate.protocols import DEBATES
+from core.debate.signals import signals_of
+from core.errors import InputError
+from core.events import (
+    TRANSIENT,
+    Event,
+    LabelPredicted,
+    PassagesFound,
+    RunFinished,
+    RunStarted,
+    StatementFound,
+)
+from core.manners import DEBATE_NAMES, DebateOptions
+from core.outcome import outcome
+from core.progress import folded
+from core.records import Case, Project, Run, Verdict
+from core.reuse import rule_digest
+from core.store import Store, open_store
+from core.store.codec import to_plain
+from core.store.traces import import_trace
+from tests.debate.scripts import USUAL
+from tests.debate.test_all_protocols import VIEW, argued, plan_of, reply
+from tests.debates import desk_roster
+from tests.fakes import FakeDesk
+
+VERDICT = Verdict("hallucinated", 0.9, 0.9, "because")
+WAYS = {name: (name, USUAL.get(name, DebateOptions())) for name in NAMES} | {
+    "copmad swapped": ("copmad", DebateOptions(is_swapped=True)),
+}
+# JSON numbers may be as large as they like; 1e999 is infinite to whoever reads it as a float.
+NUMBERS = [-1, 0, 7, 10**9, 10**30, -0.5, 1.5, 1e308]
+ODD: list[Any] = [None, True, *NUMBERS, "", "x", "\x00<b>", "y" * 9000, [], {}]
+RAW = {"not a number": "NaN", "infinite": "1e999"}
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Store]:
+    """Another machine's store; every trace is a run of its own there."""
+    with open_store(None) as store:
+        store.projects.save(Project("theirs", "Theirs", 1.0))
+        yield store
+
+
+@cache
+def trace_of(way: str) -> str:
+    """A whole run of three debaters as a file."""
+    chosen, desk = WAYS[way], FakeDesk(reply)
+    plan, roles = plan_of(chosen), desk_roster(desk, debaters=3).roles_used(rule_digest)
+    events = argued(chosen, desk, debaters=3)
+    end = max(event.at for event in events)
+    told: list[Event] = [
+        RunStarted(1.0, VIEW.case, plan, roles),
+        *(StatementFound(1.0, statement) for statement in VIEW.statements),
+        PassagesFound(1.0, 0, tuple(VIEW.evidence.passages.values())),
+        *(event for event in events if event.kind not in TRANSIENT),
+        LabelPredicted(end, VERDICT),
+        RunFinished(end, VERDICT, end),
+    ]
+    body = {
+        "format": "counterpoint-trace",
+        "version": 1,
+        "case": to_plain(VIEW.case),
+        "plan": to_plain(plan),
+        "started_at": 1.0,
+        "events": [{"kind": event.kind, "payload": to_plain(event)} for event in told],
+    }
+    return json.dumps(body)
+
+
+def imported(store: Store, data: str) -> tuple[Run, Case, list[Event]]:
+    """The run there, its case and its events."""
+    run_id = import_trace(store, data.encode(), "theirs", lambda text, _: text.split())
+    run = store.runs.get(run_id, 1e9, 6.0)
+    assert run
+    case = store.cases.get(run.case_id)
+    assert case
+    return run, case, [event for _, event in store.runs.events(run_id)]
+
+
+def draw(run: Run, case: Case, events: list[Event]) -> None:
+    """What Run, the live view, Replay, reports and the command line make of it."""
+    progress = folded(events)
+    assert html_report(run, case, progress, [], None)
+    assert markdown_report(run, case, progress, [], None)
+    assert json.dumps(outcome(run, progress))
+    assert kept_words(progress)
+    assert cost_words(progress.cost)
+    assert stage_of(progress, None)
+    debate_html(progress.turns, speaking_now(events, None), placed=asides(progress))
+    ordered = sorted(progress.turns, key=lambda turn: turn.number)
+    for _, own in groupby(ordered, key=round_words):
+        assert round_in_short(list(own))
+    for pace in ("recorded", "reading"):
+        placed = cues(events, pace)
+        for share in (0.0, 0.4, 1.0):
+            then, speaking = at_moment(placed, share * placed[-1].at)
+            debate_html(then.turns, speaking, signals_of(then), asides(then))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_run_of_three_debaters_left_is_taken_and_drawn(elsewhere: Store, way: str) -> None:
+    run, case, events = imported(elsewhere, trace_of(way))
+    assert run.status == "finished"
+    draw(run, case, events)
+
+
+def test_the_debates_that_can_be_gone_on_to_are_those_that_there_are() -> None:
+    assert set(DEBATE_NAMES) == set(DEBATES)
+
+
+def test_a_run_of_a_protocol_that_is_not_known_here_is_taken_and_drawn(elsewhere: Store) -> None:
+    data = trace_of("sc_maks").replace('"protocol": "sc_maks"', '"protocol": "tribunal"')
+    run, case, events = imported(elsewhere, data)
+    assert run.plan.protocol == "tribunal"
+    draw(run, case, events)
+    assert "tribunal" in html_report(run, case, folded(events), [], None)
+
+
+def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Every place in plain values, itself left out."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, part in inner:
+        yield (*at, key)
+        if isinstance(part, dict | list):
+            yield from places(part, (*at, key))
+
+
+def put(value: Any, at: tuple[str | int, ...], odd: object) -> None:
+    for key in at[:-1]:
+        value = value[key]
+    value[at[-1]] = odd
+
+
+@st.composite
+def twisted(draw_from: st.DrawFn) -> str:
+    """A trace with one value replaced, or one event lost, told twice, or told at another time."""
+    body = copy.deepcopy(json.loads(trace_of(draw_from(st.sampled_from(sorted(WAYS))))))
+    events = body["events"]
+    number = draw_from(st.integers(0, len(events) - 1))
+    other = draw_from(st.integers(0, len(events) - 1))
+    how = draw_from(st.sampled_from(["put", "put", "put", "raw", "lost", "twice", "moved"]))
+    if how in ("put", "raw"):
+        at = draw_from(st.sampled_from(list(places(events[number]["payload"]))))
+        odd = draw_from(st.sampled_from(ODD if how == "put" else sorted(RAW)))
+        put(events[number]["payload"], at, odd)
+        text = json.dumps(body)
+        return text.replace(f'"{odd}"', RAW[str(odd)]) if how == "raw" else text
+    event = events[number] if how == "twice" else events.pop(number)
+    if how != "lost":
+        events.insert(other, event)
+    return json.dumps(body)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=twisted())
+def test_a_twisted_trace_is_refused_in_one_sentence_or_drawn(elsewhere: Store, data: str) -> None:
+    words = ""
+    try:
+        taken = imported(elsewhere, data)
+    except InputError as error:
+        words = str(error)
+    if words:
+        assert words.endswith(".")
+        assert "\n" not in words
+    else:
+        draw(*taken)
