@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components import state
-from core.debate.signals import Past
+from core.debate.signals import Past, held_by
 from core.store import open_store
 from core.store.changes import Mark
 
@@ -64,7 +64,10 @@ def pasts_of(project_id: str) -> Pasts:
 
 
 def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts:
-    """Each debater's record by its agent's name; of equal names, the one with the most cases."""
+    """Each debater's record by its agent's name, with its seat where two share that.
+
+    Of equal names, the one with the most cases.
+    """
     from core.learning.heard import DEBATER, rows_of
     from core.learning.posterior import FEWEST
     from core.learning.reliability import records, table_of
@@ -75,5 +78,6 @@ def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts
     for record in records(table_of(rows)):
         share = record.accuracy
         if record.agent.part == DEBATER and share.n >= FEWEST:
-            found.setdefault(record.agent.name, Past(share.right, share.n, share.high))
+            name = held_by(record.agent.name, record.agent.seat)
+            found.setdefault(name, Past(share.right, share.n, share.high))
     return found

@@ -136,7 +136,7 @@ def _picked(floor: Floor, kept: Sequence[Point]) -> Iterator[Event]:
             yield ProblemMet(play.now(), "judging", words, reply=error.reply)
         yield from calls_of(play)
     author = next(turn for turn in revised if turn.text == best)
-    yield ResponseRevised(play.now(), author.agent, best)
+    yield ResponseRevised(play.now(), f"{author.debater} ({author.agent})", best)
 
 
 PROTOCOL = DebateProtocol("mamm_refine", argue, calls, manners=STAGES, judging=("rerank",))

@@ -141,13 +141,18 @@ def _not_found(said: _Said) -> Iterator[str]:
             yield f"“{shortened(quote.text, 80)}” stands in no source."
 
 
+def held_by(agent: str, seat: str) -> str:
+    """Under which name a record is kept; `seat` tells apart who are the same agent otherwise."""
+    return f"{agent} ({seat})" if seat else agent
+
+
 def _overconfident(said: _Said, pasts: Mapping[str, Past]) -> Iterator[str]:
     """Surer than its record allows; without a record, than the quotes that it gave so far."""
     turn, sure = said.turn, _sureness(said.turn)
     if sure is None or turn.stance == "unclear":
         return
     tone = f"Sounds {round(100 * sure)} % sure"
-    past = pasts.get(turn.agent)
+    past = pasts.get(held_by(turn.agent, turn.debater)) or pasts.get(turn.agent)
     if past is not None and turn.assigned is None:
         if sure > past.high:
             yield f"{tone}, but was right in {past.right} of {counted(past.n, 'answered case')}."

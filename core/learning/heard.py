@@ -6,6 +6,7 @@ models under one name are two agents.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 
@@ -242,7 +243,11 @@ def seated_agents(progress: Progress) -> dict[str, Agent]:
     played = _players(progress)
     names = {turn.debater: turn.agent for turn in _own_turns(progress)}
     agents = {seat: played(f"debater {seat}", name, DEBATER) for seat, name in names.items()}
-    twice = {agent for agent in agents.values() if list(agents.values()).count(agent) > 1}
+    # By the roster, as weights are seated: a turn that was lost makes nobody another agent.
+    seats = [used for used in progress.roles if used.role.startswith("debater ")]
+    every = {u.role.split(" ", 1)[1]: played(u.role, u.agent, DEBATER) for u in seats}
+    count = Counter((every | agents).values())
+    twice = {agent for agent in agents.values() if count[agent] > 1}
     for seat, agent in agents.items():
         if agent in twice:
             agents[seat] = Agent(agent.name, agent.part, agent.model, agent.rules, seat)

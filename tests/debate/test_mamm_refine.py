@@ -204,6 +204,8 @@ def test_the_judge_picks_among_versions_that_differ_once() -> None:
     run = Refining(said, best=1)
     assert run.judge.asked == [(MENDED, other.text)], "what most wrote alike comes first"
     assert run.revised == [other.text]
+    (told,) = [event for event in run.events if event.kind == "response_revised"]
+    assert told.agent.startswith("Ben ("), "two debaters may be the same model"
     alike = Refining({"Ada": [HIGH, HIGH, MENDS], "Ben": [HIGH, HIGH, MENDS]})
     assert not alike.judge.asked
 

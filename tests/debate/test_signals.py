@@ -102,6 +102,9 @@ def test_with_a_record_certainty_is_held_against_it() -> None:
     assert signal.words == "Sounds 95 % sure, but was right in 12 of 20 answered cases."
     assert of(said, pasts={"agent Ada": good}) == ()
     assert of(said, pasts={"agent Ben": poor}) == ()
+    own = {"agent Ada (Ada)": good, "agent Ada (Ben)": poor}  # one model in two seats
+    assert of(said, pasts=own) == ()
+    assert of(said, pasts=own | {"agent Ada (Ada)": poor}) == (signal,)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ CLAIM = "The tower is 512 m tall."
 class Told:
     """A run: stances by debater's name in order of their turns, the judge's label, what is right.
 
-    `models` are the debaters' models by name, none for built-in ones.
+    `models` are the debaters' models by name, none for built-in ones; who has one and no turn was
+    seated and could not be heard.
     """
 
     turns: Sequence[tuple[str, Stance]]
@@ -60,8 +61,8 @@ class Told:
 
 def events_of(told: Told, case: Case) -> list[Event]:
     """The run's events, a second apart."""
-    names = list(dict.fromkeys(name for name, _ in told.turns))
     models = told.models or {}
+    names = list(dict.fromkeys([*(name for name, _ in told.turns), *models]))
     sheet = RosterSheet(
         "told", debaters=tuple(DebaterSeat(n, Seat(model=models.get(n, ""))) for n in names)
     )

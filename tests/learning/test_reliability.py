@@ -118,6 +118,15 @@ def test_one_model_in_two_seats_is_told_apart_by_its_seat(store: Store) -> None:
     assert {"x, debater Ada", "x, debater Ben"} <= set(found)
 
 
+def test_it_is_still_told_apart_where_the_other_seat_could_not_be_heard(store: Store) -> None:
+    both = replace(RIGHT, models={"Ada": "openai/x", "Ben": "openai/x"})
+    alone = replace(both, claim="Another.", turns=(("Ada", "hallucinated"),))
+    tell(store, [both, alone])
+    _, found = heard(store)
+    assert found["x, debater Ada"].n == 2
+    assert "x, debater" not in found
+
+
 def test_equal_cases_count_once_and_the_newest_run_speaks(store: Store) -> None:
     wrong = replace(RIGHT, judge="supported")
     tell(store, [wrong, RIGHT])
