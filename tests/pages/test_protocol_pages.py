@@ -5,13 +5,17 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
+from core.checking import first_project
 from core.debate.protocols import PROTOCOLS
 from core.manners import AS_IS, DebateOptions
 from core.records import Run
 from core.store import open_store
+from core.store.traces import import_trace
+from tests.components.test_twisted_traces import trace_of
 from tests.pages.conftest import OpenApp
 from tests.pages.test_check_pages import drawn, finish, query
 
@@ -115,3 +119,31 @@ def test_what_most_people_need_is_offered_first_and_no_number_is_put_in_anyones_
     at.selectbox(key="new.protocol").set_value("society").run()
     assert at.number_input(key="new.rounds").value is None
     assert checked(at, home).plan.options == AS_IS
+
+
+def test_who_is_not_seated_is_told_quietly_and_is_no_warning(app: OpenApp, home: Path) -> None:
+    at = app()
+    at.selectbox(key="new.protocol").set_value("mad").run()
+    checked(at, home)
+    assert "“Cleo” did not take part" in drawn(at)
+    assert not any("Cleo" in own.value for own in at.warning)
+
+
+@pytest.mark.parametrize("page", ["pages/check/run.py", "pages/check/replay.py"])
+def test_a_run_of_a_protocol_that_is_not_known_here_is_read_all_the_same(
+    app: OpenApp, home: Path, page: str
+) -> None:
+    data = trace_of("sc_maks").replace('"protocol": "sc_maks"', '"protocol": "tribunal"')
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        run_id = import_trace(store, data.encode(), project.id, lambda text, _: text.split())
+    at = app(page, run=run_id)
+    assert not at.exception
+    assert "The tower is 512 m tall." in drawn(at)
+    if page.endswith("run.py"):
+        assert "The source gives the height" in drawn(at), "what was said"
+        assert "tribunal" in " ".join(caption.value for caption in at.caption)
+    else:
+        at.button(key=f"replay.{run_id}.step").click().run()
+        assert not at.exception
+        assert "The source gives the height" in drawn(at)
