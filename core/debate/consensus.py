@@ -1,9 +1,11 @@
 """Weighs the agents' last answers, and the critiques on them, into one judgement.
 
 O* = argmax over labels O of Σ w_i(Q; θ) · Agreement(O, O_i, C), where w_i are the weigher's
-weights, O_i is the last answer of agent i, and C are the critiques on it in the last round. A
-critique is backed where our code found a quote of it in the evidence, word for word; it holds
-against an answer where it is backed and takes another stance on the claim.
+weights, O_i is the last answer of agent i, and C are the critiques on it in the last round. The
+greatest share wins, also where it is no more than half, which is then said; but what half of the
+agents or fewer answered is no consensus. A critique is backed where our code found a quote of it in
+the evidence, word for word; it holds against an answer where it is backed and takes another stance
+on the claim.
 Source: SC-MAKS 3.2 (consensus phase).
 """
 
@@ -14,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from core.agents.stated import CONFIDENCE, DOUBT
 from core.argued import ConsensusWeighed
 from core.builtin.plain_verdict import verdict_text
-from core.builtin.speech import capitalised, listed_plainly, shortened
+from core.builtin.speech import capitalised, counted, listed_plainly, shortened
 from core.debate.floor import Floor
 from core.debate.turns import judge_view
 from core.events import Event, JudgementReached
@@ -30,6 +32,7 @@ SAYING: dict[Label, str] = {
 }
 SAME = 1e-9  # weights are sums of floats
 DIGITS = 4
+HALF = 0.5 + SAME
 REASON_CHARACTERS = 240
 Shares = Mapping[Label, float]
 
@@ -121,6 +124,9 @@ def _judgement(
 ) -> Judgement:
     label, p = winner(shares), probability(shares)
     views = _views(answers)
+    if 2 * len(answers) <= len(floor.debaters):
+        there = f"only {len(answers)} of {counted(len(floor.debaters), 'agent')} gave an answer"
+        return _unclear("not_settled", f"{views}, and {there}", p)
     if label is None:
         return _unclear("not_settled", f"{views}, and their weights balance", p)
     if label == "unclear":
@@ -128,7 +134,8 @@ def _judgement(
         return _unclear("no_evidence" if has_none else "not_addressed", views, p)
     own = [answer for answer in answers if answer.stance == label]
     best = max(own, key=lambda turn: (weights[turn.debater], is_backed(turn)), default=None)
-    share = f"{round(100 * shares[label])} % of the weight says that {SAYING[label]}."
+    thin = ", no more than half but more than for any other answer" if shares[label] <= HALF else ""
+    share = f"{round(100 * shares[label])} % of the weight says that {SAYING[label]}{thin}."
     said = DOUBT.sub("", CONFIDENCE.sub("", best.text)) if best else ""
     reason = f" {best.debater}: “{shortened(said, REASON_CHARACTERS)}”" if best else ""
     prose = f"{capitalised(views)}. {share}{reason}"

@@ -1,9 +1,10 @@
 """Ensemble: each debater answers alone, all at once, and the answers are counted.
 
-Two who agree give the label; where they differ a coin does, and is said to be one. Of more than
-two most decide. An open or lost answer is no vote; without any vote nothing is settled. There is
-no judge. The coin is thrown by the seed and what the case says and rests on, so that it falls the
-same again, here and elsewhere: ids of cases are new each time.
+Two who agree give the label; where they differ a coin does, and is said to be one. Of more than two
+most decide, and a coin where all gave a label and as many give each. A coin makes no label of an
+open or lost answer: then nothing is settled. There is no judge. The coin is thrown by the seed and
+what the case says and rests on, so that it falls the same again, here and elsewhere: ids of cases
+are new each time.
 Source: ColMAD 4.1 (the baseline “Ensemble”, which has two).
 Calls: one turn of each debater, all at once.
 """
@@ -17,7 +18,7 @@ from core.builtin.plain_verdict import verdict_text
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.majority import told
 from core.debate.turns import spoken, taken
-from core.debate.votes import Tally, barred, nobody_voted, tally
+from core.debate.votes import Tally, barred, nobody_voted, tally, without_majority
 from core.events import Event, JudgementReached
 from core.records import Case, Judgement, Label, Plan, Turn
 
@@ -56,11 +57,13 @@ def _counted(floor: Floor, turns: Sequence[Turn]) -> Judgement:
     if not votes.cast:
         return nobody_voted(AGENT, floor.view, len(turns))
     label, how = votes.label, ""
-    if label == "unclear":
+    if label == "unclear" and not votes.is_tie:
+        return without_majority(AGENT, votes, "debater")
+    if votes.is_tie:
         label = coin(floor.plan.options.seed, floor.view.case)
         how = f" They cancel out, so a coin was thrown: {label}."
     prose = f"{votes.words('debater')}{how}{_reason(turns, label, votes)}"
-    return Judgement(AGENT, label, verdict_text(label, prose), prose=prose, p=votes.share)
+    return Judgement(AGENT, label, verdict_text(label, prose), prose=prose, p=votes.p)
 
 
 def _reason(turns: Sequence[Turn], label: Label, votes: Tally) -> str:

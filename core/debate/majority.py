@@ -1,8 +1,7 @@
 """What the last answers of several agents come to where no judge decides: the label of most.
 
-Open answers and lost turns count for no label; p is the share of those who call the response
-hallucinated, an open answer counting half, so that p and label never part. Source: SC-MAKS 2.1.2
-(majority voting over rounds), table 1.
+`core/debate/votes.py` says how they are counted. Source: SC-MAKS 2.1.2 (majority voting over
+rounds), table 1.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from core.agents.stated import argument_in
 from core.builtin.plain_verdict import verdict_text
 from core.builtin.speech import shortened
 from core.debate.floor import Floor
-from core.debate.votes import nobody_voted, tally
+from core.debate.votes import nobody_voted, tally, without_majority
 from core.records import Judgement, Label, Turn
 
 MOST_SAID = 240  # characters of a reason
@@ -35,19 +34,10 @@ def by_majority(agent: str, floor: Floor, answers: Sequence[Turn]) -> Judgement:
     votes = tally((turn.stance for turn in answers), len(floor.debaters))
     if not votes.cast:
         return nobody_voted(agent, floor.view, len(answers))
-    p, counted = share_against(answers), votes.words("agent")
     if votes.label == "unclear":
-        words = f"{counted} Neither label has the majority."
-        text = f"No verdict: {words}"
-        return Judgement(agent, "unclear", text, cause="not_settled", cause_words=words, p=p)
-    prose = f"{counted} {_reason(votes.label, answers)}"
-    return Judgement(agent, votes.label, verdict_text(votes.label, prose), prose=prose, p=p)
-
-
-def share_against(answers: Sequence[Turn]) -> float:
-    """The share of hallucinated among the answers, of which there is one; an open one is half."""
-    stances = [turn.stance for turn in answers]
-    return (stances.count("hallucinated") + stances.count("unclear") / 2) / len(stances)
+        return without_majority(agent, votes, "agent")
+    prose = f"{votes.words('agent')} {_reason(votes.label, answers)}"
+    return Judgement(agent, votes.label, verdict_text(votes.label, prose), prose=prose, p=votes.p)
 
 
 def _reason(label: Label, answers: Sequence[Turn]) -> str:

@@ -2,10 +2,10 @@
 
 All look alone for wrong words. Where anybody finds some and most do not call the response correct,
 all judge every place, having read what the others found, and say how to mend it; a place counts
-when more than half of the critics keep it. Then all mend the response there, and the judge picks
-the best version; without a judge who can, the one that mends most and changes least is taken. Each
-agent's last stance votes: most of them give the label, and the share of hallucinated is p. A
-response that most call correct is not revised. Source: SC-MAKS 2.1.4, table 2 (Wan et al.).
+when more than half of the agents keep it, each in its last turn. Then all mend the response there,
+and the judge picks the best version; without a judge who can, the one that mends most and changes
+least is taken. Each agent's last stance votes, and most of them give the label. A response that
+most call correct is not revised. Source: SC-MAKS 2.1.4, table 2 (Wan et al.).
 Calls: n detections, n critiques and n revisions, each stage at once, and one ranking of revisions
 that differ: 3n turns and 1 judgement at most, in a chain of 4.
 """
@@ -43,10 +43,11 @@ def argue(floor: Floor) -> Iterator[Event]:
         if _is_contested(found):
             yield from _stage(floor, 1, found)
         critics = _taken(floor, 1)
-        kept = kept_by_most(critics)
-        judgement = _judgement(floor, (*found, *critics), kept)
+        last = last_answers((*found, *critics))
+        kept = kept_by_most(last, len(floor.debaters)) if critics else ()
+        judgement = _judgement(floor, last, kept)
         if judgement.label == "hallucinated" and kept:
-            yield from _stage(floor, 2, with_kept(critics, kept))
+            yield from _stage(floor, 2, with_kept(last, kept))
             yield from _picked(floor, kept)
     yield from notes_of(floor.play, "judging")
     now = floor.play.now()
@@ -87,7 +88,7 @@ def _is_contested(found: Sequence[Turn]) -> bool:
 
 def _judgement(floor: Floor, turns: Sequence[Turn], kept: Sequence[Point]) -> Judgement:
     """What most of the last stances say, with the places that most critics keep."""
-    judgement = by_majority(AGENT, floor, last_answers(turns))
+    judgement = by_majority(AGENT, floor, turns)
     if judgement.label == "unclear":
         return judgement
     if judgement.label == "supported":
@@ -95,7 +96,7 @@ def _judgement(floor: Floor, turns: Sequence[Turn], kept: Sequence[Point]) -> Ju
     if not kept:
         words = "They name no words that most of them hold to be wrong."
         return replace(judgement, prose=f"{judgement.prose} {words}")
-    words = f"Most of the critics contest {listed([point.text for point in kept])}."
+    words = f"Most of them contest {listed([point.text for point in kept])}."
     return replace(
         judgement,
         prose=f"{judgement.prose} {words}",

@@ -25,19 +25,20 @@ def contested(turns: Sequence[Turn]) -> tuple[Point, ...]:
     return tuple(sorted(points, key=lambda point: (point.start, point.end)))
 
 
-def kept_by_most(critics: Sequence[Turn]) -> tuple[Point, ...]:
-    """The places that more than half of the critics keep, in order, of none two that overlap.
+def kept_by_most(critics: Sequence[Turn], asked: int = 0) -> tuple[Point, ...]:
+    """The places that more than half of all who were asked keep, in order; no two overlap.
 
-    Critics who leave the response open do not vote. A critic keeps a place when a place of its own
-    overlaps it; shorter ones go first, so that one long quotation does not swallow several.
+    Who leaves the response open keeps none, nor does who is missing of the `asked`. A critic keeps
+    a place when a place of its own overlaps it; shorter ones go first, so that one long quotation
+    does not swallow several.
     """
-    voters = [turn for turn in critics if turn.stance != "unclear"]
-    own = [contested([turn]) for turn in voters]
+    own = [contested([turn]) for turn in critics if turn.stance != "unclear"]
+    whole = max(asked, len(critics))
     places = {(p.start, p.end) for points in own for p in points if p.start < p.end}
     chosen: list[Place] = []
     for place in sorted(places, key=lambda one: (one[1] - one[0], one)):
         votes = sum(any(_overlap(place, (p.start, p.end)) for p in points) for points in own)
-        if 2 * votes > len(voters) and not any(_overlap(place, other) for other in chosen):
+        if 2 * votes > whole and not any(_overlap(place, other) for other in chosen):
             chosen.append(place)
     return tuple(_as_most_say(place, own) for place in sorted(chosen))
 

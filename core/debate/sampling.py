@@ -1,8 +1,7 @@
 """Several judgements of one question, all at once, and what they come to (self-consistency).
 
-The most frequent label counts, and p is the share of hallucinated. A judgement that gave no label
-counts for none; where both labels are as frequent nothing is settled. A built-in judge always says
-the same, so it is asked once. Source: SC-MAKS 4.4, Wang et al. 2023 as cited there.
+They are counted as all votes are (`core/debate/votes.py`). A built-in judge always says the same,
+so it is asked once. Source: SC-MAKS 4.4, Wang et al. 2023 as cited there.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from core.acting import sampled
 from core.concurrency import merged
 from core.debate.floor import Floor
 from core.debate.turns import AT_ONCE
-from core.debate.votes import Tally, tally
+from core.debate.votes import Tally, tally, without_majority
 from core.events import Event, ModelCalled, ProblemMet
 from core.progress import total_cost
 from core.records import Judgement
@@ -61,28 +60,16 @@ def said_once(floor: Floor, wanted: int) -> Iterator[Event]:
 
 
 def vote_of(samples: Sequence[Judgement]) -> tuple[Judgement, Tally]:
-    """The judgement that the samples come to: one of those of the most frequent label."""
-    votes = tally(sample.label for sample in samples)
+    """The judgement that the samples come to: one of those of the label that most give."""
+    votes = tally(None if s.cause == "unreadable_reply" else s.label for s in samples)
     if len(samples) == 1 or not votes.cast:
         return samples[0], votes
     if votes.label == "unclear":
-        return _unsettled(samples[0].agent, votes), votes
+        return without_majority(samples[0].agent, votes, "judgement"), votes
     chosen = next(sample for sample in samples if sample.label == votes.label)
     words = votes.words("judgement")
     prose = f"{words} One of the {votes.label} ones: {chosen.prose or chosen.text}"
-    return replace(chosen, p=votes.share, prose=prose), votes
-
-
-def _unsettled(agent: str, votes: Tally) -> Judgement:
-    words = f"{votes.words('judgement')} Neither label is more frequent."
-    return Judgement(
-        agent,
-        "unclear",
-        f"No verdict: {words}",
-        cause="not_settled",
-        cause_words=words,
-        p=votes.share,
-    )
+    return replace(chosen, p=votes.p, prose=prose), votes
 
 
 def _with_own_cost(floor: Floor, seen: JudgeView, event: Event) -> Iterator[Event]:

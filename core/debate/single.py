@@ -1,7 +1,7 @@
 """A single judge over the evidence, which nobody argues about: the baseline of every debate.
 
-It is asked plainly, for its chain of thought, or by examples; of several samples the most frequent
-label counts (self-consistency). By default one plain judgement.
+It is asked plainly, for its chain of thought, or by examples; of several samples the label counts
+that more than half give (self-consistency). By default one plain judgement.
 Source: HaluAgent 3.2 and fig. 6, CEDA A.2, SC-MAKS 4.4.
 Calls: as many judgements as samples, all at once.
 """

@@ -94,17 +94,42 @@ def test_the_coin_is_fair_and_its_seed_matters() -> None:
     assert 420 < sum(one == other for one, other in zip(*thrown, strict=True)) < 580
 
 
-def test_most_decide_and_open_or_lost_answers_are_no_votes() -> None:
+def test_most_of_all_decide_and_open_or_lost_answers_are_no_votes() -> None:
     events, _ = answered("hallucinated", "supported", "hallucinated")
     judgement = judgement_of(events)
     assert (judgement.label, judgement.p) == ("hallucinated", 2 / 3)
     events, _ = answered("unclear", None, "supported")
     judgement = judgement_of(events)
-    assert (judgement.label, judgement.p) == ("supported", 0.0)
-    assert "Of 3 debaters 0 say hallucinated, 1 supported, 2 gave no label." in judgement.prose
+    assert (judgement.label, judgement.cause, judgement.p) == ("unclear", "not_settled", 0.25)
+    assert "Of 3 debaters 0 say hallucinated, 1 supported, 2 gave no label." in judgement.text
     assert [event.message for event in events if event.kind == "problem_met"] == [
         "D1's turn 2 is lost: mumbled"
     ]
+
+
+@pytest.mark.parametrize(
+    ("stances", "p"),
+    [
+        (("hallucinated", "unclear"), 0.75),
+        (("hallucinated", None), 1.0),
+        (("hallucinated", "supported", "unclear"), 0.5),
+        (("hallucinated", "supported", None), 0.5),
+        (("supported", "supported", "unclear", None), 1 / 6),
+    ],
+)
+def test_no_coin_and_no_minority_makes_a_label_of_silence(
+    stances: Sequence[Stance | None], p: float
+) -> None:
+    judgement = judgement_of(answered(*stances)[0])
+    assert (judgement.label, judgement.cause) == ("unclear", "not_settled")
+    assert judgement.p == pytest.approx(p)
+    assert "coin" not in judgement.text
+
+
+def test_of_four_who_cancel_out_a_coin_decides() -> None:
+    judgement = judgement_of(answered("supported", "supported", "hallucinated", "hallucinated")[0])
+    assert (judgement.label, judgement.p) == (coin(0, VIEW.case), 0.5)
+    assert "a coin was thrown" in judgement.prose
 
 
 @pytest.mark.parametrize(

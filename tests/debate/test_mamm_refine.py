@@ -233,6 +233,13 @@ def test_a_lost_critique_leaves_its_detection_standing() -> None:
     assert run.revised == [MENDED]
 
 
+def test_one_critic_of_three_mends_nothing() -> None:
+    run = Refining({"Ada": [HIGH, HIGH], "Ben": [HIGH, Says(NO)], "Cleo": [lost(), lost()]})
+    assert run.judgement.label == "hallucinated", "two of three hold it to be wrong"
+    assert "name no words that most of them hold to be wrong" in run.judgement.prose
+    assert not run.revised
+
+
 def test_with_nobody_left_there_is_no_label() -> None:
     run = Refining({"Ada": [lost()], "Ben": [lost()]})
     assert (run.judgement.label, run.judgement.cause) == ("unclear", "unreadable_reply")
@@ -287,11 +294,14 @@ def critic(name: str, *points: Point, stance: Stance = NO) -> Turn:
     return Turn(name, name, 1, 2, "agree", stance, "So.", points=points)
 
 
-def test_more_than_half_of_the_critics_who_do_not_leave_it_open_keep_a_place() -> None:
+def test_more_than_half_of_all_critics_keep_a_place() -> None:
     one, two = critic("A", point("512 m")), critic("B", point("1926"))
     assert kept_by_most([one, two]) == ()
     assert [p.text for p in kept_by_most([one, two, critic("C", point("1926"))])] == ["1926"]
-    assert [p.text for p in kept_by_most([one, critic("C", stance=OPEN)])] == ["512 m"]
+    assert kept_by_most([one, critic("C", stance=OPEN)]) == ()
+    assert kept_by_most([one], 2) == ()
+    most = [one, critic("B", point("512 m")), critic("C", stance=OPEN)]
+    assert [p.text for p in kept_by_most(most)] == ["512 m"]
     assert kept_by_most([]) == ()
 
 

@@ -261,6 +261,39 @@ def test_with_nobody_left_the_outcome_is_stated() -> None:
     assert (writer.asked, writer.judgements) == ([], [])
 
 
+@pytest.mark.parametrize("others", [1, 2])
+def test_an_answer_that_stands_alone_is_no_consensus(others: int) -> None:
+    def mute(view: DebateView) -> tuple[Stance, str]:
+        raise ReplyError("mumbled", reply="mm")
+
+    says: dict[str, Say] = {"A": always("supported"), "B": mute, "C": mute}
+    run, _, _ = debating(dict(list(says.items())[: 1 + others]), rounds=1)
+    judgement = judgement_of(list(run.events()))
+    assert (judgement.label, judgement.cause) == ("unclear", "not_settled")
+    assert f"only 1 of {1 + others} agents gave an answer" in judgement.text
+    both, _, _ = debating({"A": always("supported"), "B": mute, "C": always("supported")}, rounds=1)
+    assert judgement_of(list(both.events())).label == "supported"
+
+
+def test_a_share_of_less_than_half_wins_and_is_said_to_be_thin() -> None:
+    said: dict[str, Stance] = {
+        "A": "hallucinated", "B": "hallucinated", "C": "supported", "D": "supported",
+        "E": "unclear",
+    }  # fmt: skip
+
+    def says(name: str) -> Say:
+        def say(view: DebateView) -> tuple[Stance, str]:
+            text = f"It {CITED}." if (name, view.about) == ("A", "C") else "Thus."
+            return said[name], text
+
+        return say
+
+    run, _, _ = debating({name: says(name) for name in said}, rounds=1)
+    judgement = judgement_of(list(run.events()))
+    assert judgement.label == "hallucinated"
+    assert "50 % of the weight says that it is wrong, no more than half" in judgement.prose
+
+
 def test_an_image_that_cannot_be_read_is_no_matter_of_weights() -> None:
     blind = replace(VIEW, unreadable_images=("map.png",))
     run, agents, _ = debating(divided(), view=blind)

@@ -68,7 +68,7 @@ def test_the_examples_favour_neither_label(language: str) -> None:
     assert examples.count("Verdict: 1") == examples.count("Verdict: 0") == 2
 
 
-def test_of_several_samples_the_most_frequent_label_counts() -> None:
+def test_of_several_samples_the_label_counts_that_most_give() -> None:
     events, desk = judged_by([RIGHT, WRONG, WRONG], DebateOptions(samples=3))
     judgement = judgement_of(events)
     assert (judgement.label, judgement.p) == ("hallucinated", 2 / 3)
@@ -83,20 +83,26 @@ def test_of_several_samples_the_most_frequent_label_counts() -> None:
 
 def test_an_unreadable_sample_counts_for_no_label() -> None:
     mumbled = "It is hard to say."
-    events, _ = judged_by([mumbled, RIGHT, RIGHT, WRONG], DebateOptions(samples=4))
+    events, _ = judged_by([mumbled, RIGHT, RIGHT, RIGHT, WRONG], DebateOptions(samples=5))
     judgement = judgement_of(events)
-    assert (judgement.label, judgement.p) == ("supported", 1 / 3)
+    assert (judgement.label, judgement.p) == ("supported", 1 / 4)
     assert "1 gave no label" in judgement.prose
     told = [e for e in events if e.kind == "problem_met"]
     assert [event.reply for event in told] == [mumbled]
     assert told[0].message.endswith("So it counts for no label.")
 
 
-def test_a_tie_settles_nothing() -> None:
-    events, _ = judged_by([RIGHT, WRONG], DebateOptions(samples=2))
+@pytest.mark.parametrize(
+    ("said", "p"),
+    [((RIGHT, WRONG), 0.5), (("Hm.", RIGHT, RIGHT, WRONG), 1 / 3), ((RIGHT, "Hm.", "Hm."), 0.0)],
+)
+def test_without_a_majority_of_all_samples_nothing_is_settled(
+    said: Sequence[str], p: float
+) -> None:
+    events, _ = judged_by(said, DebateOptions(samples=len(said)))
     judgement = judgement_of(events)
-    assert (judgement.label, judgement.cause, judgement.p) == ("unclear", "not_settled", 0.5)
-    assert "Neither label is more frequent" in judgement.cause_words
+    assert (judgement.label, judgement.cause, judgement.p) == ("unclear", "not_settled", p)
+    assert "Neither label has the majority" in judgement.cause_words
 
 
 def test_samples_that_all_say_nothing_are_no_label() -> None:

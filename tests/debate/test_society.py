@@ -106,23 +106,30 @@ def test_it_stops_as_soon_as_all_agree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "why"),
+    ("last", "p", "why"),
     [
-        ([YES, NO], "Of 2 agents 1 say hallucinated, 1 supported. Neither label has the majority."),
-        ([OPEN, OPEN], "Everybody who answered left it open."),
+        ([YES, NO], 0.5, "1 say hallucinated, 1 supported. Neither label has the majority."),
+        ([OPEN, OPEN], None, "Everybody who answered left it open."),
+        ([NO, OPEN], 0.75, "Of 2 agents 1 say hallucinated, 0 supported, 1 gave no label."),
     ],
 )
-def test_a_tie_and_open_answers_are_not_settled(last: list[Stance], why: str) -> None:
+def test_a_tie_and_open_answers_are_not_settled(
+    last: list[Stance], p: float | None, why: str
+) -> None:
     judgement = Society({"Ada": [YES, last[0]], "Ben": [NO, last[1]]}, rounds=1).judgement
     assert (judgement.label, judgement.cause) == ("unclear", "not_settled")
-    assert judgement.p in (0.5, None)
+    assert judgement.p == p
     assert why in judgement.text
 
 
 def test_an_open_answer_counts_for_no_label_and_half_for_p() -> None:
-    judgement = Society({"Ada": [NO, NO], "Ben": [OPEN, OPEN]}, rounds=1).judgement
-    assert (judgement.label, judgement.p) == ("hallucinated", 0.75)
-    assert "Of 2 agents 1 say hallucinated, 0 supported, 1 gave no label." in judgement.prose
+    said = {"Ada": [NO, NO], "Ben": [OPEN, OPEN], "Cleo": [NO, NO]}
+    judgement = Society(said, rounds=1).judgement
+    assert judgement.label == "hallucinated"
+    assert judgement.p == pytest.approx(5 / 6)
+    assert "Of 3 agents 2 say hallucinated, 0 supported, 1 gave no label." in judgement.prose
+    said = {"Ada": [NO, NO], "Ben": [OPEN, OPEN], "Cleo": [OPEN, OPEN]}
+    assert Society(said, rounds=1).judgement.label == "unclear", "one of three is no majority"
 
 
 def test_a_lost_turn_keeps_the_answer_before_it_and_is_said() -> None:
@@ -142,10 +149,8 @@ def test_who_lost_its_first_answer_may_still_reconsider() -> None:
 def test_one_who_is_left_is_no_society_that_agrees() -> None:
     society = Society({"Ada": [lost(), lost()], "Ben": [YES, YES]}, rounds=1)
     assert "consensus_reached" not in kinds(society.events)
-    assert society.judgement.label == "supported"
-    assert (
-        "Of 2 agents 0 say hallucinated, 1 supported, 1 gave no label." in society.judgement.prose
-    )
+    assert (society.judgement.label, society.judgement.p) == ("unclear", 0.0)
+    assert "Of 2 agents 0 say hallucinated, 1 supported, 1 gave no label." in society.judgement.text
 
 
 def test_with_nobody_left_there_is_no_label_and_nothing_to_reconsider() -> None:
@@ -208,9 +213,11 @@ def test_label_and_p_never_part_and_order_is_no_matter(stances: list[Stance]) ->
 
     one, other = concluded(stances), concluded(stances[::-1])
     assert (one.label, one.p) == (other.label, other.p)
+    most = [label for label in (YES, NO) if 2 * stances.count(label) > len(stances)]
+    assert [one.label] == (most or [OPEN])
     p = 0.5 if one.p is None else one.p
-    expected = "unclear" if p == 0.5 else "hallucinated" if p > 0.5 else "supported"
-    assert one.label == expected
+    leaning = OPEN if p == 0.5 else NO if p > 0.5 else YES
+    assert one.label in (leaning, OPEN)
 
 
 def test_the_classifier_reads_the_vote_as_it_is_meant(tmp_path: Path) -> None:
