@@ -14,7 +14,7 @@ from core.agents.contested import contested_in, marked_in, place_lines
 from core.agents.heard import quotes_in, reply_of, stance_of, whole_sentences, without_name
 from core.agents.laid_out import conflict_lines, heard_lines, passage_lines
 from core.agents.stated import confidence_in, doubt_in, reason_in, stated_in
-from core.builtin.speech import SIDES
+from core.builtin.speech import SIDES, reply_to
 from core.concurrency import Stop
 from core.errors import ReplyError
 from core.manners import Manner, turn_tokens
@@ -87,7 +87,10 @@ class LlmDebater(LlmAgent):
         return found.points
 
     def _revised(self, view: DebateView, text: str) -> Turn:
-        """The response as it mends it; whoever changes it does not hold it to be right.
+        """The response as it mends it: work that was asked for, and no new opinion on the claim.
+
+        So its stance is the one that it took before. Of one whose earlier turns were lost a changed
+        text says that it does not hold, and the same text says nothing: it may not have looked.
 
         Raises:
             ReplyError: there is no text between the marks.
@@ -98,8 +101,10 @@ class LlmDebater(LlmAgent):
                 "Expected the whole text between a line <<<TEXT and a line TEXT>>>, found none.",
                 reply=text,
             )
-        stance: Stance = "supported" if mended == view.view.case.response else "hallucinated"
-        reply: Reply = "agree" if stance == "hallucinated" else "deny"
+        own = [turn for turn in view.turns if turn.debater == view.debater]
+        is_same = mended == view.view.case.response
+        stance = own[-1].stance if own else "unclear" if is_same else "hallucinated"
+        reply = reply_to(stance, view.turns)
         return Turn(view.debater, self.name, view.number, view.round, reply, stance, mended)
 
 

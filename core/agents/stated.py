@@ -82,7 +82,12 @@ def _is_prose(match: re.Match[str]) -> bool:
 
 
 def confidence_in(text: str) -> float | None:
-    """The confidence of the last line that states one: a percentage, or a share of 1, 10 or 100."""
+    """The confidence of the last line that states one, in [0, 1].
+
+    Our prompts ask for a whole number from 0 to 100, so a whole number without a unit is one of
+    these: “1” is one of a hundred. A decimal fraction of one at most, as “0.8” or “1.0”, is a share
+    of one; what says “/10” is a share of ten.
+    """
     lines = list(CONFIDENCE.finditer(text))
     share = SHARE.search(lines[-1]["value"]) if lines else None
     if share is None:
@@ -90,7 +95,7 @@ def confidence_in(text: str) -> float | None:
     number, unit = float(share["number"].replace(",", ".")), share["unit"] or ""
     if unit.endswith("10"):
         number /= 10
-    elif unit or number > 1:
+    elif unit or number > 1 or share["number"].isdecimal():
         number /= 100
     return number if 0 <= number <= 1 else None
 

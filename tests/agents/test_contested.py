@@ -14,7 +14,7 @@ from core.concurrency import Stop
 from core.errors import ReplyError
 from core.manners import LINES_TOKENS, Manner
 from core.models.call import in_silence
-from core.records import Case, Point, Statement, Turn
+from core.records import Case, Point, Stance, Statement, Turn
 from core.roles import DebateView
 from tests.agents.seats import SEAT, Workplace, debate_view, workplace
 from tests.fakes import Said, make_case, make_passage, make_view
@@ -172,8 +172,20 @@ def test_who_revises_gives_the_text_and_nothing_else() -> None:
     turn, place = said(f"Sure!\n<<<TEXT\n{mended}\nTEXT>>>", asked("revise"))
     assert (turn.text, turn.stance, turn.quotes) == (mended, "hallucinated", ())
     same, _ = said(f"<<<TEXT\n{RESPONSE}\nTEXT>>>", asked("revise"))
-    assert same.stance == "supported"
+    assert same.stance == "unclear", "who gives a text back has not said that it is right"
     assert place.desk.asked[0].prompt == "en/revise"
+
+
+@pytest.mark.parametrize("text", [RESPONSE, RESPONSE.replace("in 1926", "in 1931")])
+@pytest.mark.parametrize("held", ["supported", "hallucinated", "unclear"])
+def test_who_revises_keeps_the_stance_that_it_took(text: str, held: Stance) -> None:
+    """All mend what most contest, also those who called it right; that changes nobody's mind."""
+    view = asked("revise")
+    before = Turn(view.debater, "tiny-talker", 1, 1, "agree", held, "So.")
+    other = replace(before, debater="Somebody else", number=2, stance="hallucinated")
+    turn, _ = said(f"<<<TEXT\n{text}\nTEXT>>>", replace(view, turns=(before, other)))
+    assert (turn.text, turn.stance) == (text, held)
+    assert turn.reply == ("agree" if held == "hallucinated" else "deny")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from core.agents.heard import reply_of, stance_of
 from core.agents.stated import confidence_in, stated_in
 from core.errors import ReplyError
+from core.manners import Manner
+from core.models.prompting import FIELDS, shipped
 from core.records import Stance
 
 
@@ -69,10 +73,26 @@ def test_a_verdict_of_somebody_else_is_not_taken_for_the_turn_s_own(
         ("80", 0.8), ("80 %", 0.8), ("８０％", 0.8), ("0.8", 0.8), ("0,8", 0.8), ("8/10", 0.8),
         ("8 out of 10", 0.8), ("80 of 100", 0.8), ("high (80 %)", 0.8), ("80-90", 0.8),
         ("250 %", None), ("-5 %", None), ("4/5", None), ("4 out of 5", None), ("1,000", None),
-        ("nan", None), ("high", None),
+        ("nan", None), ("high", None), ("1", 0.01), ("1.0", 1.0), ("1,0", 1.0), ("1.00", 1.0),
+        ("1 %", 0.01), ("1.0 %", 0.01), ("1/10", 0.1), ("0", 0.0), ("100", 1.0), ("2", 0.02),
+        ("0.5 %", 0.005), ("１", 0.01), ("1 (sure)", 0.01),
     ],
 )  # fmt: skip
 def test_a_confidence_is_a_share_that_can_be_told_or_none(
     value: str, confidence: float | None
 ) -> None:
     assert confidence_in(f"CORRECT. It says so.\nConfidence: {value}") == confidence
+
+
+@pytest.mark.parametrize(
+    ("language", "line", "whole"),
+    [("en", "Confidence:", "a whole number from 0 to 100"), ("zh", "信心：", "0 到 100 的整数")],
+)
+def test_every_prompt_that_asks_for_a_confidence_asks_for_a_whole_number_of_a_hundred(
+    language: str, line: str, whole: str
+) -> None:
+    """Otherwise “1” would be read in another way than it was meant."""
+    texts = [shipped(manner, language).text for manner in get_args(Manner) if manner in FIELDS]
+    asking = [own for text in texts for own in text.splitlines() if own.startswith(line)]
+    assert len(asking) == 5
+    assert all(own.startswith((f"{line} {whole}", f"{line}{whole}")) for own in asking)
