@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from core.builtin.claims import claim_of
 from core.builtin.manners import Own, Side, is_spoken, turn_in_manner, wrong_of
+from core.builtin.nothing_new import new_words
 from core.builtin.reading_windows import StatementReading, read_statement
 from core.builtin.remarks import answered
 from core.builtin.rules import overall, quoted_ids
@@ -73,7 +74,8 @@ class EntailmentDebater:
             own = replace(own, wrong=wrong_of(statements, stances))
             turn = turn_in_manner(view, self.name, own)
         else:
-            said = [*answered(view), *_speech(view, readings, stances, stance)]
+            words = _speech(view, readings, stances, stance)
+            said = [*answered(view), *new_words(words, stance, quotes, view)]
             turn = turn_said(view, self.name, stance, said, quotes=quotes, points=())
         speak(turn.text)
         return turn

@@ -16,6 +16,7 @@ from core.builtin.found_out import Own as Own
 from core.builtin.found_out import Said as Said
 from core.builtin.found_out import Side as Side
 from core.builtin.mended import mended, mendings_of
+from core.builtin.nothing_new import has_said, new_words, nothing_new, own_turns
 from core.builtin.remarks import answered
 from core.builtin.speech import SIDES, WORDS_OF_STANCE, in_brief, listed, listed_plainly, reply_to
 from core.manners import Manner
@@ -91,6 +92,16 @@ def not_said_yet(words: Sequence[str], view: DebateView) -> list[str]:
     return [sentence for sentence in words if sentence.casefold() not in said]
 
 
+def _new_of(own: Own, view: DebateView) -> list[str]:
+    """What it has for its stance beyond what it has said; where that is nothing, that it is."""
+    return new_words(own.side.words, own.stance, own.side.quotes, view)
+
+
+def _once(sentence: str, view: DebateView) -> list[str]:
+    """The sentence, unless it has said it already."""
+    return [] if has_said(view, sentence) else [sentence]
+
+
 def _answer(view: DebateView, own: Own) -> Said:
     return with_confidence(own.side.words, own)
 
@@ -100,23 +111,24 @@ def _collaborate(view: DebateView, own: Own) -> Said:
     others = others_of(view)
     if not others:
         return _answer(view, own)
-    mine = [turn for turn in view.turns if turn.debater == view.debater]
+    mine = own_turns(view)
     differing = [turn for turn in others if turn.stance != own.stance]
     fresh = not_said_yet(own.side.words, view)
+    nothing = nothing_new(own.stance, own.side.quotes)
     if mine and mine[-1].stance != own.stance:
         first = f"What the others quoted changes my mind: I now call it {_called(own)}."
         return with_confidence([first, *fresh], own)
     if not differing:
         names = listed_plainly([turn.debater for turn in others])
         verb = "comes" if len(others) == 1 else "come"
-        rest = fresh or ["I find nothing that was left out."]
-        return with_confidence([f"{names} {verb} to the same.", *rest], own)
+        rest = fresh or [nothing if mine else "I find nothing that was left out."]
+        return with_confidence([*_once(f"{names} {verb} to the same.", view), *rest], own)
     names = listed_plainly([turn.debater for turn in differing])
     rest = [f"What {names} left out: {fresh[0]}", *fresh[1:]] if fresh else []
     for_them = not_said_yet(own.sides.get(differing[-1].stance, Side()).words, view)
     if for_them:
         rest.append(f"For {differing[-1].debater}’s reading I find this: {for_them[0]}")
-    return with_confidence(rest or [f"I hold to {_called(own)} for the reason that I gave."], own)
+    return with_confidence(rest or [nothing], own)
 
 
 def _compete(view: DebateView, own: Own) -> Said:
@@ -124,29 +136,32 @@ def _compete(view: DebateView, own: Own) -> Said:
     stance = view.assigned or own.stance
     side = own.sides.get(stance, Side())
     fresh = not_said_yet(side.words, view)
-    words = fresh or (["My case stands as I gave it."] if side.words else [NOTHING])
+    words = fresh or ([nothing_new(stance, side.quotes)] if side.words else [NOTHING])
     rival: Stance = "hallucinated" if stance == "supported" else "supported"
     against = own.sides.get(rival, Side()).strength
     if view.turns and against is not None and against < 0.5:
-        words = [*words, f"By my measure the other side reaches {round(100 * against)} of 100."]
+        reach = f"By my measure the other side reaches {round(100 * against)} of 100."
+        words = [*words, *_once(reach, view)]
     return Said(words, stance, side.quotes, own.points if stance == own.stance else ())
 
 
 def _reconsider(view: DebateView, own: Own) -> Said:
     """What the others' answers change, and where they differ what its own rests on."""
     others = others_of(view)
-    mine = [turn for turn in view.turns if turn.debater == view.debater]
+    mine = own_turns(view)
     if not others:
-        return _answer(view, own)
+        return with_confidence(_new_of(own, view), own)
     if mine and mine[-1].stance != own.stance:
         first = f"What the others quoted changes my mind: I now call it {_called(own)}."
         return with_confidence([first, *own.side.words], own)
     differing = [turn for turn in others if turn.stance != own.stance]
-    if not differing:
-        return with_confidence([f"All come to {_called(own)}.", *own.side.words], own)
-    names = listed_plainly([turn.debater for turn in differing])
-    first = f"I have read what {names} said, and it does not change what I find."
-    return with_confidence([first, *own.side.words], own)
+    first = f"All come to {_called(own)}."
+    if differing:
+        names = listed_plainly([turn.debater for turn in differing])
+        first = f"I have read what {names} said, and it does not change what I find."
+    fresh = _new_of(own, view)
+    is_said_again = bool(mine) and fresh[0] in mine[-1].text
+    return with_confidence(fresh if is_said_again else [first, *fresh], own)
 
 
 def _tit_for_tat(view: DebateView, own: Own) -> Said:
@@ -154,13 +169,13 @@ def _tit_for_tat(view: DebateView, own: Own) -> Said:
     if view.assigned is not None:
         return _compete(view, own)
     others = others_of(view)
-    words = own.side.words
+    words = _new_of(own, view)
     if others and others[-1].stance == own.stance:
-        words = (f"Here {others[-1].debater} is right.", *words)
+        words = [*_once(f"Here {others[-1].debater} is right.", view), *words]
     elif others:
         theirs = own.sides.get(others[-1].stance, Side())
         granted = not_said_yet(theirs.words, view)
-        words = (*words, *(f"What there is for the other side: {w}" for w in granted[:1]))
+        words = [*words, *(f"What there is for the other side: {w}" for w in granted[:1])]
     return replace(with_confidence(words, own), confidence=None, doubt="")
 
 
@@ -185,7 +200,7 @@ def _critique(view: DebateView, own: Own) -> Said:
     words = [f"I keep {listed([p.text for p in kept])}." if kept else "I keep none of the places."]
     if dropped:
         words.append(f"My own reading does not bear out {listed(dropped)}.")
-    said = with_confidence([*words, *own.side.words], own)
+    said = with_confidence([*words, *_new_of(own, view)], own)
     lines = [f"Words: “{point.text}” -> “{point.evidence}”" for point in kept]
     return replace(said, points=kept, lines=lines, reply="agree" if kept else "deny")
 

@@ -14,6 +14,7 @@ from core.builtin.alignment import align, best_clause
 from core.builtin.assess import evidence_reading
 from core.builtin.claims import Claim, claim_of
 from core.builtin.manners import Own, Side, is_spoken, turn_in_manner, wrong_of
+from core.builtin.nothing_new import new_words
 from core.builtin.overlap import TOPIC_FROM, Overlap, measure, points_of, stance_of
 from core.builtin.reading import Unit
 from core.builtin.remarks import answered
@@ -79,7 +80,8 @@ class OverlapReader:
             own = replace(own, wrong=wrong_of(statements, stances))
             turn = turn_in_manner(view, self.name, own)
         else:
-            said = [*answered(view), *_speech(view, measured, stances, stance)]
+            words = _speech(view, measured, stances, stance)
+            said = [*answered(view), *new_words(words, stance, chosen, view)]
             turn = turn_said(view, self.name, stance, said, quotes=chosen, points=points)
         speak(turn.text)
         return turn

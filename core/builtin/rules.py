@@ -15,6 +15,7 @@ from core.builtin.arithmetic import Sum
 from core.builtin.assess import FULL_COVERAGE, Assessment, Found, assess
 from core.builtin.claims import claim_of
 from core.builtin.manners import is_spoken, turn_in_manner, wrong_of
+from core.builtin.nothing_new import new_words
 from core.builtin.remarks import answered, pointed_at
 from core.builtin.rules_said import own_of, speech
 from core.builtin.speech import quote_of, turn_said
@@ -63,8 +64,9 @@ class RuleChecker:
             own = replace(own, wrong=wrong_of(statements, stances))
             turn = turn_in_manner(view, self.name, own)
         else:
-            said = [*answered(view), *speech(view, assessments, stances, stance)]
-            turn = turn_said(view, self.name, stance, said, quotes=_quotes(points), points=points)
+            quotes, words = _quotes(points), speech(view, assessments, stances, stance)
+            said = [*answered(view), *new_words(words, stance, quotes, view)]
+            turn = turn_said(view, self.name, stance, said, quotes=quotes, points=points)
         speak(turn.text)
         return turn
 

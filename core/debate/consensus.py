@@ -18,6 +18,7 @@ from core.argued import ConsensusWeighed
 from core.builtin.plain_verdict import verdict_text
 from core.builtin.speech import capitalised, counted, listed_plainly, shortened
 from core.debate.floor import Floor
+from core.debate.majority import last_reason
 from core.debate.turns import judge_view
 from core.events import Event, JudgementReached
 from core.records import Cause, Judgement, Label, Turn
@@ -136,7 +137,8 @@ def _judgement(
     best = max(own, key=lambda turn: (weights[turn.debater], is_backed(turn)), default=None)
     thin = ", no more than half but more than for any other answer" if shares[label] <= HALF else ""
     share = f"{round(100 * shares[label])} % of the weight says that {SAYING[label]}{thin}."
-    said = DOUBT.sub("", CONFIDENCE.sub("", best.text)) if best else ""
+    told = last_reason(floor.progress.turns, best).text if best else ""
+    said = DOUBT.sub("", CONFIDENCE.sub("", told))
     reason = f" {best.debater}: “{shortened(said, REASON_CHARACTERS)}”" if best else ""
     prose = f"{capitalised(views)}. {share}{reason}"
     points = dict.fromkeys(point for turn in own for point in turn.points)

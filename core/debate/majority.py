@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.agents.stated import argument_in
+from core.builtin.nothing_new import PHRASE
 from core.builtin.plain_verdict import verdict_text
 from core.builtin.speech import shortened
 from core.debate.floor import Floor
@@ -36,14 +37,32 @@ def by_majority(agent: str, floor: Floor, answers: Sequence[Turn]) -> Judgement:
         return nobody_voted(agent, floor.view, len(answers))
     if votes.label == "unclear":
         return without_majority(agent, votes, "agent")
-    prose = f"{votes.words('agent')} {_reason(votes.label, answers)}"
+    prose = f"{votes.words('agent')} {_reason(floor, votes.label, answers)}"
     return Judgement(agent, votes.label, verdict_text(votes.label, prose), prose=prose, p=votes.p)
 
 
-def _reason(label: Label, answers: Sequence[Turn]) -> str:
+def _reason(floor: Floor, label: Label, answers: Sequence[Turn]) -> str:
     """The words of the surest of those who agree with the label; of equals the first's."""
     own = [turn for turn in answers if turn.stance == label]
-    return told(max(own, key=lambda turn: turn.confidence or 0.0))
+    surest = max(own, key=lambda turn: turn.confidence or 0.0)
+    return told(last_reason(floor.progress.turns, surest))
+
+
+def last_reason(turns: Sequence[Turn], answer: Turn) -> Turn:
+    """The debater's last turn that gives a reason for this answer: it may be an earlier one.
+
+    What it said of others' answers, or wrote anew, is no reason for its own.
+    """
+    own = [
+        turn
+        for turn in sorted(turns, key=lambda turn: turn.number)
+        if (turn.debater, turn.stance) == (answer.debater, answer.stance)
+        and turn.number <= answer.number
+        and not turn.about
+        and turn.manner != "revise"
+        and PHRASE not in turn.text
+    ]
+    return own[-1] if own else answer
 
 
 def told(turn: Turn) -> str:
