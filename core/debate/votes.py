@@ -51,7 +51,7 @@ class Tally:
     @property
     def is_tie(self) -> bool:
         """True where everybody gave a label, and both are as frequent."""
-        return self.hallucinated == self.supported > 0 == self.silent
+        return self.hallucinated == self.supported and self.cast > 0 and not self.silent
 
     @property
     def p(self) -> float | None:
