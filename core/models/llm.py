@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ from core.models.loop import streamed_from
 from core.models.prices import price_of
 from core.models.redirects import follow_none
 from core.models.request import addressed, chat_request, keys_sent, without_keys
+from core.models.spared import spare
 from core.models.tap import Tap, joined
 from core.models.window import estimated_tokens
 from core.seats import Seat
@@ -80,7 +81,7 @@ class LiteLlm:
             return streamed_from(answer.streamed, speak, stop)
 
         stop.check()
-        chat_request(call, self._keys, frozenset())  # a missing key is said before the long import
+        addressed(call.seat, self._keys)  # a missing key is said before the long import
         _litellm()
         return first_answer(attempt, call.seat, stop, self._patience)
 
@@ -131,7 +132,7 @@ class _Answer:
         tap = Tap()
         try:
             async with asyncio.timeout(self.longest):
-                finish, usage = await self._read(tap, said, put)
+                finish = await self._read(tap, said, put)
         except TimeoutError as late:
             silent = bool(late.args)
             seconds = self.call.seat.seconds if silent else self.longest
@@ -142,36 +143,30 @@ class _Answer:
         except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
             return self.faults.of(error, self.request, has_begun=bool(said))
         text = without_keys(joined(said), self.request)
-        return self._fault_in(text, finish, tap) or self._whole(
-            text, finish, usage if tap.is_counted else None, time.monotonic() - started
-        )
+        seconds = time.monotonic() - started
+        return self._fault_in(text, finish, tap) or self._whole(text, finish, tap.counts, seconds)
 
-    async def _read(self, tap: Tap, said: list[str], put: Put) -> tuple[str | None, Any]:
-        """Read to the end: the provider's own finish reason, and the usage litellm reports."""
+    async def _read(self, tap: Tap, said: list[str], put: Put) -> str | None:
+        """Read to the end; returns the provider's own finish reason."""
         wrapper = await self._within(_litellm().acompletion(**self.request))
-        usage, length = None, 0
-
-        def take(piece: str) -> int:
-            if piece:
-                said.append(piece)
-                put(without_keys(shown_safely(piece), self.request))
-            return len(piece)
-
+        length = 0
         try:
             tap.onto(wrapper)
-            chunks: AsyncIterator[Any] = aiter(wrapper)
-            while (chunk := await self._within(anext(chunks, None))) is not None:
-                usage = getattr(chunk, "usage", None) or usage
-                length += take((chunk.choices and chunk.choices[0].delta.content) or "")
+            while (piece := await self._within(tap.words())) is not None:
+                if tap.has_said_all:
+                    piece += await self._within(tap.rest())
+                if piece:
+                    said.append(piece)
+                    put(without_keys(shown_safely(piece), self.request))
+                length += len(piece)
                 if length > LONGEST_ANSWER:
                     raise _TooLong
-                if tap.has_said_all and not wrapper.holding_chunk:
-                    take(await self._within(tap.rest()))
+                if tap.has_said_all:
                     break
         finally:
             # Also when the task was cancelled: Stop promises a closed connection.
             await wrapper.aclose()
-        return tap.finish or wrapper.received_finish_reason, usage or tap.usage
+        return tap.finish or wrapper.received_finish_reason
 
     async def _within(self, step: Any) -> Any:
         """One step of the stream, within the silence that the seat allows."""
@@ -205,9 +200,11 @@ class _Answer:
             )
         return None
 
-    def _whole(self, text: str, finish: str | None, usage: Any, seconds: float) -> Completion:
-        if usage is not None:
-            tokens_in, tokens_out = int(usage.prompt_tokens), int(usage.completion_tokens)
+    def _whole(
+        self, text: str, finish: str | None, counts: tuple[int, int] | None, seconds: float
+    ) -> Completion:
+        if counts is not None:
+            tokens_in, tokens_out = counts
         else:
             tokens_in = sum(estimated_tokens(message.text) for message in self.call.messages)
             tokens_out = estimated_tokens(text)
@@ -217,7 +214,7 @@ class _Answer:
             finish="length" if finish == "length" else "stop",
             tokens_in=tokens_in,
             tokens_out=tokens_out,
-            is_counted=usage is not None,
+            is_counted=counts is not None,
             cost=price.of(tokens_in, tokens_out) if price else None,
             seconds=seconds,
         )
@@ -285,6 +282,7 @@ def _loaded() -> Any:
             getattr(litellm.types.utils, name).model_rebuild()
 
     follow_none(litellm)
+    spare(litellm)
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.turn_off_message_logging = True

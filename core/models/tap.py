@@ -11,7 +11,8 @@ class Tap:
     """What went by in a stream: how many events, a refusal, an end, a count of tokens.
 
     litellm drops the `refusal` field, ends a stream that broke off with a reason of its own, and
-    reports tokens that nobody counted.
+    reports tokens that nobody counted. The API's own stream is read here without litellm, which
+    makes five objects of every event to hand on the one string in it: half of its work a call.
     """
 
     def __init__(self) -> None:
@@ -19,16 +20,45 @@ class Tap:
         self.refusal = ""
         self.finish: str | None = None
         self.usage: Any = None
+        self.told: Any = None  # by litellm, which sums up what some providers count in parts
+        self._wrapper: Any = None
         self._events: AsyncIterator[Any] | None = None
         self._is_plain = False
 
     def onto(self, wrapper: Any) -> None:
         """Put the tap between litellm's wrapper and the stream it reads."""
-        stream = wrapper.completion_stream
+        self._wrapper, stream = wrapper, wrapper.completion_stream
+        self._is_plain = type(stream).__module__.partition(".")[0] == "openai"
+        if self._is_plain:
+            stream._cast_to = object  # the library's own word for: events as they come, unparsed
         if hasattr(stream, "__aiter__"):
-            wrapper.completion_stream = tapped = _Tapped(stream, self)
-            self._events = tapped
-            self._is_plain = type(stream).__module__.partition(".")[0] == "openai"
+            wrapper.completion_stream = self._events = _Tapped(stream, self)
+
+    async def words(self) -> str | None:
+        """The next words, empty where an event has none; None at the end of the stream."""
+        if not self._is_plain or self._events is None:
+            return await self._words_by_litellm()
+        try:
+            event = await anext(self._events, None)
+        except Exception as error:
+            self._wrapper._handle_stream_fallback_error(error)  # raises it, as litellm tells it
+            raise
+        return None if event is None else _words_in(event)
+
+    async def _words_by_litellm(self) -> str | None:
+        chunk = await anext(self._wrapper, None)
+        if chunk is None:
+            return None
+        self.told = getattr(chunk, "usage", None) or self.told
+        return (chunk.choices and chunk.choices[0].delta.content) or ""
+
+    @property
+    def counts(self) -> tuple[int, int] | None:
+        """Tokens read and written, as litellm sums them up; None where the provider named none."""
+        if not self.is_counted:
+            return None
+        usage = self.told or self.usage
+        return int(_of(usage, "prompt_tokens")), int(_of(usage, "completion_tokens"))
 
     @property
     def is_counted(self) -> bool:
@@ -37,11 +67,7 @@ class Tap:
 
     @property
     def has_said_all(self) -> bool:
-        """True when nothing but a count can follow, in the API's own stream, which says so.
-
-        Whoever goes on reading has litellm put the whole together again, price it and log it,
-        which is as much work as all before.
-        """
+        """True when nothing but a count can follow, in the API's own stream, which says so."""
         return self._is_plain and self.finish is not None
 
     async def rest(self) -> str:
@@ -54,8 +80,7 @@ class Tap:
         if self._events is not None:
             with suppress(Exception):
                 async for event in self._events:
-                    for choice in _of(event, "choices") or ():
-                        late += _of(_of(choice, "delta"), "content") or ""
+                    late += _words_in(event)
         return late
 
     def hear(self, event: Any) -> None:
@@ -90,6 +115,14 @@ class _Tapped:
         event = await anext(self._events)
         self._tap.hear(event)
         return event
+
+
+def _words_in(event: Any) -> str:
+    """What an event adds to the answer: the first choice's words."""
+    for choice in _of(event, "choices") or ():
+        words = _of(_of(choice, "delta"), "content")
+        return words if isinstance(words, str) else ""
+    return ""
 
 
 def _of(value: Any, name: str) -> Any:
