@@ -135,7 +135,9 @@ def _counted_line(line: str) -> float:
 def _broken(word: str) -> float:
     """What accents and capitals in the midst of a word add to it."""
     accents = 0 if word.isascii() else sum(1 + (c >= "\u1e00") for c in word if not c.isascii())
-    capitals = 0 if word.isupper() else sum(c.isupper() for c in word[1:])
+    # Most words have none, which is told without looking at every letter.
+    is_plain = word.isupper() or word[1:].islower()
+    capitals = 0 if is_plain else sum(c.isupper() for c in word[1:])
     return _ACCENT * accents + _CAPITAL * capitals
 
 

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from core.checking import Request, check_once
 from core.warm_up import warm_up
 from tests.bench.large_queue import QUICK, make_large_home, reruns
+from tests.bench.one_call import middle, of_a_call
 from tests.bench.protocols import all_protocols
 from tests.bench.reader_speed import pairs_a_second
 from tests.bench.rerun import Session
@@ -31,6 +32,7 @@ from tests.needs import chromium
 
 REPEATS = 5
 RERUNS = 20
+CALLS = 100
 STEP = 0.01
 STAGE = ".st-key-run-stage, .cp-verdict"
 YARD = 10_000_000
@@ -45,7 +47,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, help="the folder with ReaLMistake's")
     parser.add_argument(
-        "--only", choices=("retraining", "queue", "panel", "protocols"), help="nothing but this"
+        "--only",
+        choices=("retraining", "queue", "calls", "panel", "protocols"),
+        help="nothing but this",
     )
     parser.add_argument(
         "--whole", action="store_true", help="let SetFit's usual recipe run to its end (an hour)"
@@ -58,6 +62,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             if given.only == "queue":
                 _queue_figures(Path(folder) / "queue")
+            elif given.only == "calls":
+                _call_figures(Path(folder))
             elif given.only == "protocols":
                 _protocol_figures(Path(folder))
             else:
@@ -71,6 +77,7 @@ def main() -> int:
         _page_figures(Path(folder))
         _engine_figures(Path(folder))
         _model_figures(Path(folder))
+        _call_figures(Path(folder) / "calls")
         _side_by_side_figures(Path(folder))
         _protocol_figures(Path(folder))
         _reader_figures(Path(folder) / "readers")
@@ -220,6 +227,14 @@ def _model_figures(folder: Path) -> None:
     _say("Stop to closed connection, in a stream", stop_to_closed(REPEATS), "500 ms", unit="ms")
 
 
+def _call_figures(folder: Path) -> None:
+    """Quartiles of the processor time that one call takes here, in milliseconds."""
+    for pieces in (8, 100):
+        alone, booked = of_a_call(folder, CALLS, pieces)
+        _say(f"processor time of a call, {pieces} pieces, through litellm", middle(alone), "-", "")
+        _say("(the same with the ledger and the caps around it)", middle(booked), "-", unit="")
+
+
 def _side_by_side_figures(folder: Path) -> None:
     kinds = {"panel of four": of_a_panel, "audit of ten statements": of_an_audit}
     for name, measured in kinds.items():
@@ -236,6 +251,7 @@ def _protocol_figures(folder: Path) -> None:
     for name, one in found.items():
         what = f"{name}, {one.calls} calls, {one.chain} in a row, {CALL_SECONDS} s each"
         _say(f"{what}: wall / critical", one.ratios, "1.1", unit="x")
+        _say("(processor time a call, milliseconds)", one.processor, "-", unit="")
         _say("(wall / a single judge's)", [wall / alone for wall in one.walls], "-", unit="x")
 
 

@@ -12,15 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.debate.protocols import PROTOCOLS
-from core.events import Event
-from core.jobs import Jobs
 from core.manners import DebateOptions
-from core.models.keys import Keys
 from core.records import Case, Plan
 from core.seats import DebaterSeat, RosterSheet, Seat
-from core.store import open_store
 from tests.bench.arguing_server import NAMES
-from tests.bench.side_by_side import CLAIM, FACT, case_in
+from tests.bench.side_by_side import CLAIM, FACT, Watched, case_in
 from tests.bench.with_models import models
 
 SERVER = "tests.bench.arguing_server"
@@ -35,6 +31,7 @@ class Argued:
     calls: int = 0
     ratios: list[float] = field(default_factory=list)
     walls: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)  # milliseconds a call, of this process
 
 
 def all_protocols(folder: Path, repeats: int, seconds: float) -> dict[str, Argued]:
@@ -42,33 +39,34 @@ def all_protocols(folder: Path, repeats: int, seconds: float) -> dict[str, Argue
     home = folder / f"protocols{seconds}"
     case = case_in(home, CLAIM, FACT)
     with models(seconds, SERVER) as base:
-        jobs, sheet = Jobs(home, keys=Keys({})), _four(base)
+        jobs, sheet = Watched(home), _four(base)
         _walled(jobs, case, _plan("single", sheet))
         return {name: _of(jobs, case, _plan(name, sheet), repeats, seconds) for name in PROTOCOLS}
 
 
-def _of(jobs: Jobs, case: Case, plan: Plan, repeats: int, seconds: float) -> Argued:
+def _of(jobs: Watched, case: Case, plan: Plan, repeats: int, seconds: float) -> Argued:
     asked = PROTOCOLS[plan.protocol].calls(len(NAMES), plan)
     found, made = Argued(asked.chain), []
     for _ in range(repeats):
-        wall, calls = _walled(jobs, case, plan)
+        wall, calls, spent = _walled(jobs, case, plan)
         found.walls.append(wall)
         found.ratios.append(wall / (asked.chain * seconds))
+        found.processor.append(spent / calls)
         made.append(calls)
     found.calls = int(statistics.median(made))
     return found
 
 
-def _walled(jobs: Jobs, case: Case, plan: Plan) -> tuple[float, int]:
-    """(seconds of the protocol, the calls that it made)."""
+def _walled(jobs: Watched, case: Case, plan: Plan) -> tuple[float, int, float]:
+    """(seconds of the protocol, the calls that it made, its processor time in milliseconds)."""
+    jobs.noted.clear()
     run_id = jobs.start(case, plan)
     assert jobs.wait(run_id, 120), "the run did not end"
-    with open_store(jobs.home) as store:
-        events: list[Event] = [event for _, event in store.runs.events(run_id)]
-    begun = max(event.at for event in events if event.kind == "passages_found")
-    judged = [event.at for event in events if event.kind == "judgement_reached"]
-    assert judged, [event.message for event in events if event.kind == "problem_met"]
-    return judged[-1] - begun, sum(event.kind == "model_called" for event in events)
+    begun = [(e.at, spent) for e, spent in jobs.noted if e.kind == "passages_found"][-1]
+    judged = [(e.at, spent) for e, spent in jobs.noted if e.kind == "judgement_reached"]
+    assert judged, [event.message for event, _ in jobs.noted if event.kind == "problem_met"]
+    calls = sum(event.kind == "model_called" for event, _ in jobs.noted)
+    return judged[-1][0] - begun[0], calls, 1000 * (judged[-1][1] - begun[1])
 
 
 def _plan(name: str, sheet: RosterSheet) -> Plan:

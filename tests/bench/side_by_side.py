@@ -82,7 +82,7 @@ def of_an_audit(folder: Path, repeats: int, seconds: float) -> Measured:
     return _measured(home, case_in(home, RESPONSE, FACTS), kind, repeats, seconds)
 
 
-class _Watched(Jobs):
+class Watched(Jobs):
     """Notes the processor time of this process at every event that is stored."""
 
     def __init__(self, home: Path) -> None:
@@ -102,7 +102,7 @@ def _measured(home: Path, case: Case, kind: _Kind, repeats: int, seconds: float)
     found = Measured([], [])
     with models(seconds) as base:
         for _ in range(repeats + 1):
-            jobs, sheet = _Watched(home), kind.seated(base)
+            jobs, sheet = Watched(home), kind.seated(base)
             run_id = jobs.start(case, Plan(kind.protocol, sheet.name, sheet=sheet))
             assert jobs.wait(run_id, 120), "the run did not end"
             events = [event for event, _ in jobs.noted]
