@@ -6,9 +6,10 @@ other: calls that could go out together would leave one by one.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,23 @@ class Books:
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self._waiting: list[_Entry[Any]] = []
+        self._keepers = 0
+        self._kept: Store | None = None
+
+    @contextlib.contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Around several writes: they share one connection, whichever threads they come from."""
+        with self._lock:
+            self._keepers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._keepers -= 1
+                is_last = not self._keepers
+            if is_last:
+                with self._turn:
+                    self._let_go()
 
     def write(self, act: Act[T]) -> T:
         """What `act` returns, once what it wrote is on the disk; it may run in another thread.
@@ -66,14 +84,26 @@ class Books:
         with self._lock:
             entries, self._waiting = self._waiting, []
         try:
-            with open_store(self._home) as store, _turn_of(entries, store):
+            store = self._kept = self._kept or open_store(self._home, is_shared=True)
+            with _turn_of(entries, store):
                 for entry in entries:
                     _carry_out(entry, store)
         except BaseException as error:  # noqa: BLE001 - handed to those whose writes are lost
+            self._let_go(is_broken=True)
             for entry in entries:
                 entry.error = error
+        else:
+            self._let_go()
         for entry in entries:
             entry.is_done = True
+
+    def _let_go(self, *, is_broken: bool = False) -> None:
+        """Close the connection unless others go on with it; by whoever has the turn."""
+        with self._lock:
+            if self._kept is None or (self._keepers and not is_broken):
+                return
+            store, self._kept = self._kept, None
+        store.close()
 
 
 def _turn_of(entries: Sequence[_Entry[Any]], store: Store) -> AbstractContextManager[None]:

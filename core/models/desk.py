@@ -98,6 +98,10 @@ class LedgerDesk:
             ReviewError: whatever the model raises, with the role and the model in front.
         """
         stop.check()
+        with self._books.kept_open():
+            return self._answered(asked, stop, speak)
+
+    def _answered(self, asked: Asked, stop: Stop, speak: Speak) -> Completion:
         worst = worst_case(asked.call)
         self._write_again()
         row, origin = self._entered(asked, worst)

@@ -1,8 +1,8 @@
 """Opens the database safely and hands out its repositories.
 
-A connection belongs to the thread that opened it. What reads and then writes does so inside
-`Store.writing()`, which begins with BEGIN IMMEDIATE: a deferred transaction would lose most of
-several concurrent claims to "database is locked".
+A connection belongs to the thread that opened it, unless it is opened to be shared. What reads and
+then writes does so inside `Store.writing()`, which begins with BEGIN IMMEDIATE: a deferred
+transaction would lose most of several concurrent claims to "database is locked".
 """
 
 from __future__ import annotations
@@ -154,8 +154,11 @@ def immediate(db: Database) -> Iterator[None]:
     db.conn.commit()
 
 
-def open_store(home: Path | None) -> Store:
+def open_store(home: Path | None, *, is_shared: bool = False) -> Store:
     """The store in `home` (made when missing); None gives an empty one in memory.
+
+    One that `is_shared` may be handed from thread to thread, by whoever sees to it that only one
+    of them uses it at a time.
 
     Raises:
         ConfigError: the folder cannot be written, or the database is newer than this code.
@@ -166,7 +169,10 @@ def open_store(home: Path | None) -> Store:
         else:
             home.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(
-                home / DATABASE, timeout=BUSY_SECONDS, isolation_level=None
+                home / DATABASE,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=not is_shared,
             )
         db = Database(connection)
         _prepare(db)

@@ -8,6 +8,7 @@ settled, because its process died, counts in full until it is a day old or is as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -78,16 +79,32 @@ _PUT = (
     f"INSERT INTO calls ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{n}' for n in COLUMNS)}) "
     f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{n} = excluded.{n}' for n in COLUMNS[1:])}"
 )
-_AMOUNT = """
-    SELECT COALESCE(SUM(counts_nano), 0) AS nano, COALESCE(SUM(counts_tokens), 0) AS tokens,
-        COALESCE(SUM(counts_nano) FILTER (WHERE status = 'reserved'), 0) AS held_nano,
-        COALESCE(SUM(counts_tokens) FILTER (WHERE status = 'reserved'), 0) AS held_tokens
-    FROM calls WHERE (status != 'reserved' OR at > :since) AND
-"""
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM calls WHERE "
+_COUNT = "(status != 'reserved' OR at > :since) AND "
+
+
+def _sums(which: str) -> str:
+    """The columns of an `Amount` over those of the rows."""
+    held = f"{which} AND status = 'reserved'"
+    return ", ".join(
+        f"COALESCE(SUM({column}) FILTER (WHERE {rows}), 0)"
+        for rows in (which, held)
+        for column in ("counts_nano", "counts_tokens")
+    )
+
+
+_OF_RUN = f"SELECT {_sums('1')} FROM calls WHERE {_COUNT} run_id = :run"
+_OF_DAY = (
+    f"SELECT {_sums('1')}, {_sums('person = :person')} FROM calls WHERE {_COUNT} at >= :midnight"
+)
 
 
 class Ledger:
-    """Calls to language models."""
+    """Calls to language models.
+
+    Every call reads here before it is sent, while others wait: the connection itself is asked,
+    where sqlite-utils would set up a savepoint around each look.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -122,12 +139,12 @@ class Ledger:
 
     def lost(self, run_id: str, slot: str, digest: str) -> list[LedgerRow]:
         """Calls of that slot that were sent and never settled."""
-        rows = self._db.query(
-            "SELECT * FROM calls WHERE run_id = ? AND slot = ? AND digest = ? "
+        found = self._db.conn.execute(
+            f"{_SELECT} run_id = ? AND slot = ? AND digest = ? "
             "AND status = 'reserved' ORDER BY at, id",
             [run_id, slot, digest],
         )
-        return [_row(row) for row in rows]
+        return [_row(values) for values in found]
 
     def spent(self, run_id: str, person: str, now: float) -> Spent:
         """What counts against the caps. A call belongs to the day on which it was sent."""
@@ -137,25 +154,20 @@ class Ledger:
             "midnight": now // DAY * DAY,
             "since": now - DAY,
         }
-        return Spent(
-            self._amount("run_id = :run", values),
-            self._amount("at >= :midnight", values),
-            self._amount("at >= :midnight AND person = :person", values),
-        )
+        (run,) = self._db.conn.execute(_OF_RUN, values)
+        (day,) = self._db.conn.execute(_OF_DAY, values)
+        return Spent(Amount(*run), Amount(*day[:4]), Amount(*day[4:]))
 
     def of_run(self, run_id: str) -> list[LedgerRow]:
         """The run's calls in the order in which they were sent."""
-        rows = self._db.query("SELECT * FROM calls WHERE run_id = ? ORDER BY at, rowid", [run_id])
-        return [_row(row) for row in rows]
-
-    def _amount(self, which: str, values: dict[str, Any]) -> Amount:
-        return Amount(**next(self._db.query(_AMOUNT + which, values)))
+        found = self._db.conn.execute(f"{_SELECT} run_id = ? ORDER BY at, rowid", [run_id])
+        return [_row(values) for values in found]
 
     def _first(self, which: str, values: list[str]) -> LedgerRow | None:
-        sql = f"SELECT * FROM calls WHERE {which} LIMIT 1"
-        row = next(self._db.query(sql, values), None)
+        row = self._db.conn.execute(f"{_SELECT} {which} LIMIT 1", values).fetchone()
         return _row(row) if row else None
 
 
-def _row(row: dict[str, Any]) -> LedgerRow:
-    return LedgerRow(**{**row, "is_counted": bool(row["is_counted"])})
+def _row(values: Sequence[Any]) -> LedgerRow:
+    named = dict(zip(COLUMNS, values, strict=True))
+    return LedgerRow(**{**named, "is_counted": bool(named["is_counted"])})

@@ -28,9 +28,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path | None]:
     """The homes whose database was opened by the books, once for each transaction."""
     homes: list[Path | None] = []
 
-    def opening(home: Path | None) -> Store:
+    def opening(home: Path | None, *, is_shared: bool = False) -> Store:
         homes.append(home)
-        return open_store(home)
+        return open_store(home, is_shared=is_shared)
 
     monkeypatch.setattr(books, "open_store", opening)
     return homes
@@ -82,6 +82,47 @@ def test_what_waits_together_is_written_in_one_transaction(
     assert [each.result() for each in done] == list(range(MANY))
     assert noted(home) == set(range(MANY))
     assert opened == [home, home], "the first one's, and that of all others"
+
+
+def test_what_is_written_within_a_call_shares_one_connection(
+    home: Path, opened: list[Path | None]
+) -> None:
+    """From several threads too; whoever leaves last closes it, and the next one opens another."""
+    ledger, inside, goes_on = Books(home), threading.Barrier(MANY + 1), threading.Event()
+
+    def call(number: int) -> None:
+        with ledger.kept_open():
+            ledger.write(noting(number))
+            inside.wait(20)
+            assert goes_on.wait(20)
+            ledger.note(noting(number))
+
+    with ThreadPoolExecutor(MANY) as pool:
+        calls = [pool.submit(call, number) for number in range(MANY)]
+        inside.wait(20)
+        assert noted(home) == set(range(MANY)), "others see what is written, while it is kept open"
+        store = ledger._kept
+        goes_on.set()
+    assert [each.result() for each in calls] == [None] * MANY
+    assert opened == [home]
+    assert store is not None
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        store.db.conn.execute("SELECT 1")
+    ledger.write(noting(1))
+    assert opened == [home, home]
+
+
+def test_a_connection_that_failed_is_not_kept(home: Path, opened: list[Path | None]) -> None:
+    def broken(store: Store) -> int:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    ledger = Books(home)
+    with ledger.kept_open():
+        with pytest.raises(sqlite3.OperationalError, match="disk I/O"):
+            ledger.write(broken)
+        assert ledger.write(noting(1)) == 1
+    assert noted(home) == {1}
+    assert opened == [home, home]
 
 
 def test_what_one_act_raises_is_its_own_loss_alone(home: Path) -> None:
