@@ -87,6 +87,8 @@ class OnnxEncoder:
             self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
+            # Else its threads spin for 30 ms after every text, as the first calls go out.
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
             self._session: Any = onnxruntime.InferenceSession(
                 str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"]
             )
