@@ -6,14 +6,13 @@ Each check raises `InputError` with one sentence; `core/store/traces.py` says wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from core.argued import LONGEST_REMARK, ConsensusWeighed, JudgementSampled, PersonSpoke
 from core.errors import InputError
 from core.events import Event, JudgementReached
 from core.manners import DEBATE_NAMES, MOST_ROUNDS, DebateOptions
-from core.records import Judgement, Plan, Turn
+from core.records import Plan, Turn
 
 ROUNDING = 1e-9  # shares are sums of parts
 DIGIT = 1e-4  # weights are told to so much each: three alike sum to 0.9999
@@ -36,8 +35,6 @@ class Argued:
     def require(self, event: Event) -> None:
         """Plans, turns, judgements, weights and remarks as a debate of ours can have them."""
         _require_used(event)
-        for text in _texts(event):
-            _require_length(text)
         match event.kind:
             case "run_started":
                 require_plan(event.plan)
@@ -94,6 +91,23 @@ def require_shares(*shares: float | None) -> None:
             raise InputError(f"Expected probabilities from 0 to 1 in the trace, found {share}.")
 
 
+def require_lengths(body: object) -> None:
+    """No text anywhere in a trace's plain values that pages could not draw."""
+    waiting = [body]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            if len(value) > LONGEST_SAID:
+                raise InputError(
+                    f"Expected texts of at most {LONGEST_SAID:,} characters in the trace, found "
+                    f"one of {len(value):,}."
+                )
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += (*value, *value.values())
+
+
 def require_plan(plan: Plan) -> None:
     """Turns, rounds, samples and a debate that can be chosen here: pages count calls by them."""
     _require(0 <= plan.max_turns <= MOST_TURNS, "a number of turns", f"{plan.max_turns:g} of them")
@@ -130,33 +144,6 @@ def _require_used(event: Event) -> None:
     if event.kind == "model_called":
         for tokens in (event.call.tokens_in, event.call.tokens_out):
             _require(0 <= tokens <= MOST_TOKENS, "a number of tokens", f"{tokens:g}")
-
-
-def _texts(event: Event) -> Iterator[str]:
-    """What was said in the debate."""
-    match event.kind:
-        case "turn_finished":
-            yield from (event.turn.text, event.turn.doubt)
-        case "judgement_reached" | "judgement_sampled":
-            yield from _texts_of(event.judgement)
-        case "round_summarised" | "response_revised":
-            yield event.text
-        case "debate_noted":
-            yield event.words
-        case "debate_decided":
-            yield event.why
-
-
-def _texts_of(judgement: Judgement) -> tuple[str, ...]:
-    return judgement.text, judgement.prose, judgement.cause_words
-
-
-def _require_length(text: str) -> None:
-    _require(
-        len(text) <= LONGEST_SAID,
-        f"texts of at most {LONGEST_SAID:,} characters",
-        f"one of {len(text):,}",
-    )
 
 
 def _require_weights(event: ConsensusWeighed) -> None:

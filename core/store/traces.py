@@ -13,7 +13,7 @@ from core.audited import ToolUse
 from core.errors import InputError
 from core.events import ENDINGS, Event, RunStopped
 from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Statement, WordScore
-from core.store.argued_traces import Argued, require_plan, require_shares
+from core.store.argued_traces import Argued, require_lengths, require_plan, require_shares
 from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
 from core.voted import SoftLabel
@@ -133,6 +133,7 @@ def _read(data: bytes) -> _Trace:
             f"Expected a trace of version {VERSION}, found {body.get('version')!r}; "
             "open it with the Counterpoint that wrote it."
         )
+    require_lengths(body)
     trace = _Trace(
         from_plain(Case, body.get("case")),
         from_plain(Plan, body.get("plan")),

@@ -421,6 +421,8 @@ def test_what_a_panel_said_comes_along(trace: bytes) -> None:
         ({"events": [STARTED, told(round=-1)]}, "rounds numbered from 0 .* found number -1"),
         ({"events": [STARTED, told(text="x" * (LONGEST_SAID + 1))]}, "texts of at most 1,000,000"),
         ({"events": [STARTED, revised("x" * 5_000_000)]}, "found one of 5,000,000"),
+        ({"case": to_plain(make_case("x" * 5_000_000))}, "found one of 5,000,000"),
+        ({"events": [STARTED, told(agent="x" * 5_000_000)]}, "found one of 5,000,000"),
         ({"events": [STARTED, noted("x" * 5_000_000)]}, "texts of at most 1,000,000"),
         ({"events": [STARTED, decided("tribunal")]}, "a debate of ceda, .*found “tribunal”"),
         ({"events": [STARTED, decided("adaptive")]}, "found “adaptive”"),
