@@ -90,6 +90,8 @@ from core.jobs import Jobs
 from core.models.keys import Keys
 from core.store import open_store
 from tests.debate.test_cut_off_side_by_side import PHASES, plan_of
+from tests.test_with_models import load_litellm
+load_litellm()  # so that nobody waits for it whose patience ends
 home, case_id, base = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 with open_store(home) as store:
     case = store.cases.get(case_id)
