@@ -87,13 +87,14 @@ def desk_roster(
     """A roster whose debaters, judge and context writer are language models behind that desk."""
     work = Work(desk, PromptBook(), FENCE, Path("nowhere"))
     own = roster_named("builtin", FakeEmbedder())
-    names = ("Ada", "Ben", "Cleo", "Dora")[:debaters]
+    names = ("Ada", "Ben", "Cleo", "Dora", "Emil", "Flo", "Gus", "Hana")[:debaters]
     return replace(
         own,
         context_writer=LlmContextWriter(seat, work),
         debaters={name: LlmDebater(seat, work) for name in names},
         judge=LlmJudge(seat, work),
         calls_made=desk.drain,
+        notes_made=work.notes.drain,
         spare=own if spare else None,
     )
 

@@ -36,12 +36,20 @@ class Notes:
 
     def __init__(self) -> None:
         self._said: list[str] = []
+        self._known: set[str] = set()
         self._lock = threading.Lock()
 
     def add(self, words: str) -> None:
         """Keep one sentence."""
         with self._lock:
             self._said.append(words)
+
+    def once(self, words: str) -> None:
+        """Keep one sentence, unless it was kept before."""
+        with self._lock:
+            if words not in self._known:
+                self._known.add(words)
+                self._said.append(words)
 
     def drain(self) -> tuple[str, ...]:
         """All sentences since this was last asked, once each."""
@@ -163,7 +171,7 @@ class Asking:
             return self, messages, kept
         window = window_of(self.seat)
         lost = f"{len(parts) - kept} of {len(parts)} passages"
-        cut = f"{lost} did not fit the model's {window:,} tokens."
+        cut = f"{self.cut} {lost} did not fit the model's {window:,} tokens.".strip()
         return replace(self, cut=cut), messages, kept
 
     def _filled(self, fields: Mapping[str, str]) -> tuple[Message, ...]:
@@ -171,18 +179,29 @@ class Asking:
         words = f"{self.preface}\n\n{last.text}" if self.preface else last.text
         return (*before, replace(last, text=words))
 
+    def room(self, fields: Mapping[str, str]) -> int:
+        """Tokens that the model's window has left beside the prompt filled so, and the answer.
+
+        Raises:
+            ModelError: they are less than none.
+        """
+        return self._room_beside(self._filled(fields))
+
     def _room_beside(self, messages: tuple[Message, ...]) -> int:
-        """Tokens that the model's window has left beside these messages and the answer."""
-        window = window_of(self.seat)
         needed = words_tokens(messages)
-        room = window - self.seat.max_tokens - needed
+        room = window_of(self.seat) - self.seat.max_tokens - needed
         if room < 0:
-            raise ModelError(
-                f"The {self.role}'s model takes {window:,} tokens; the question without any "
-                f"evidence needs about {needed:,} and its answer up to {self.seat.max_tokens:,}. "
-                "Seat a model with a larger window, or shorten the text."
-            )
+            raise self.too_small(needed)
         return room
+
+    def too_small(self, needed: int) -> ModelError:
+        """That the model's window is too small for a question of so many tokens at the least."""
+        return ModelError(
+            f"The {self.role}'s model {self.seat.model} takes {window_of(self.seat):,} tokens; the "
+            f"question in its shortest form needs about {needed:,} and its answer up to "
+            f"{self.seat.max_tokens:,}. Seat a model with a larger window, allow it a shorter "
+            "answer, or shorten the text."
+        )
 
     def say(
         self, messages: tuple[Message, ...], *, again: bool = False, speak: Speak = in_silence

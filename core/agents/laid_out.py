@@ -1,4 +1,4 @@
-"""The evidence and the debate as a model gets to see them: numbered, named, marked.
+"""The evidence as a model gets to see it: numbered and named; marks of quotations in it.
 
 A passage has the same number in every prompt of a run. Numbers and marks are ours; whatever was
 written by others stands inside a fence.
@@ -10,16 +10,13 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from core.agents.ask import Asking, one_line
-from core.agents.heard import without_marks
-from core.builtin.speech import SIDES, cited, place_of
+from core.builtin.speech import cited, place_of
 from core.models.fence import steering
 from core.records import Context, Passage, Quote, Turn
-from core.roles import CaseView, DebateView, Evidence, JudgeView
+from core.roles import CaseView, Evidence
 
 NUMBER = re.compile(r"\[?\s*[Pp]?\s*(\d{1,5})\s*\]?")
 LOOKS_NUMBERED = re.compile(r"\[(?=\s*[Pp]?\d+\s*\])")
-CLOSING = r"[\s,.;:!?，。；：！？]*[”\"»」』“]"
 MARKS = {"verified": "✓", "fuzzy": "≈", "not_found": "✗"}
 
 
@@ -81,38 +78,6 @@ def fact_lines(context: Context, evidence: Evidence) -> str:
     )
 
 
-def transcript(asking: Asking, view: JudgeView) -> str:
-    """What the judge reads of the debate: a summary of what is left out, the turns, remarks."""
-    return _spoken(asking, view, "transcript")
-
-
-def heard_lines(asking: Asking, view: DebateView) -> str:
-    """What a debater hears of the debate, laid out as the judge reads it."""
-    return _spoken(asking, view, "heard")
-
-
-def _spoken(asking: Asking, view: JudgeView | DebateView, kind: str) -> str:
-    """Every turn on a line, each quotation followed by what our code found of it.
-
-    Whatever was said is made harmless first, so that nobody but us can write a mark.
-    """
-    fence = asking.work.fence
-
-    def plain(words: str) -> str:
-        return fence.harmless(" ".join(without_marks(words).split()))
-
-    spoken = [f"Before, in brief: {plain(view.summary)}"] if view.summary else []
-    for turn in view.turns:
-        text = plain(turn.text)
-        for quote in turn.quotes:
-            text = _with_mark(text, fence.harmless(quote.text), _mark(quote, view.view.evidence))
-        to = f" on {fence.harmless(one_line(turn.about))}’s answer" if turn.about else ""
-        side = f" (assigned {SIDES[turn.assigned]})" if turn.assigned else ""
-        spoken.append(f"{turn.number}. {fence.harmless(one_line(turn.debater))}{to}{side}: {text}")
-    spoken += [f"{plain(one_line(who))} (a person): {plain(words)}" for who, words in view.remarks]
-    return fence.enclosed(kind, "\n".join(spoken))
-
-
 def notices(view: CaseView, turns: Sequence[Turn] = ()) -> tuple[str, ...]:
     """A sentence for every source, text or name that speaks to the models instead of to people."""
     texts = [("The text under review", view.case.response), ("The question", view.case.question)]
@@ -130,7 +95,7 @@ def notices(view: CaseView, turns: Sequence[Turn] = ()) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _mark(quote: Quote, evidence: Evidence) -> str:
+def quote_mark(quote: Quote, evidence: Evidence) -> str:
     """✓, ≈ or ✗, with the number of the passage in which the quote stands."""
     within = [
         number
@@ -142,14 +107,6 @@ def _mark(quote: Quote, evidence: Evidence) -> str:
         and quote.start < evidence.passages[i].end
     ]
     return " ".join([MARKS[quote.status], *within[:1]])
-
-
-def _with_mark(text: str, quote: str, mark: str) -> str:
-    """The mark behind the quotation, or behind the turn where its words were changed since."""
-    match = re.search(re.escape(quote) + CLOSING, text)
-    if match is None:
-        return f"{text} “{quote}” {mark}"
-    return f"{text[: match.end()]} {mark}{text[match.end() :]}"
 
 
 def _flat(text: str) -> str:

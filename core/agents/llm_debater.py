@@ -12,8 +12,9 @@ from dataclasses import replace
 from core.agents.ask import Asking, LlmAgent, case_fields, one_line
 from core.agents.contested import contested_in, marked_in, place_lines
 from core.agents.heard import quotes_in, reply_of, stance_of, whole_sentences, without_name
-from core.agents.laid_out import conflict_lines, heard_lines, passage_lines
+from core.agents.laid_out import conflict_lines, passage_lines
 from core.agents.stated import confidence_in, doubt_in, reason_in, stated_in
+from core.agents.told import Told, fitted_debate, heard, last_message
 from core.builtin.speech import SIDES, reply_to
 from core.concurrency import Stop
 from core.errors import ReplyError
@@ -50,7 +51,8 @@ class LlmDebater(LlmAgent):
         asking = _with_room(asking, view)
         fields = {name: fill() for name, fill in _fields(asking, view).items()}
         lines = passage_lines(evidence, view.share)
-        asking, messages, _ = asking.fitted(lines, fields, "evidence")
+        told = _told(asking, view)
+        asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
         said = asking.say(messages, speak=speak)
         text = without_name(said.text, view.debater)
         if view.manner == "revise":
@@ -116,31 +118,30 @@ def _with_room(asking: Asking, view: DebateView) -> Asking:
 
 
 def _fields(asking: Asking, view: DebateView) -> Mapping[str, Callable[[], str]]:
-    """How each field that the manner's prompt has is filled; evidence goes in last."""
+    """How each field that the manner's prompt has is filled; debate and evidence go in last."""
     evidence = view.view.evidence
     known: dict[str, Callable[[], str]] = {
         name: text.__str__ for name, text in case_fields(asking, view.view.case).items()
     }
     known |= {
         "debater": lambda: one_line(view.debater),
-        "last_message": lambda: asking.fenced("last message", _last_message(view)),
         "conflicts": lambda: asking.fenced(
             "conflicts", conflict_lines(view.conflicts, evidence, view.share)
         ),
-        "heard": lambda: heard_lines(asking, view),
         "contested": lambda: asking.fenced(
             "places", place_lines([point for turn in view.turns for point in turn.points])
         ),
         "about": lambda: one_line(view.about),
         "assigned": lambda: SIDES[view.assigned or "unclear"],
     }
-    return {name: known[name] for name in FIELDS[view.manner] if name != "evidence"}
+    return {name: fill for name, fill in known.items() if name in FIELDS[view.manner]}
 
 
-def _last_message(view: DebateView) -> str:
-    """What is answered, with what people have said into the debate."""
-    remarks = [f"{one_line(who)} (a person): {words}" for who, words in view.remarks]
-    return "\n".join([view.last_message, *remarks])
+def _told(asking: Asking, view: DebateView) -> Told | None:
+    """What the manner's prompt shows of the debate so far; None where it shows nothing."""
+    if "heard" in FIELDS[view.manner]:
+        return heard(asking, view)
+    return last_message(asking, view) if "last_message" in FIELDS[view.manner] else None
 
 
 def _position(view: DebateView, text: str) -> tuple[Reply, Stance]:

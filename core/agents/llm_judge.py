@@ -10,8 +10,9 @@ import unicodedata
 from dataclasses import replace
 
 from core.agents.ask import case_fields
-from core.agents.laid_out import conflict_lines, fact_lines, passage_lines, transcript
+from core.agents.laid_out import conflict_lines, fact_lines, passage_lines
 from core.agents.llm_ranker import LlmRanker
+from core.agents.told import fitted_debate, transcript
 from core.builtin.plain_verdict import IN_WORDS as IN_WORDS
 from core.builtin.plain_verdict import verdict_text as verdict_text
 from core.builtin.speech import capitalised, listed
@@ -67,10 +68,11 @@ class LlmJudge(LlmRanker):
             "conflicts": asking.fenced(
                 "conflicts", conflict_lines(view.context.conflicts, evidence)
             ),
-            "transcript": transcript(asking, view),
         }
-        fields = {name: fields[name] for name in FIELDS[prompt] if name != "evidence"}
-        asking, messages, _ = asking.fitted(passage_lines(evidence), fields, "evidence")
+        fields = {name: text for name, text in fields.items() if name in FIELDS[prompt]}
+        told = transcript(asking, view) if "transcript" in FIELDS[prompt] else None
+        lines = passage_lines(evidence)
+        asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
         read = moderated if view.manner == "moderate" else verdict_of
         label, prose = ask_readable(asking.say, messages, read, asking.mend)
         if label == "unclear":

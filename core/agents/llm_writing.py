@@ -6,14 +6,15 @@ Source: SC-MAKS 3.4 (context summarisation), 3.2 (the output O*).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from core.agents.ask import LlmAgent, case_fields
 from core.agents.heard import whole_sentences
-from core.agents.laid_out import passage_lines, transcript
+from core.agents.laid_out import passage_lines
+from core.agents.told import fitted_debate, transcript
 from core.concurrency import Stop
-from core.errors import ModelError, ReplyError
-from core.models.call import Completion, Message
+from core.errors import ReplyError
+from core.models.call import Completion
 from core.models.structured import Unusable, ask_readable
 from core.records import Context, Judgement, Turn
 from core.roles import CaseView, JudgeView
@@ -42,18 +43,10 @@ class LlmSummariser(LlmAgent):
             "summary", view.case, stop, role="context writer", slot=f"summary {number}"
         )
         case = case_fields(asking, view.case)
-
-        def messages(kept: Sequence[Turn]) -> tuple[Message, ...]:
-            heard = JudgeView(view, NO_CONTEXT, tuple(kept), False, summary=before)
-            return asking.whole(
-                {
-                    "claim": case["claim"],
-                    "question": case["question"],
-                    "transcript": transcript(asking, heard),
-                }
-            )
-
-        said = asking.say(_fitting(turns, messages))
+        heard = JudgeView(view, NO_CONTEXT, tuple(turns), False, summary=before)
+        fields = {"claim": case["claim"], "question": case["question"]}
+        asking, messages = fitted_debate(asking, transcript(asking, heard), fields)
+        said = asking.say(messages)
         text = said.text.strip()
         if not text:
             raise ReplyError("Expected a summary, found nothing.", reply=said.text)
@@ -75,9 +68,10 @@ class LlmReviser(LlmAgent):
             "response": asking.fenced("text", case.response),
             "question": asking.fenced("question", case.question),
             "finding": asking.fenced("finding", judgement.prose or judgement.text),
-            "transcript": transcript(asking, view),
         }
-        asking, messages, _ = asking.fitted(passage_lines(evidence), fields, "evidence")
+        told = transcript(asking, view)
+        lines = passage_lines(evidence)
+        asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
         return ask_readable(asking.say, messages, revised_in, asking.mend)
 
 
@@ -95,17 +89,3 @@ def revised_in(said: Completion) -> str:
             f"none.{cut}"
         )
     return match["text"]
-
-
-def _fitting(
-    turns: Sequence[Turn], messages: Callable[[Sequence[Turn]], tuple[Message, ...]]
-) -> tuple[Message, ...]:
-    """The messages over as many of the last turns as the model's window takes, halving them."""
-    kept = list(turns)
-    while True:
-        try:
-            return messages(kept)
-        except ModelError:
-            if len(kept) < 2:
-                raise
-            kept = kept[(len(kept) + 1) // 2 :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
-from core.acting import context_built
+from core.acting import context_built, notes_of
 from core.argued import DebateNoted
 from core.concurrency import merged, streamed
 from core.debate.floor import Floor, Speech
@@ -56,6 +56,7 @@ def spoken(floor: Floor, speeches: Sequence[Speech]) -> Iterator[Event]:
         return
     waiting = [speech for speech in speeches if floor.turn(speech.number) is None]
     yield from merged([_speaking(floor, speech) for speech in waiting], workers=AT_ONCE)
+    yield from notes_of(floor.play, "debating")
 
 
 def taken(floor: Floor, speeches: Sequence[Speech]) -> tuple[Turn, ...]:

@@ -1,0 +1,146 @@
+"""Debates that outgrow a window of 8,192 tokens go on to their end, whatever the way to argue."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from core.debate.protocols import PROTOCOLS, protocol_of
+from core.errors import ModelError
+from core.events import Event
+from core.manners import DebateOptions
+from core.models.call import Asked
+from core.models.window import words_tokens
+from core.records import Plan
+from core.roles import CaseView
+from core.seats import Seat
+from tests.agents.seats import SEAT, many_passages
+from tests.debate.scripts import reply_to
+from tests.debates import arguing, desk_roster, kinds
+from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
+
+ROUNDS = 8
+DEBATERS = {"society": 6}  # who hear one answer of each
+LONG = {
+    "en": "So high it is by the report, and nobody has said otherwise. ",
+    "zh": "报告是这样写的，没有人另有说法。",
+}
+LEFT_OUT = {"en": "left out)", "zh": "次发言已省略）"}
+SHORTENED = {"en": "(shortened)", "zh": "（有删节）"}
+OUTGREW = "The debate outgrew"
+VIEWS = {
+    "en": make_view(make_case("The tower is 512 m tall."), many_passages(30)),
+    "zh": make_view(
+        replace(make_case("这座塔高五百一十二米。"), language="zh"),
+        [make_passage("报告说，" + "这座塔高四百一十二米。" * 8, number=n) for n in range(30)],
+    ),
+}
+NAMES = [name for name, p in PROTOCOLS.items() if {"rounds", "turns"} & set(p.options)]
+Reply = Callable[[Asked], Scripted]
+
+
+def plan_of(name: str) -> Plan:
+    """A check of many rounds, or turns."""
+    return Plan(name, max_turns=20, options=DebateOptions(rounds=ROUNDS))
+
+
+def at_length(language: str) -> Reply:
+    """The script, with debaters and summaries as long as their seat allows."""
+    longest = "".join(LONG[language] for _ in range(100))
+    per_token = 3 if language == "en" else 0.6
+
+    def answer(asked: Asked) -> Scripted:
+        prompt = asked.prompt.split("/")[-1]
+        text = reply_to(prompt, asked.role.removeprefix("debater "), asked.slot)
+        room = int(per_token * asked.call.seat.max_tokens) - len(text)
+        if prompt == "summary":
+            return f"{asked.slot} begins. {longest[:room]}"
+        if not asked.role.startswith("debater"):
+            return text
+        first, _, rest = text.partition(". ")
+        return f"{first}. It is {asked.slot}. {longest[:room]} {rest}"
+
+    return answer
+
+
+def argued(
+    name: str,
+    desk: FakeDesk,
+    view: CaseView,
+    *,
+    debaters: int = 2,
+    seat: Seat = SEAT,
+    past: Sequence[Event] = (),
+    told: list[Event] | None = None,
+) -> list[Event]:
+    """The events of a check with models behind that desk; `told` keeps them where it fails."""
+    plan, roster = plan_of(name), desk_roster(desk, debaters=debaters, seat=seat)
+    events = told if told is not None else []
+    for event in arguing(protocol_of(plan).argue, view, roster, plan=plan, past=past).events():
+        events.append(event)
+    return events
+
+
+@pytest.mark.parametrize("language", VIEWS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_long_debate_comes_to_its_end_in_a_small_window(name: str, language: str) -> None:
+    view, wide = VIEWS[language], replace(SEAT, window=200_000)
+    desk, free = FakeDesk(at_length(language)), FakeDesk(at_length(language))
+    debaters = DEBATERS.get(name, 2)
+    events = argued(name, desk, view, debaters=debaters)
+    argued(name, free, view, debaters=debaters, seat=wide)
+    assert "judgement_reached" in kinds(events)
+    whole = {asked.slot: text_of(asked) for asked in free.asked}
+    assert sorted(asked.slot for asked in desk.asked) == sorted(whole), "all goes its whole length"
+    for asked in desk.asked:
+        shown = text_of(asked)
+        assert words_tokens(asked.call.messages) + asked.call.seat.max_tokens <= SEAT.window
+        assert "[P1]" in shown or "[P1]" not in whole[asked.slot], asked.slot
+        assert newest_in(whole[asked.slot]) in shown, asked.slot
+        if "turn" in asked.cut:
+            assert LEFT_OUT[language] in shown or SHORTENED[language] in shown, asked.slot
+    outgrown = [e.message for e in events if e.kind == "problem_met" and OUTGREW in e.message]
+    assert len(outgrown) == 1, "said once"
+
+
+def text_of(asked: Asked) -> str:
+    """All that the model is shown."""
+    return "\n".join(message.text for message in asked.call.messages)
+
+
+def newest_in(text: str) -> str:
+    """How the last turn that is shown begins; empty where none is."""
+    found = re.findall(r"^\d+\. [A-Z][^:\n]*: [^\n]{20}", text, re.MULTILINE)
+    return str(found[-1]) if found else ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_after_a_resume_only_what_is_left_is_asked(name: str) -> None:
+    """Also where turns are left out: prompts are the same, so that replies are found again."""
+    answer = at_length("en")
+    whole = FakeDesk(answer)
+    argued(name, whole, VIEWS["en"])
+    slots = [asked.slot for asked in whole.asked]
+    late = slots[-3]
+    first, told = FakeDesk(failing(answer, late)), list[Event]()
+    with pytest.raises(ModelError, match="out of order"):
+        argued(name, first, VIEWS["en"], told=told)
+    rest = FakeDesk(answer)
+    argued(name, rest, VIEWS["en"], past=told)
+    answered = Counter(asked.slot for asked in first.asked if asked.slot != late)
+    assert answered + Counter(asked.slot for asked in rest.asked) == Counter(slots)
+    digests = {asked.slot: asked.call.digest for asked in whole.asked}
+    assert all(asked.call.digest == digests[asked.slot] for asked in (*first.asked, *rest.asked))
+
+
+def failing(answer: Reply, slot: str) -> Reply:
+    """The script, but that the service is out of order when that call is made."""
+
+    def fails(asked: Asked) -> Scripted:
+        return ModelError("The service is out of order.") if asked.slot == slot else answer(asked)
+
+    return fails
