@@ -53,6 +53,7 @@ class _Seated:
     roster: Roster
     retriever: PassageEmbedder | None
     ask: MakeAsker | None
+    require_room: Callable[[Case], None]
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,11 @@ class Payer:
 
 @dataclass(frozen=True)
 class Staff:
-    """The agents of one run with what they work with."""
+    """The agents of one run with what they work with; `require_room` refuses too long a case."""
 
     roster: Roster
     resources: Resources
+    require_room: Callable[[Case], None] | None = None
 
     def review(
         self,
@@ -81,9 +83,15 @@ class Staff:
         is_arriving: bool = False,
         heard: Callable[[], tuple[PersonSpoke, ...]] = tuple,
     ) -> Iterator[tuple[Event, ...]]:
-        """The run's events as they are to be stored; all is as `review_to_store` says."""
+        """The run's events as they are to be stored; all is as `review_to_store` says.
+
+        Raises:
+            InputError: at once, where no window of a model takes the questions about the case.
+        """
         from core.engine import review_to_store
 
+        if self.require_room and not is_arriving:
+            self.require_room(case)
         return review_to_store(
             case,
             plan,
@@ -156,9 +164,11 @@ def staffed(
     learned = learned_marks(store, run)
     retriever: PassageEmbedder | None = None
     ask: MakeAsker | None = None
+    require_room: Callable[[Case], None] | None = None
     if roster is None and run.plan.sheet is not None:
         seated = _with_models(store, home, run, payer, encoder, learned, sources=sources)
         roster, retriever, ask = seated.roster, seated.retriever, seated.ask
+        require_room = seated.require_room
     roster = roster or roster_named(run.plan.roster, encoder, learned.threshold)
     return Staff(
         with_weigher(roster, store, run),
@@ -172,6 +182,7 @@ def staffed(
             # Rows that are measured go nowhere.
             bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
         ),
+        require_room,
     )
 
 
@@ -190,6 +201,7 @@ def _with_models(
     from core.agents.laid_out import notices
     from core.agents.rosters import seated
     from core.debate.protocols import seated_for
+    from core.debate.questions import require_room
     from core.models import desk
     from core.models.fence import Fence
     from core.models.llm import LiteLlm
@@ -212,7 +224,12 @@ def _with_models(
     roster = seated(sheet, _with_prompts(work, plan), encoder)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
-    return _Seated(roster, _retriever(sheet, payer.keys, table), asker_of(sheet.tool_picker, work))
+    retriever = _retriever(sheet, payer.keys, table)
+
+    def room(case: Case) -> None:
+        require_room(plan, sheet, case, book)
+
+    return _Seated(roster, retriever, asker_of(sheet.tool_picker, work), room)
 
 
 def _with_prompts(work: Work, plan: Plan) -> Work:

@@ -196,12 +196,7 @@ class Asking:
 
     def too_small(self, needed: int) -> ModelError:
         """That the model's window is too small for a question of so many tokens at the least."""
-        return ModelError(
-            f"The {self.role}'s model {self.seat.model} takes {window_of(self.seat):,} tokens; the "
-            f"question in its shortest form needs about {needed:,} and its answer up to "
-            f"{self.seat.max_tokens:,}. Seat a model with a larger window, allow it a shorter "
-            "answer, or shorten the text."
-        )
+        return ModelError(too_small(self.role, self.seat, needed))
 
     def say(
         self, messages: tuple[Message, ...], *, again: bool = False, speak: Speak = in_silence
@@ -229,6 +224,15 @@ class Asking:
     def mend(self, error: str) -> Message:
         """The message that shows the model what was wrong with its reply."""
         return filled(self.mend_prompt, {"error": error})[-1]
+
+
+def too_small(role: str, seat: Seat, needed: int) -> str:
+    """That a role's model takes no question of so many tokens beside its answer, and what to do."""
+    return (
+        f"The {role}'s model {seat.model} takes {window_of(seat):,} tokens; the question in its "
+        f"shortest form needs about {needed:,} and its answer up to {seat.max_tokens:,}. Seat a "
+        "model with a larger window, allow it a shorter answer, or shorten the text."
+    )
 
 
 def case_fields(asking: Asking, case: Case) -> dict[str, str]:

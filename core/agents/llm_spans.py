@@ -16,6 +16,7 @@ from rapidfuzz.distance import JaroWinkler
 from core.agents.ask import Asking, LlmAgent
 from core.agents.laid_out import passage_lines
 from core.agents.placed import placed
+from core.agents.told import fitted_debate, last_turns
 from core.categories import CATEGORY_WORDS, Category
 from core.concurrency import Stop
 from core.errors import ModelError
@@ -210,7 +211,8 @@ class LlmSpanAdjudicator(LlmAgent):
         )
         lines = passage_lines(view.view.evidence)
         fields = _vote_fields(asking, view, span)
-        asking, messages, _ = asking.fitted(lines, fields, "evidence")
+        ended = last_turns(asking, view)
+        asking, messages = fitted_debate(asking, ended, fields, lines, "evidence")
         vote = ask_structured(asking.say, messages, VOTE, asking.mend)
         reason = vote.reason.strip() or "It gave no reason."
         ruled = replace(span, p=round(vote.p, 3))
@@ -223,14 +225,12 @@ class LlmSpanAdjudicator(LlmAgent):
 
 
 def _vote_fields(asking: Asking, view: JudgeView, span: Span) -> dict[str, str]:
-    """The words, why they were marked, and how the debate ended."""
+    """The words, and why they were marked."""
     why = category_words(span.category)
     if span.instead:
         why = f"{why}; the evidence says: {span.instead}"
-    last_turns = "\n".join(f"{turn.debater}: {turn.text}" for turn in view.turns[-2:])
     return {
         "response": asking.fenced("response", view.view.case.response),
         "words": asking.fenced("words", span.text),
         "why": asking.fenced("why", why),
-        "last_turns": asking.fenced("last turns", last_turns),
     }

@@ -54,6 +54,12 @@ def last_message(asking: Asking, view: DebateView) -> Told:
     return Told(Talk(lines, asking.prompt.language), "last_message", "last message", False)
 
 
+def last_turns(asking: Asking, view: JudgeView) -> Told:
+    """How the debate ended: its last two turns as they stand."""
+    lines = tuple(Line(f"{turn.debater}: ", turn.text) for turn in view.turns[-2:])
+    return Told(Talk(lines, asking.prompt.language), "last_turns", "last turns", False)
+
+
 def _spoken(asking: Asking, view: JudgeView | DebateView) -> Talk:
     fence, evidence = asking.work.fence, view.view.evidence
 

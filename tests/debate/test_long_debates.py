@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,16 +13,22 @@ import pytest
 from core.debate.protocols import PROTOCOLS, protocol_of
 from core.errors import ModelError
 from core.events import Event
+from core.jobs import Jobs
 from core.manners import DebateOptions
 from core.models.call import Asked
+from core.models.keys import Keys
 from core.models.window import words_tokens
 from core.records import Plan
 from core.roles import CaseView
 from core.seats import Seat
 from tests.agents.seats import SEAT, many_passages
-from tests.debate.scripts import reply_to
+from tests.debate.scripts import prompt_of, reply_to
 from tests.debates import arguing, desk_roster, kinds
 from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
+from tests.models.loopback import Asked as Request
+from tests.models.loopback import Reply as Answer
+from tests.models.loopback import loopback
+from tests.test_with_models import CLAIM, FACTS, Bench, case_of, sheet_at
 
 ROUNDS = 8
 DEBATERS = {"society": 6}  # who hear one answer of each
@@ -144,3 +151,53 @@ def failing(answer: Reply, slot: str) -> Reply:
         return ModelError("The service is out of order.") if asked.slot == slot else answer(asked)
 
     return fails
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A home with one case for the tests over a real server."""
+    home = tmp_path_factory.mktemp("long") / "home"
+    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+
+
+def over_the_wire(asked: Request) -> Answer:
+    """Long turns for whoever is asked; who that is stands in the prompt."""
+    debater = next((name for name in ("Ada", "Ben") if f"You are {name}" in asked.prompt), "")
+    text = reply_to(prompt_of(asked), debater, "")
+    return Answer(f"{text}\n{LONG['en'] * 40}" if debater else text)
+
+
+def test_paid_calls_of_a_long_debate_are_found_again_over_a_real_server(bench: Bench) -> None:
+    is_ill = threading.Event()
+
+    def answer(asked: Request) -> Answer:
+        judges = prompt_of(asked).startswith("judge")
+        return Answer(status=400) if judges and is_ill.is_set() else over_the_wire(asked)
+
+    is_ill.set()
+    with loopback(answer) as server:
+        sheet = sheet_at(server, seconds=30)
+        run, _ = bench.run(sheet, protocol="colmad", options=DebateOptions(rounds=ROUNDS))
+        assert (run.status, run.cause) == ("finished", "agent_failed")
+        is_ill.clear()
+        asked = len(server.asked)
+        assert bench.jobs.resume(run.id, "Mira")
+        run, progress = bench.ended(run.id)
+        later = [prompt_of(one) for one in server.asked[asked:]]
+    assert run.label == "supported"
+    assert later == ["judge_collaborate"]
+    roles = {call.role.split()[0] for call in progress.calls.values() if "turn" in call.cut}
+    assert roles == {"debater", "judge"}
+    assert sum(OUTGREW in problem.message for problem in progress.problems) == 1
+
+
+def test_a_window_that_is_far_too_small_is_refused_before_anything_is_asked(bench: Bench) -> None:
+    with loopback(over_the_wire) as server:
+        sheet = sheet_at(server)
+        small = sheet.with_seat("judge", replace(sheet.judge, window=1024))
+        run, _ = bench.run(small, protocol="colmad")
+        assert (run.status, run.label, server.asked) == ("failed", None, [])
+        (failed,) = [e for e in bench.stored(run.id)[1] if e.kind == "run_failed"]
+        assert "judge's model openai/loopback takes 1,024 tokens" in failed.message
+        run, _ = bench.run(sheet, protocol="colmad")
+        assert (run.status, run.label) == ("finished", "supported"), "another roster goes on"

@@ -1,0 +1,149 @@
+"""Windows that are too small for a check's questions are named before anything is asked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.agents.rosters import one_model
+from core.debate import NAMES
+from core.debate.protocols import protocol_of
+from core.debate.questions import require_room
+from core.errors import InputError, ModelError
+from core.events import Event
+from core.manners import DebateOptions
+from core.models.call import Asked
+from core.models.prompting import PromptBook
+from core.records import Case, Plan
+from core.seats import RosterSheet
+from tests.agents.seats import SEAT
+from tests.debate.scripts import reply_to
+from tests.debates import arguing, desk_roster
+from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
+
+CASE = make_case("The tower is 512 m tall.")
+SHEET = one_model("openai/tiny-talker")
+MARGIN = 400  # what several debaters' shortest turns take, where two are counted
+
+
+def seated(role: str, **fields: int) -> RosterSheet:
+    """The sheet of one model, with other numbers on the seat of that role."""
+    return SHEET.with_seat(role, replace(dict(SHEET.seats())[role], **fields))  # type: ignore[arg-type]
+
+
+def refused(plan: Plan, sheet: RosterSheet, case: Case = CASE) -> str:
+    """Why such a check is refused; empty where it is not."""
+    try:
+        require_room(plan, sheet, case, PromptBook())
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_ships_has_room_for_a_claim(name: str) -> None:
+    assert refused(Plan(name, options=DebateOptions(rounds=8)), SHEET) == ""
+    assert refused(Plan(name), RosterSheet("builtin"), make_case("word " * 20_000)) == ""
+
+
+def needed(told: str) -> int:
+    """The tokens that the question is said to need."""
+    found = re.search(r"form needs about ([\d,]+) and its answer up to", told)
+    assert found, told
+    return int(found[1].replace(",", ""))
+
+
+def test_who_is_asked_with_which_window_and_what_it_needs_is_named() -> None:
+    told = refused(Plan("colmad"), seated("judge", window=1200))
+    who = "Nothing was asked. The judge's model openai/tiny-talker takes 1,200 tokens; "
+    assert told.startswith(who)
+    least = 800 + needed(told)
+    assert 1200 < least < 2400
+    assert refused(Plan("colmad"), seated("judge", window=least - 1))
+    assert refused(Plan("colmad"), seated("judge", window=least)) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "is_refused"),
+    [
+        ("colmad", "debater Ben", True),
+        ("single", "debater Ben", False),  # nobody argues
+        ("society", "judge", False),  # nobody judges
+        ("colmad", "context writer", False),
+        ("sc_maks", "context writer", True),
+        ("ceda", "context writer", True),
+        ("ensemble", "span extractor", True),
+    ],
+)
+def test_only_those_are_looked_at_who_will_be_asked(name: str, role: str, is_refused: bool) -> None:
+    assert bool(refused(Plan(name), seated(role, window=900))) == is_refused
+
+
+def test_debaters_who_are_not_seated_are_not_looked_at() -> None:
+    third = SHEET.debaters[0].seat
+    three = replace(
+        SHEET,
+        debaters=(
+            *SHEET.debaters,
+            replace(SHEET.debaters[0], name="Cy", seat=replace(third, window=900)),
+        ),
+    )
+    assert refused(Plan("mad"), three) == refused(Plan("copmad"), three) == ""
+    assert "debater Cy's model" in refused(Plan("society"), three)
+
+
+def test_of_a_single_judge_s_styles_only_the_chosen_one_counts() -> None:
+    small = seated("judge", window=900)
+    plain, examples = (
+        needed(refused(Plan("single", options=DebateOptions(style=style)), small))
+        for style in ("", "examples")
+    )
+    assert plain < examples
+    between = seated("judge", window=800 + plain)
+    assert refused(Plan("single"), between) == ""
+    assert refused(Plan("single", options=DebateOptions(style="examples")), between)
+
+
+def test_a_text_that_is_too_long_for_the_window_is_refused() -> None:
+    assert "shorten the text" in refused(Plan("ceda"), SHEET, make_case("It stands. " * 3000))
+
+
+def of_window(window: int) -> RosterSheet:
+    """All who argue, judge and write have that window."""
+    seat = replace(SEAT, window=window, max_tokens=300)
+    sheet = RosterSheet("ours", judge=seat, context_writer=seat)
+    for debater in sheet.debaters:
+        sheet = sheet.with_seat(f"debater {debater.name}", seat)
+    return sheet
+
+
+@settings(max_examples=12)
+@given(st.sampled_from(["colmad", "society", "mad", "sc_maks"]), st.integers(700, 3000))
+def test_what_is_refused_could_not_have_been_asked_and_the_rest_goes_on(
+    name: str, window: int
+) -> None:
+    """With a window for all seats: a check either is refused or comes to its end."""
+
+    def answer(asked: Asked) -> Scripted:
+        prompt = asked.prompt.removeprefix("en/")
+        text = reply_to(prompt, asked.role.removeprefix("debater "), asked.slot)
+        return f"{text} " + "It says so in the report. " * 90 if "DENY" in text else text
+
+    seat, sheet = replace(SEAT, window=window, max_tokens=300), of_window(window)
+    view = make_view(CASE, [make_passage("The tower is 412 m tall.", number=1)])
+    plan = Plan(name, options=DebateOptions(rounds=3))
+    desk, told = FakeDesk(answer), list[Event]()
+    roster = desk_roster(desk, debaters=3, seat=seat)
+    try:
+        told.extend(arguing(protocol_of(plan).argue, view, roster, plan=plan).events())
+        has_ended = any(event.kind == "judgement_reached" for event in told)
+    except ModelError:
+        has_ended = False
+    if refused(plan, sheet, view.case):
+        assert not has_ended
+    elif not refused(plan, of_window(window - MARGIN), view.case):
+        assert has_ended
