@@ -115,6 +115,15 @@ class RosterSheet:
         changed: dict[str, Any] = {role.replace(" ", "_"): seat}
         return replace(self, **changed)
 
+    def with_windows_of(self, other: RosterSheet) -> RosterSheet:
+        """A copy with the windows that `other` says the same models at the same addresses have."""
+        said, found = dict(other.seats()), self
+        for role, seat in self.seats():
+            now = said.get(role)
+            if now and (now.model, now.api_base) == (seat.model, seat.api_base):
+                found = found.with_seat(role, replace(seat, window=now.window))
+        return found
+
     @property
     def is_built_in(self) -> bool:
         """True when no seat calls a model."""

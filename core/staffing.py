@@ -209,7 +209,7 @@ def _with_models(
     from core.reach import asker_of
 
     plan = run.plan
-    sheet = seated_for(plan, plan.sheet or RosterSheet(plan.roster))
+    sheet = seated_for(plan, _as_kept(store, plan.sheet or RosterSheet(plan.roster)))
     require_keys(plan, payer.keys)
     table = desk.LedgerDesk(
         LiteLlm(payer.keys),
@@ -230,6 +230,15 @@ def _with_models(
         require_room(plan, sheet, case, book)
 
     return _Seated(roster, retriever, asker_of(sheet.tool_picker, work), room)
+
+
+def _as_kept(store: Store, sheet: RosterSheet) -> RosterSheet:
+    """The run's sheet with the windows that its roster, if it is kept, says now.
+
+    A window is no choice of the run's but a fact that people put right: Resume then goes on.
+    """
+    kept = store.rosters.get(sheet.name)
+    return sheet.with_windows_of(kept) if kept else sheet
 
 
 def _with_prompts(work: Work, plan: Plan) -> Work:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.agents.rosters import one_model
 from core.debate.protocols import PROTOCOLS, protocol_of
 from core.errors import ModelError
 from core.events import Event
@@ -21,6 +22,7 @@ from core.models.window import words_tokens
 from core.records import Plan
 from core.roles import CaseView
 from core.seats import Seat
+from core.store import open_store
 from tests.agents.seats import SEAT, many_passages
 from tests.debate.scripts import prompt_of, reply_to
 from tests.debates import arguing, desk_roster, kinds
@@ -191,13 +193,28 @@ def test_paid_calls_of_a_long_debate_are_found_again_over_a_real_server(bench: B
     assert sum(OUTGREW in problem.message for problem in progress.problems) == 1
 
 
-def test_a_window_that_is_far_too_small_is_refused_before_anything_is_asked(bench: Bench) -> None:
+def test_a_window_that_is_far_too_small_is_refused_until_the_roster_says_another(
+    bench: Bench,
+) -> None:
+    """Nothing is asked before; Resume goes by the windows that the roster says by then."""
     with loopback(over_the_wire) as server:
-        sheet = sheet_at(server)
+        sheet = replace(sheet_at(server, seconds=30), name="ours")
         small = sheet.with_seat("judge", replace(sheet.judge, window=1024))
         run, _ = bench.run(small, protocol="colmad")
         assert (run.status, run.label, server.asked) == ("failed", None, [])
         (failed,) = [e for e in bench.stored(run.id)[1] if e.kind == "run_failed"]
         assert "judge's model openai/loopback takes 1,024 tokens" in failed.message
-        run, _ = bench.run(sheet, protocol="colmad")
-        assert (run.status, run.label) == ("finished", "supported"), "another roster goes on"
+        with open_store(bench.home) as store:
+            store.rosters.save(sheet, "Mira", 1.0)
+        assert bench.jobs.resume(run.id, "Mira")
+        run, _ = bench.ended(run.id)
+        assert (run.status, run.label) == ("finished", "supported")
+
+
+def test_windows_are_taken_over_for_the_same_models_alone() -> None:
+    sheet = one_model("openai/tiny-talker")
+    other = sheet.with_seat("judge", replace(sheet.judge, model="openai/other", window=9_000))
+    wide = replace(sheet.debaters[0].seat, window=32_000, max_tokens=7)
+    found = sheet.with_windows_of(other.with_seat("debater Ada", wide))
+    assert found.judge == sheet.judge
+    assert found.debaters[0].seat == replace(sheet.debaters[0].seat, window=32_000)
