@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import streamlit as st
@@ -86,10 +87,22 @@ def draw_calls(progress: Progress) -> None:
         f"{counted(len(calls), 'call')} · {tokens_of(calls):,} tokens"
     )
     st.dataframe(_by_agent(calls), hide_index=True, width="stretch", key="run.calls")
-    for cut in dict.fromkeys(f"{call.role}: {call.cut}" for call in calls if call.cut):
-        st.caption(escaped(f"Cut to fit the model: {cut}"))
+    for words in cut_words(calls):
+        st.caption(escaped(words))
     with st.expander(f"Every call ({len(calls)})"):
         st.dataframe([_row(call) for call in calls], hide_index=True, width="stretch")
+
+
+def cut_words(calls: Sequence[ModelCall]) -> list[str]:
+    """What did not fit each role's model; a debate grows, so of several calls the last one says."""
+    last = {call.role: call.cut for call in calls if call.cut}
+    times = Counter(call.role for call in calls if call.cut)
+    return [
+        f"Cut to fit the model: {role}, {counted(times[role], 'call')}, the last: {cut}"
+        if times[role] > 1
+        else f"Cut to fit the model: {role}: {cut}"
+        for role, cut in last.items()
+    ]
 
 
 def _by_agent(calls: Sequence[ModelCall]) -> list[dict[str, object]]:

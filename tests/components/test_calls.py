@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.calls import cost_words
+from components.calls import cost_words, cut_words
+from core.records import ModelCall
 
 
 def the_judge_and_two_turns() -> None:
@@ -51,3 +52,15 @@ def test_a_cost_that_is_unknown_or_tiny_is_never_shown_as_nothing(
     cost: float | None, words: str
 ) -> None:
     assert cost_words(cost) == words
+
+
+def test_what_was_cut_is_said_once_for_each_role_by_its_last_call() -> None:
+    def call(role: str, cut: str) -> ModelCall:
+        return ModelCall("i", role, "s", "m", "en/judge", "h", 1, 1, 0.0, 0.1, cut=cut)
+
+    calls = [call("debater Ada", f"{n} of 20 turns did not fit.") for n in range(4)]
+    calls += [call("debater Ada", ""), call("judge", "9 of 20 turns did not fit.")]
+    assert cut_words(calls) == [
+        "Cut to fit the model: debater Ada, 4 calls, the last: 3 of 20 turns did not fit.",
+        "Cut to fit the model: judge: 9 of 20 turns did not fit.",
+    ]

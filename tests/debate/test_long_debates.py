@@ -127,6 +127,17 @@ def newest_in(text: str) -> str:
     return str(found[-1]) if found else ""
 
 
+def test_earlier_rounds_of_sc_maks_stand_in_brief_in_every_prompt_after_them() -> None:
+    desk = FakeDesk(at_length("en"))
+    argued("sc_maks", desk, VIEWS["en"])
+    a_round = 6  # turns of two debaters: advice, attacks, answers
+    for asked in desk.asked:
+        kind, _, number = asked.slot.partition(" ")
+        held = {"turn": (int(number or 0) - 3) // a_round, "summary": int(number or 0) - 1}
+        before = held.get(kind, ROUNDS)
+        assert (f"Before, in brief: summary {before} begins." in text_of(asked)) == (before > 0)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_after_a_resume_only_what_is_left_is_asked(name: str) -> None:
     """Also where turns are left out: prompts are the same, so that replies are found again."""
@@ -166,7 +177,7 @@ def over_the_wire(asked: Request) -> Answer:
     """Long turns for whoever is asked; who that is stands in the prompt."""
     debater = next((name for name in ("Ada", "Ben") if f"You are {name}" in asked.prompt), "")
     text = reply_to(prompt_of(asked), debater, "")
-    return Answer(f"{text}\n{LONG['en'] * 40}" if debater else text)
+    return Answer(f"{text}\n{LONG['en'] * 16}" if debater else text)
 
 
 def test_paid_calls_of_a_long_debate_are_found_again_over_a_real_server(bench: Bench) -> None:
@@ -179,6 +190,8 @@ def test_paid_calls_of_a_long_debate_are_found_again_over_a_real_server(bench: B
     is_ill.set()
     with loopback(answer) as server:
         sheet = sheet_at(server, seconds=30)
+        for role, seat in list(sheet.seats()):
+            sheet = sheet.with_seat(role, replace(seat, window=4096))  # fewer words to wait for
         run, _ = bench.run(sheet, protocol="colmad", options=DebateOptions(rounds=ROUNDS))
         assert (run.status, run.cause) == ("finished", "agent_failed")
         is_ill.clear()

@@ -21,7 +21,7 @@ from core.events import Event
 from core.models.encoder import load_encoder
 from core.records import Judgement, Plan, Point, Stance, Turn
 from core.roles import CaseView, DebateView, JudgeView, Speak
-from tests.agents.seats import SEAT, workplace
+from tests.agents.seats import SEAT, judge_view, workplace
 from tests.debates import arguing, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 
@@ -371,3 +371,15 @@ def test_a_long_text_that_was_written_anew_is_ranked_in_no_time() -> None:
     began = time.monotonic()
     assert best_first(response, [anew, response[:-9], response], ()) == (response[:-9], anew)
     assert time.monotonic() - began < 2
+
+
+def test_revisions_that_do_not_fit_a_window_are_left_out_of_the_choice() -> None:
+    texts = [f"{word} " + "The tower is 412 m tall. " * 100 for word in ("One.", "Two.", "Three.")]
+    seen = judge_view(VIEW)
+    for window, asked in ((8192, 3), (3500, 2), (1800, 0)):
+        place = workplace(["Best: 2"] if asked else [])
+        judge = LlmJudge(replace(SEAT, window=window), place.work)
+        assert judge.best_of(seen, (), texts, Stop()) == (1 if asked else 0)
+        shown = place.prompt if asked else ""
+        assert [text[:4] in shown for text in texts] == [n < asked for n in range(3)]
+        assert len(place.work.notes.drain()) == (asked < 3)
