@@ -109,9 +109,8 @@ def _writing(plan: Plan, sheet: RosterSheet) -> Iterator[_Question]:
 
 
 def _speakers(plan: Plan, sheet: RosterSheet) -> list[tuple[str, Seat]]:
-    """Those who speak: some ways to argue seat two, however many there are."""
-    count = (then_of(plan) or protocol_of(plan)).calls
-    seats = [(debater.name, debater.seat) for debater in sheet.debaters]
-    turns = count(len(seats), plan).turns
-    enough = next(n for n in range(len(seats) + 1) if count(n, plan).turns == turns)
-    return seats[:enough] if enough > 1 else seats[:turns]
+    """Those who may speak."""
+    protocol = then_of(plan) or protocol_of(plan)
+    turns = protocol.calls(len(sheet.debaters), plan).turns
+    speaking = sheet.debaters[: protocol.seats][:: -1 if plan.options.is_swapped else 1]
+    return [(debater.name, debater.seat) for debater in speaking[:turns]]
