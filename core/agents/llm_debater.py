@@ -19,11 +19,13 @@ from core.builtin.speech import SIDES, reply_to
 from core.concurrency import Stop
 from core.errors import ReplyError
 from core.manners import Manner, turn_tokens
+from core.models.prices import window_of
 from core.models.prompting import FIELDS
-from core.models.window import estimated_tokens
+from core.models.window import estimated_tokens, fitting
 from core.records import Point, Reply, Stance, Turn
 from core.roles import DebateView, Speak
 
+PLACES_SHARE = 8  # so much of a window is for contested places
 # These answer somebody: AGREE or DENY first, then the stance. All others begin with the stance.
 ANSWERING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
 # These name places of the response, a line each.
@@ -128,13 +130,23 @@ def _fields(asking: Asking, view: DebateView) -> Mapping[str, Callable[[], str]]
         "conflicts": lambda: asking.fenced(
             "conflicts", conflict_lines(view.conflicts, evidence, view.share)
         ),
-        "contested": lambda: asking.fenced(
-            "places", place_lines([point for turn in view.turns for point in turn.points])
-        ),
+        "contested": lambda: asking.fenced("places", _places(asking, view)),
         "about": lambda: one_line(view.about),
         "assigned": lambda: SIDES[view.assigned or "unclear"],
     }
     return {name: fill for name, fill in known.items() if name in FIELDS[view.manner]}
+
+
+def _places(asking: Asking, view: DebateView) -> str:
+    """The places that are contested, the first of them where not all fit their share."""
+    lines = place_lines([p for turn in view.turns for p in turn.points]).splitlines()
+    kept = fitting(lines, window_of(asking.seat) // PLACES_SHARE)
+    if lost := len(lines) - kept:
+        asking.work.notes.once(
+            f"{lost} of {len(lines)} lines of contested words did not fit the window of "
+            f"{asking.seat.model} beside the debate: they were not shown to it."
+        )
+    return "\n".join(lines[:kept])
 
 
 def _told(asking: Asking, view: DebateView) -> Told | None:

@@ -17,7 +17,7 @@ from core.concurrency import Stop
 from core.errors import ModelError
 from core.models.call import in_silence
 from core.models.window import estimated_tokens, words_tokens
-from core.records import Judgement, Quote, Turn
+from core.records import Judgement, Point, Quote, Turn
 from tests.agents.seats import SEAT, debate_view, judge_view, many_passages, workplace
 from tests.fakes import make_case, make_passage, make_view
 
@@ -211,3 +211,20 @@ def test_quotations_keep_their_marks_where_turns_are_left_out() -> None:
     place = workplace(["Verdict: 0"])
     LlmJudge(SEAT, place.work).decide(judge_view(view, *long_turns(39), last), Stop())
     assert "40. Ben: 40: It says “was opened in 1931” ✓." in place.prompt
+
+
+def test_more_contested_places_than_fit_are_left_out_and_said() -> None:
+    words = [f"the {n}th of the words of the text" for n in range(200)]
+    points = tuple(
+        Point(0, "contradicted", n, n + 1, text, "contradicted", "others", "It is not so.", 0.5)
+        for n, text in enumerate(words)
+    )
+    place = workplace(["AGREE, WRONG. So."])
+    view = debate_view(VIEW, (turn(1, "It is wrong.", points=points),))
+    LlmDebater(SEAT, place.work).argue(replace(view, manner="critique"), in_silence, Stop())
+    (asked,) = place.desk.asked
+    assert words_tokens(asked.call.messages) + asked.call.seat.max_tokens <= SEAT.window
+    shown = place.prompt.count("of the words of the text")
+    assert 20 < shown < 200
+    (told,) = place.work.notes.drain()
+    assert told.startswith(f"{200 - shown} of 200 lines of contested words did not fit")
