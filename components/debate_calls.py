@@ -12,6 +12,11 @@ from core.records import Plan
 SETTLED = "Nothing stayed contested, so nobody had to argue."
 UNARGUED = "Nobody argued: the label was found without a debate."
 STYLE_WORDS = {"thought": "thinking aloud", "examples": "with examples"}
+PART_WORDS = {
+    "cooperation": "without advice",
+    "adversary": "without attacks",
+    "weights": "all answers alike",
+}
 
 
 def plan_words(plan: Plan) -> str:
@@ -25,6 +30,7 @@ def plan_words(plan: Plan) -> str:
         counted(options.rounds, "round") if options.rounds else "",
         counted(options.samples, "sample") if options.samples else "",
         STYLE_WORDS.get(options.style, ""),
+        PART_WORDS.get(options.without, ""),
         "places changed" if options.is_swapped else "",
         f"seed {options.seed}" if options.seed else "",
     ]

@@ -1,4 +1,4 @@
-"""What can be chosen of the protocol that is chosen: rounds, samples, style, places, coin, debate.
+"""What can be chosen of the chosen protocol: rounds, samples, places, parts, the coin, the debate.
 
 Only what the protocol has is drawn; what is not drawn keeps to the protocol's own.
 """
@@ -22,6 +22,12 @@ STYLES = {
     "plain": "Plainly",
     "thought": "Thinking aloud, step by step",
     "examples": "With examples of both labels",
+}
+PARTS_OUT = {
+    "": "Nothing",
+    "cooperation": "The advice that agents give each other",
+    "adversary": "The attacks on each other’s answers",
+    "weights": "Learned weights: all answers count alike",
 }
 
 
@@ -96,6 +102,17 @@ def _draw_swap(key: str) -> None:
     )
 
 
+def _draw_without(key: str) -> None:
+    st.selectbox(
+        "Left out",
+        list(PARTS_OUT),
+        format_func=lambda part: PARTS_OUT[part],
+        key=key,
+        help="To see what a part of the protocol is worth, hold it without.",
+        persist_state="session",
+    )
+
+
 def _draw_seed(key: str) -> None:
     st.number_input(
         "Seed of the coin",
@@ -127,6 +144,7 @@ DRAWN: Mapping[Option, Callable[[str], None]] = {
     "style": _draw_style,
     "samples": _draw_samples,
     "rounds": _draw_rounds,
+    "without": _draw_without,
     "is_swapped": _draw_swap,
     "seed": _draw_seed,
 }

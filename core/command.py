@@ -12,7 +12,7 @@ from core.errors import InputError
 from core.evaluation.arguments import add_commands as add_evaluation
 from core.exchange.arguments import add_commands
 from core.learning.arguments import add_commands as add_learning
-from core.manners import MOST_ROUNDS, DebateOptions
+from core.manners import MOST_ROUNDS, PARTS, DebateOptions
 from core.tools.arguments import add_commands as add_tools
 
 MOST_TOKENS = 1_000_000_000
@@ -182,12 +182,22 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--then", choices=DEBATES, default="", metavar="PROTOCOL",
         help="what an adaptive check goes on to",
     )  # fmt: skip
+    parser.add_argument(
+        "--without", choices=PARTS, default="",
+        help="hold sc_maks without that part, to see what the part is worth",
+    )  # fmt: skip
 
 
 def debate_options(given: argparse.Namespace) -> DebateOptions:
     """What was chosen of the protocol."""
     return DebateOptions(
-        given.rounds, given.samples, given.style, given.swap, given.seed, given.then
+        given.rounds,
+        given.samples,
+        given.style,
+        given.swap,
+        given.seed,
+        given.then,
+        given.without,
     )
 
 

@@ -16,7 +16,10 @@ JudgeManner = Literal[
     "rerank",
 ]  # fmt: skip
 # What a protocol can have chosen of it: `turns` is the plan's, the others are fields below.
-Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "then"]
+Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "then", "without"]
+# What SC-MAKS can be held without, to see what it is worth (SC-MAKS 4.10).
+Part = Literal["", "cooperation", "adversary", "weights"]
+PARTS: tuple[Part, ...] = ("cooperation", "adversary", "weights")
 # All ways to argue, in the order in which they are offered; `core/debate/protocols.py` has each
 # with its code. Kept here, so that a page that only names them, or a trace, loads none.
 NAMES = (
@@ -46,7 +49,8 @@ class DebateOptions:
     most frequent label is taken (self-consistency); a coin that is needed comes from `seed`.
     `style` is how a single judge is asked: plainly, for its chain of thought, or by examples.
     `is_swapped`: debaters change places; CopMAD's judge hears both orders. `then` is the protocol
-    that an adaptive check goes on to.
+    that an adaptive check goes on to. `without` leaves one part of SC-MAKS out: its cooperative
+    phase, its adversarial one, or learned weights, so that all count alike.
     """
 
     rounds: int = 0
@@ -55,6 +59,7 @@ class DebateOptions:
     is_swapped: bool = False
     seed: int = 0
     then: str = ""
+    without: Part = ""
 
 
 AS_IS = DebateOptions()

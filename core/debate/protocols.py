@@ -43,7 +43,7 @@ PROTOCOLS: Mapping[str, DebateProtocol] = {name: _ALL[name] for name in NAMES}
 # As the command line has them; turns are the project's, and the seed goes with everything.
 OPTION_WORDS: Mapping[Option, str] = {
     "rounds": "--rounds", "samples": "--samples", "style": "--style",
-    "is_swapped": "--swap", "then": "--then",
+    "is_swapped": "--swap", "then": "--then", "without": "--without",
 }  # fmt: skip
 
 

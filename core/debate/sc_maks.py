@@ -9,11 +9,17 @@ stance and no critique of the round holds against it: none that takes another st
 that our code found in the evidence, word for word. Then consensus.py weighs the last answers, and a
 response that is wrong is written anew. An answer that was lost is not spoken of.
 
-Batched: the turns of a phase go out together, 16 at most at a time, and a round's summary beside
-its reconsidering. Calls: n + R(2n(n-1) + n) turns, R summaries, 1 revision. In a row:
-1 + R(2w + 1) + 1 with w = ⌈n(n-1)/16⌉. n = 4, R = 3: 88 turns, 92 calls in all, 11 in a row.
+`without` takes one part away, and nothing else (4.10): `adversary` leaves the attacks out,
+`cooperation` the advice, so that attacks show none, and with `weights` all answers count alike,
+whatever was learned. The paper's other two need no option: models of one kind are a roster's, and
+weights that PPO did not train are those that are in use. What a round no longer holds is not asked.
 
-Source: SC-MAKS 3.1 to 3.4, algorithm 1.
+Batched: the turns of a phase go out together, 16 at most at a time, and a round's summary beside
+its reconsidering. Calls: n + R(Pn(n-1) + n) turns with P = 2 phases, 1 without one of them;
+R summaries, 1 revision. In a row: 1 + R(Pw + 1) + 1 with w = ⌈n(n-1)/16⌉. n = 4, R = 3: 88 turns,
+92 calls in all, 11 in a row; of a single phase 52, 56 and 8.
+
+Source: SC-MAKS 3.1 to 3.4, algorithm 1; 4.10.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.concurrency import merged
 from core.debate import consensus
@@ -30,11 +36,13 @@ from core.debate.turns import AT_ONCE, judge_view, spoken, taken
 from core.debate.votes import barred, nobody_voted
 from core.debate.writing import brief, revised, summarised
 from core.events import ConsensusReached, Event
-from core.manners import Manner
+from core.manners import Manner, Part
 from core.records import Plan, Turn
+from core.roles import UNIFORM
 
 ROUNDS = 2
 ANSWERS: frozenset[Manner] = frozenset({"answer", "reconsider"})
+PHASES: tuple[tuple[Part, Manner], ...] = (("cooperation", "advise"), ("adversary", "attack"))
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,7 @@ class _Round:
 
     number: int
     names: tuple[str, ...]
+    phases: tuple[Manner, ...]
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -53,17 +62,12 @@ class _Round:
     def first(self) -> int:
         """The number of its first turn."""
         agents = len(self.names)
-        return 1 + agents + (self.number - 1) * (2 * len(self.pairs) + agents)
-
-    @property
-    def attacks(self) -> int:
-        """The number of the adversarial phase's first turn."""
-        return self.first + len(self.pairs)
+        return 1 + agents + (self.number - 1) * (len(self.phases) * len(self.pairs) + agents)
 
     @property
     def answers(self) -> int:
         """The number of the first turn in which answers are reconsidered."""
-        return self.attacks + len(self.pairs)
+        return self.first + len(self.phases) * len(self.pairs)
 
 
 def argue(floor: Floor) -> Iterator[Event]:
@@ -74,11 +78,11 @@ def argue(floor: Floor) -> Iterator[Event]:
     names = floor.debaters
     alone = [Speech(number, name, 0, "answer") for number, name in enumerate(names, 1)]
     yield from _phase(floor, alone)
-    last = _Round(0, names)
+    last = _Round(0, names, _phases(floor.plan))
     for number in range(1, _rounds(floor.plan) + 1):
         if len(names) < 2 or not answers_before(floor, last.answers + len(names)):
             break
-        last = _Round(number, names)
+        last = replace(last, number=number)
         yield from _held(floor, last)
         if (answer := _settled(floor, last)) is not None:
             if not floor.progress.reached_consensus:
@@ -90,14 +94,16 @@ def argue(floor: Floor) -> Iterator[Event]:
 
 def calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
-    pairs = debaters * (debaters - 1)
+    pairs, phases = debaters * (debaters - 1), len(_phases(plan))
     rounds = _rounds(plan) if debaters > 1 else 0
-    turns = debaters + rounds * (2 * pairs + debaters)
+    turns = debaters + rounds * (phases * pairs + debaters)
     chain = math.ceil(debaters / AT_ONCE) + 1
-    chain += rounds * (2 * math.ceil(pairs / AT_ONCE) + math.ceil(debaters / AT_ONCE))
-    # Advice hears two answers, attacks the advice too; who reconsiders all answers and its critics.
-    heard = rounds * (2 * pairs + pairs * (debaters + 1) + debaters**2 + 2 * pairs)
-    heard += max(0, rounds - 1) * (2 * pairs + debaters)  # a summary takes a turn's place
+    chain += rounds * (phases * math.ceil(pairs / AT_ONCE) + math.ceil(debaters / AT_ONCE))
+    # A critic hears two answers, after another phase what that said of one; who reconsiders hears
+    # all answers and its critics.
+    hears = sum(2 + before * (debaters - 1) for before in range(phases))
+    heard = rounds * (pairs * hears + debaters**2 + phases * pairs)
+    heard += max(0, rounds - 1) * (phases * pairs + debaters)  # a summary takes a turn's place
     revisions = 1 if debaters else 0
     return Calls(turns, 0, chain, summaries=rounds, revisions=revisions, heard=heard)
 
@@ -113,15 +119,20 @@ def _rounds(plan: Plan) -> int:
     return plan.options.rounds or ROUNDS
 
 
+def _phases(plan: Plan) -> tuple[Manner, ...]:
+    """The phases of a round in their order."""
+    return tuple(manner for part, manner in PHASES if part != plan.options.without)
+
+
 def _held(floor: Floor, at: _Round) -> Iterator[Event]:
     """One round: advice, attacks, then answers anew with the round in brief beside them."""
     answers, summary = answers_before(floor, at.first), brief(floor, at.number)
-    advice = _critiques(at, at.first, "advise", answers, (), summary)
-    yield from _phase(floor, advice)
-    given = taken(floor, advice)
-    attacks = _critiques(at, at.attacks, "attack", answers, given, summary)
-    yield from _phase(floor, attacks)
-    said = (*given, *taken(floor, attacks))
+    said: tuple[Turn, ...] = ()
+    for place, manner in enumerate(at.phases):
+        first = at.first + place * len(at.pairs)
+        critiques = _critiques(at, first, manner, answers, said, summary)
+        yield from _phase(floor, critiques)
+        said += taken(floor, critiques)
     anew = [
         Speech(
             at.answers + place,
@@ -145,7 +156,7 @@ def _critiques(
     given: Sequence[Turn],
     summary: str,
 ) -> list[Speech]:
-    """A phase in which every agent speaks of every other's answer; `given` is the advice on it."""
+    """A phase in which all speak of every other's answer; `given` was said of it before."""
     return [
         Speech(
             first + place,
@@ -194,7 +205,7 @@ def _concluded(floor: Floor, last: _Round) -> Iterator[Event]:
         yield from consensus.reached(floor, nobody_voted(consensus.NAME, floor.view, 0))
         return
     said = _said_in(floor, last)
-    weigher = floor.play.roster.weigher
+    weigher = UNIFORM if floor.plan.options.without == "weights" else floor.play.roster.weigher
     told, judgement = consensus.weighed(floor, weigher, list(answers.values()), said)
     if floor.progress.weighed is None:
         yield told
@@ -208,6 +219,6 @@ PROTOCOL = DebateProtocol(
     argue,
     calls,
     manners=("answer", "advise", "attack", "reconsider"),
-    options=("rounds",),
+    options=("rounds", "without"),
     writing=("summary", "corrected"),
 )

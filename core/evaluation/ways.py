@@ -1,20 +1,23 @@
 """A way to argue as it is named to be measured: a protocol, perhaps with options of its own.
 
-`colmad:rounds=1` is ColMAD with one round, `copmad:swap` is CopMAD judged both ways round. What is
-not said is the protocol's own.
+`colmad:rounds=1` is ColMAD with one round, `copmad:swap` is CopMAD judged both ways round, and
+`sc_maks:without=adversary` SC-MAKS without its attacks. What is not said is the protocol's own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from core.debate.protocols import PROTOCOLS
 from core.errors import InputError
-from core.manners import AS_IS, DebateOptions
+from core.manners import AS_IS, PARTS, DebateOptions
 
 NUMBERS = ("rounds", "samples", "seed")
-WORDS = {"style": ("plain", "thought", "examples"), "then": tuple(PROTOCOLS)}
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "style": ("plain", "thought", "examples"), "then": tuple(PROTOCOLS), "without": PARTS,
+}  # fmt: skip
 MOST = 20
 
 
@@ -59,5 +62,6 @@ def _option(key: str, value: str) -> dict[str, Any]:
         return {key: value}
     raise InputError(
         "Expected an option such as rounds=1, samples=5 (at most "
-        f"{MOST}), style=thought, then=ceda or swap, found “{key[:40]}={value[:40]}”."
+        f"{MOST}), style=thought, then=ceda, without=adversary or swap, found "
+        f"“{key[:40]}={value[:40]}”."
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from core.agents.llm_debater import ANSWERING
 from core.debate.protocols import DEBATES, PROTOCOLS
-from core.manners import DebateOptions
+from core.manners import PARTS, DebateOptions
 from core.models.prompting import FIELDS, shipped
 from tests.models.loopback import Asked
 
@@ -71,6 +71,8 @@ def ways() -> list[tuple[str, DebateOptions]]:
             found.append((name, DebateOptions(rounds=1)))
         if "is_swapped" in protocol.options:
             found.append((name, DebateOptions(is_swapped=True)))
+        if "without" in protocol.options:
+            found += [(name, DebateOptions(without=part)) for part in PARTS]
     return found + [("adaptive", DebateOptions(samples=2, then=then)) for then in DEBATES]
 
 

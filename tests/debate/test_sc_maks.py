@@ -15,7 +15,7 @@ from core.debate import consensus
 from core.debate.sc_maks import argue, calls
 from core.errors import ReplyError
 from core.events import Event
-from core.manners import DebateOptions
+from core.manners import PARTS, DebateOptions, Manner, Part
 from core.records import Case, Context, Judgement, Label, Plan, Quote, Stance, Turn
 from core.roles import CaseView, DebateView, JudgeView, Roster, Speak
 from tests.debates import Arguing, arguing, kinds, seated, turns
@@ -93,12 +93,17 @@ def divided(one: Stance = "supported", other: Stance = "hallucinated") -> dict[s
 
 
 def debating(
-    says: dict[str, Say], *, rounds: int = 0, past: Sequence[Event] = (), view: CaseView = VIEW
+    says: dict[str, Say],
+    *,
+    rounds: int = 0,
+    without: Part = "",
+    past: Sequence[Event] = (),
+    view: CaseView = VIEW,
 ) -> tuple[Arguing, dict[str, Speaking], Writing]:
     agents = {name: Speaking(f"model {name}", say) for name, say in says.items()}
     writer = Writing()
     roster = replace(seated(agents), context_writer=writer)
-    plan = Plan(protocol="sc_maks", options=DebateOptions(rounds=rounds))
+    plan = Plan(protocol="sc_maks", options=DebateOptions(rounds=rounds, without=without))
     return arguing(argue, view, roster, plan=plan, past=past), agents, writer
 
 
@@ -118,13 +123,29 @@ def test_the_calls_are_those_of_the_formula(
     assert calls(4, Plan(options=DebateOptions(rounds=3))).total == 92
 
 
+@pytest.mark.parametrize(
+    ("without", "agents", "rounds", "turns_made", "chain"),
+    [
+        ("adversary", 4, 3, 52, 8), ("cooperation", 4, 3, 52, 8), ("weights", 4, 3, 88, 11),
+        ("adversary", 2, 2, 10, 6), ("cooperation", 3, 2, 21, 6), ("adversary", 1, 2, 1, 2),
+    ],
+)  # fmt: skip
+def test_without_a_phase_its_turns_are_not_counted(
+    without: Part, agents: int, rounds: int, turns_made: int, chain: int
+) -> None:
+    options = DebateOptions(rounds=rounds, without=without)
+    asked = calls(agents, Plan(options=options))
+    assert (asked.turns, asked.chain) == (turns_made, chain)
+
+
+@pytest.mark.parametrize("without", ["", *PARTS])
 @pytest.mark.parametrize(("agents", "rounds"), [(2, 1), (2, 3), (3, 2), (4, 3)])
 def test_a_debate_that_nothing_settles_makes_exactly_the_calls_of_the_formula(
-    agents: int, rounds: int
+    agents: int, rounds: int, without: Part
 ) -> None:
     stances: list[Stance] = ["hallucinated", "hallucinated", "hallucinated", "supported"]
     says = dict(zip("ABCD", map(always, stances[-agents:]), strict=False))
-    run, spoke, writer = debating(says, rounds=rounds)
+    run, spoke, writer = debating(says, rounds=rounds, without=without)
     events = list(run.events())
     asked = calls(agents, run.floor.plan)
     assert len(turns(events)) == sum(len(agent.views) for agent in spoke.values()) == asked.turns
@@ -155,6 +176,43 @@ def test_the_phases_follow_each_other() -> None:
     assert [manner for manner, _ in itertools.groupby(order)] == [
         "answer", "advise", "attack", "reconsider",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("without", "left"), [("adversary", "advise"), ("cooperation", "attack")])
+def test_without_a_phase_only_the_other_is_held_and_all_else_stays(
+    without: Part, left: Manner
+) -> None:
+    """SC-MAKS 4.10: one part is taken away; who criticises whom, and who hears what, is kept."""
+    run, agents, writer = debating(divided(), rounds=2, without=without)
+    events = list(run.events())
+    said = turns(events)
+    order = [manner for manner, _ in itertools.groupby(turn.manner for turn in said)]
+    assert order == ["answer", *[left, "reconsider"] * 2]
+    for number in (1, 2):
+        phase = [(t.debater, t.about) for t in said if (t.round, t.manner) == (number, left)]
+        assert sorted(phase) == sorted(itertools.permutations("ABCD", 2))
+    view = next(v for v in agents["A"].asked(left) if v.about == "C")
+    assert [(t.debater, t.manner) for t in view.turns] == [("A", "answer"), ("C", "answer")]
+    view = agents["B"].asked("reconsider")[0]
+    assert [t.debater for t in view.turns if t.manner == "answer"] == list("ABCD")
+    rest = [(t.manner, t.debater, t.about) for t in view.turns if t.manner != "answer"]
+    assert rest == [(left, who, "B") for who in "ACD"]
+    assert [len(numbers) for numbers, _ in writer.asked] == [12, 12], "briefs of what was said"
+    assert "consensus_weighed" in kinds(events)
+
+
+@pytest.mark.parametrize(
+    ("without", "stance"), [("adversary", "supported"), ("cooperation", "hallucinated")]
+)
+def test_a_phase_that_is_left_out_moves_nobody(without: Part, stance: Label) -> None:
+    """All answer that it holds; only attacks quote what speaks against it, and all heed them."""
+
+    def say(view: DebateView) -> tuple[Stance, str]:
+        is_hit = view.manner == "attack" or any(t.manner == "attack" for t in view.turns)
+        return ("hallucinated", f"But it {CITED}.") if is_hit else ("supported", "Fine.")
+
+    run, _, _ = debating({"A": say, "B": say}, rounds=1, without=without)
+    assert judgement_of(list(run.events())).label == stance
 
 
 def test_a_critic_sees_its_own_answer_and_the_one_that_it_speaks_of_with_the_advice_on_it() -> None:
@@ -327,7 +385,13 @@ def test_the_weighted_share_decides(
     assert bool(writer.judgements) is (label == "hallucinated")
 
 
-def test_weights_that_were_learned_can_overrule_the_many() -> None:
+@pytest.mark.parametrize(
+    ("without", "label", "p", "method", "of_a"),
+    [("", "hallucinated", 0.8, "record", 0.8), ("weights", "supported", 0.3333, "uniform", 0.3333)],
+)
+def test_weights_that_were_learned_can_overrule_the_many_where_they_are_not_left_out(
+    without: Part, label: Label, p: float, method: str, of_a: float
+) -> None:
     class Trusting:
         method = "record"
 
@@ -336,15 +400,16 @@ def test_weights_that_were_learned_can_overrule_the_many() -> None:
             return (("A", 0.8), ("B", 0.1), ("C", 0.1))
 
     run, _, _ = debating(
-        {"A": always("hallucinated"), "B": always("supported"), "C": always("supported")}, rounds=1
+        {"A": always("hallucinated"), "B": always("supported"), "C": always("supported")},
+        rounds=1,
+        without=without,
     )
     roster = replace(run.floor.play.roster, weigher=Trusting())
     run.floor = replace(run.floor, play=replace(run.floor.play, roster=roster))
     events = list(run.events())
-    assert judgement_of(events).label == "hallucinated"
-    assert judgement_of(events).p == 0.8
+    assert (judgement_of(events).label, judgement_of(events).p) == (label, p)
     told = next(e for e in events if e.kind == "consensus_weighed")
-    assert (told.method, told.weights) == ("record", (("A", 0.8), ("B", 0.1), ("C", 0.1)))
+    assert (told.method, dict(told.weights)["A"]) == (method, of_a)
 
 
 def turn(stance: Stance, *, debater: str = "A", about: str = "", backed: bool = False) -> Turn:
@@ -392,20 +457,27 @@ def test_shares_sum_to_one_and_the_label_is_on_the_side_of_p(
         assert p <= 0.5
 
 
-@pytest.mark.parametrize("done", [1, 3, 4, 9, 15, 20, 22, 26, 31])
-def test_a_resume_does_nothing_twice(done: int) -> None:
-    """Cut off after so many turns of 33, in every phase, it goes on with the others alone."""
+@pytest.mark.parametrize(
+    ("without", "whole_length", "done"),
+    [
+        *[("", 33, done) for done in (1, 3, 4, 9, 15, 20, 22, 26, 31)],
+        *[("adversary", 21, done) for done in (4, 9, 11, 14, 19)],
+        ("cooperation", 21, 14),
+    ],
+)
+def test_a_resume_does_nothing_twice(without: Part, whole_length: int, done: int) -> None:
+    """Cut off after so many turns of all, in every phase, it goes on with the others alone."""
     says = {"A": always("supported"), "B": always("hallucinated"), "C": always("hallucinated")}
-    run, first, _ = debating(says)
+    run, first, _ = debating(says, without=without)
     whole = list(run.events())
     seen = {view.number: view for agent in first.values() for view in agent.views}
     ends = [place for place, event in enumerate(whole) if event.kind == "turn_finished"]
     past = whole[: ends[done - 1] + 1]
-    run, agents, _ = debating(says, past=past)
+    run, agents, _ = debating(says, past=past, without=without)
     rest = list(run.events())
     taken = [t.number for t in turns(past)]
-    assert sorted(taken + [t.number for t in turns(rest)]) == list(range(1, 34))
-    assert sum(len(agent.views) for agent in agents.values()) == 33 - done
+    assert sorted(taken + [t.number for t in turns(rest)]) == list(range(1, whole_length + 1))
+    assert sum(len(agent.views) for agent in agents.values()) == whole_length - done
     told = [e.round for e in [*past, *rest] if e.kind == "round_summarised"]
     assert sorted(told) == [1, 2]
     assert judgement_of(rest) == judgement_of(whole)

@@ -119,6 +119,7 @@ def test_a_way_is_a_protocol_with_options() -> None:
     assert [way.name for way in found] == ["single:samples=5:style=thought", "ceda"]
     assert found[0].options == DebateOptions(samples=5, style="thought")
     assert found[1].options == AS_IS
+    assert ways_of("sc_maks:without=adversary")[0].options == DebateOptions(without="adversary")
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,8 @@ def test_a_way_is_a_protocol_with_options() -> None:
         (("--protocols", "ceda:rounds=1"), "Expected no --rounds"),
         (("--protocols", "single:samples=0"), "Expected an option"),
         (("--protocols", "single:style=loud"), "Expected an option"),
+        (("--protocols", "sc_maks:without="), "Expected an option"),
+        (("--protocols", "society:without=adversary"), "Expected no --without"),
         (("--dataset", "nothing"), "nothing"),
         (("--limit", "0"), "from 1"),
     ],

@@ -26,7 +26,7 @@ def options_drawn(at: AppTest) -> set[str]:
     """The options that can be chosen now."""
     every = [*at.number_input, *at.selectbox, *at.toggle]
     keys = {str(widget.key).removeprefix("new.") for widget in every}
-    return keys & {"rounds", "samples", "style", "is_swapped", "seed", "then"}
+    return keys & {"rounds", "samples", "style", "is_swapped", "seed", "then", "without"}
 
 
 def checked(at: AppTest, home: Path) -> Run:
@@ -81,6 +81,15 @@ def test_the_debate_that_is_gone_on_to_has_its_own_options(app: OpenApp, home: P
     run = checked(at, home)
     assert run.plan.options == DebateOptions(then="ensemble", seed=7)
     assert "not held, which saved up to 3 turns" in drawn(at), "no debate finds missing evidence"
+
+
+def test_a_part_of_a_protocol_can_be_left_out(app: OpenApp, home: Path) -> None:
+    at = app()
+    at.selectbox(key="new.protocol").set_value("sc_maks").run()
+    at.number_input(key="new.rounds").set_value(1)
+    at.selectbox(key="new.without").set_value("adversary").run()
+    run = checked(at, home)
+    assert run.plan.options == DebateOptions(rounds=1, without="adversary")
 
 
 def test_a_tables_rows_are_checked_as_was_chosen(app: OpenApp, home: Path) -> None:
