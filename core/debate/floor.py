@@ -113,7 +113,8 @@ class DebateProtocol:
     `options` are what can be chosen of it: pages offer these, and the command line takes no others.
     `is_judged_by_first`: the first debater's model judges where a roster of models seats no judge.
     `writing` names the prompts of the context writer's seat. `seats`: how many of the roster's
-    debaters speak, the first so many; None: all.
+    debaters speak, the first so many; None: all. `is_weighed`: its roster's weigher says how
+    much each answer counts.
     """
 
     name: str
@@ -125,3 +126,4 @@ class DebateProtocol:
     is_judged_by_first: bool = False
     writing: tuple[str, ...] = ("context",)
     seats: int | None = None
+    is_weighed: bool = False

@@ -85,6 +85,12 @@ def writing_of(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(prompt for one in own for prompt in one.writing))
 
 
+def is_weighed(plan: Plan) -> bool:
+    """Whether debaters' answers are weighed in such a plan's debate."""
+    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
+    return any(one.is_weighed for one in own)
+
+
 def options_of(plan: Plan) -> tuple[Option, ...]:
     """What can be chosen of such a plan's protocol, and of the debate that it goes on to.
 

@@ -221,4 +221,5 @@ PROTOCOL = DebateProtocol(
     manners=("answer", "advise", "attack", "reconsider"),
     options=("rounds", "without"),
     writing=("summary", "corrected"),
+    is_weighed=True,
 )

@@ -5,6 +5,8 @@
   (core/roles.py). `caar` is the share of pairs of such answers of a row that take the same stance,
   its mean over rows; `caar_all` the share of rows in which all take one. A row counts where two
   debaters or more answered so; in CEDA, where each hears the one before, it is left out.
+  `caar_chance` is what it would be had the same answers fallen on debaters and rows by lot: the
+  chance that two of all these answers are alike.
 - FCR, the factual consistency ratio (`fcr`): the share of rows of whose statements the judgement
   found each carried by the evidence. HR, the hallucination rate (`hr`): the share with a statement
   found hallucinated. Where a judgement labels no statements, its label stands for them. What stays
@@ -24,6 +26,7 @@ from core.evaluation.outcomes import Numbers, Outcomes, Prediction
 from core.progress import Progress
 from core.records import Label, Stance
 
+STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
 INDEPENDENT = ("answer", "detect")
 
 
@@ -47,6 +50,13 @@ def agent_rows(found: Outcomes) -> dict[str, Numbers]:
     rows = np.array([_row(one) for one in found.said], dtype=np.float64).reshape(-1, 4)
     named = zip(("caar", "caar_all", "fcr", "hr"), rows.T, strict=True)
     return {name: values for name, values in named if not np.isnan(values).all()}
+
+
+def openings(found: Outcomes) -> Numbers:
+    """(n, 3) how many first answers took each stance, of rows that have an agreement."""
+    rows = [one.openings if len(one.openings) > 1 else () for one in found.said]
+    counts = [[row.count(stance) for stance in STANCES] for row in rows]
+    return np.array(counts, dtype=np.float64).reshape(-1, len(STANCES))
 
 
 def _row(said: Prediction) -> tuple[float, float, float, float]:

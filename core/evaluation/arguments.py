@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+WEIGHTS = ("uniform", "learned")
 MOST_ROWS = 1_000_000_000
 EVALUATE_WORDS = """\
 Measure an engine on a labelled public set, and print figures with their 95 % intervals.
@@ -40,6 +41,7 @@ def add_commands(
     _add_which(parser, whole)
     _add_systems(parser)
     add_who(parser)
+    add_weights(parser)
     parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_home(parser)
@@ -74,6 +76,17 @@ def _add_which(parser: argparse.ArgumentParser, whole: Callable[[str, int, int],
         type=count,
         default=200,
         help="rows that are checked again without, and with other, evidence (default: 200)",
+    )
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """By which weights debaters' answers count, where a protocol weighs them."""
+    parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default=WEIGHTS[0],
+        help="how debaters' answers count where a protocol weighs them (sc_maks): all alike, or "
+        "by the weights that are in use in the home's first project (default: uniform)",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from core.checking import Request, planned
 from core.errors import InputError, ModelError
 from core.evaluation.engine_runs import engine_of
+from core.evaluation.engine_weights import require_weighed
 from core.evaluation.evaluate import Order, evaluate
 from core.evaluation.figures_shown import plainly, result_folder, write_result
 from core.evaluation.recorded_evaluation import Wanted, evaluate_recorded
@@ -57,6 +58,12 @@ def _measured(
         given.seed,
         given.trivial_limit,
     )
+    is_learned = given.weights == "learned"
+    if is_learned and (given.tool is not None or given.system is not None):
+        raise InputError(
+            "Expected --weights learned with an engine, found it beside --tool or --system; leave "
+            "one out."
+        )
     if given.tool is not None:
         if given.system is not None:
             raise InputError("Expected --tool or --system, found both; leave one out.")
@@ -67,7 +74,8 @@ def _measured(
     plan, notices = planned(home, request, keys)
     for notice in notices:
         say(notice)
-    return evaluate(order, engine_of(home, plan, keys), say)
+    require_weighed(is_learned, [plan])
+    return evaluate(order, engine_of(home, plan, keys, is_learned=is_learned), say)
 
 
 def _wanted(given: argparse.Namespace) -> Wanted:

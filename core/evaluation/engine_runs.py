@@ -14,8 +14,10 @@ from pathlib import Path
 from core.builtin.span_reader import between, stretches
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, PROJECT_ROOT
+from core.debate.protocols import is_weighed
 from core.errors import InputError, ModelError
 from core.evaluation.agent_figures import first_answers, statement_labels
+from core.evaluation.engine_weights import weights_in_use, weights_said
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.kept import Kept, digest_of
 from core.evaluation.outcomes import FAILED, REFUSED, Prediction
@@ -28,6 +30,8 @@ from core.spans.voting import hard_places
 from core.staffing import Payer, Staff, staffed
 from core.store import Store, open_store
 from core.store.codec import to_json
+from core.store.learned import NONE
+from core.verdict.seated_weigher import with_weigher
 from core.warm_up import warm_up
 
 Tell = Callable[[str], None]
@@ -38,11 +42,15 @@ LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Engine:
-    """Who checks: a plan over a home, whose classifier, ledger and settings are used."""
+    """Who checks: a plan over a home, whose classifier, ledger and settings are used.
+
+    `project_id` is the project whose learned weights the plan names, where it names any.
+    """
 
     home: Path
     plan: Plan
     keys: Keys
+    project_id: str = ""
 
     @property
     def id(self) -> str:
@@ -50,14 +58,25 @@ class Engine:
         return f"{engine_digest()[:12]} {load_encoder(ENCODER_DIR).id} {self.plan.classifier}"
 
 
-def engine_of(home: Path, plan: Plan, keys: Keys) -> Engine:
-    """The engine as the home's settings and active classifier have it."""
+def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -> Engine:
+    """The engine as the home's settings and active classifier have it.
+
+    All answers count alike, unless it `is_learned`: then they count by the weights that are in use
+    in the home's first project, where the plan's protocol weighs answers.
+
+    Raises:
+        InputError: there are none in use.
+    """
     with open_store(home) as store:
         settings = store.projects.settings()
         active = store.versions.active()
+        counts = is_learned and is_weighed(plan) and plan.options.without != "weights"
+        found = weights_in_use(store, home) if counts else None
     passages, turns = settings.passages, settings.max_turns
     plan = replace(plan, classifier=active, passages=passages, max_turns=turns)
-    return Engine(home, plan, keys)
+    if found is None:
+        return Engine(home, plan, keys)
+    return Engine(home, replace(plan, agent_weights=found.number), keys, found.project_id)
 
 
 @lru_cache(maxsize=1)
@@ -109,6 +128,16 @@ class EngineRuns:
                 self.tell(f"{what}: {done} of {len(waiting)} rows, {rate:.1f} a second")
         return [said[digest] for digest in digests]
 
+    def weights(self) -> str | None:
+        """By which weights debaters' answers count, in words; None where nobody weighs them.
+
+        Raises:
+            InputError: the learned ones are of none of this roster's debaters.
+        """
+        if not is_weighed(self.engine.plan):
+            return None
+        return weights_said(self._staff("weights").roster.weigher)
+
     def _said(self, digest: str, row: GoldRow) -> Prediction:
         """One row's prediction; what is no answer of the engine's is not kept."""
         began = time.monotonic()
@@ -147,9 +176,12 @@ class EngineRuns:
         if self.staff is not None:
             return self.staff
         plan = self.engine.plan
-        run = Run(digest, digest, self.bench.project.id, plan, "running", 0.0)
+        alike = replace(plan, agent_weights=NONE)  # the bench's own project has learned nothing
+        run = Run(digest, digest, self.bench.project.id, alike, "running", 0.0)
         payer = Payer(BY, self.engine.keys)
         staff = staffed(self.store, self.engine.home, run, payer, None, sources=self.bench.home)
+        run = replace(run, plan=plan, project_id=self.engine.project_id)
+        staff = replace(staff, roster=with_weigher(staff.roster, self.store, run))
         if plan.sheet is None:
             self.staff = staff
         return staff

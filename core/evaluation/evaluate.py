@@ -24,6 +24,7 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.metrics import measures
 from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all, recorded
 from core.evaluation.sample import sampled, with_other_evidence, without_evidence
+from core.evaluation.ways import chosen_words
 
 TRIVIAL_ROWS = 200
 RECORDED = "recorded"  # the roster where verdicts that a set holds are measured
@@ -75,6 +76,8 @@ def evaluate(
         "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
         "roster": RECORDED if rule.is_recorded else engine.plan.roster,
         "protocol": None if rule.is_recorded else engine.plan.protocol,
+        "options": {} if rule.is_recorded else chosen_words(engine.plan.options),
+        "weights": measured.weights,
         "engine": None if rule.is_recorded else engine.id,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock())),
     }
@@ -82,12 +85,16 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Measured:
-    """What was found on the rows and what trivial answers come to, with the rows that broke off."""
+    """What was found on the rows and what trivial answers come to, with the rows that broke off.
+
+    `weights` says by which debaters' answers counted, None where nobody weighed any.
+    """
 
     found: Outcomes
     trivial: Mapping[str, Outcomes]
     failed: int = 0
     trivial_failed: int = 0
+    weights: str | None = None
 
 
 def counted_rows(measured: Measured) -> dict[str, Any]:
@@ -149,13 +156,16 @@ def _checked(
     }
     task = rule_of(order.dataset, order.task).task
     with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
+        weights = runs.weights()
+        if weights is not None:
+            tell(f"{order.dataset}: weights of answers: {weights}")
         found = Outcomes(rows, runs.predictions(rows, order.dataset))
         failed = runs.failed
         for name, changed in again.items():
             if changed:
                 said = runs.predictions(changed, name.replace("_", " "))
                 trivial[name] = Outcomes(changed, said)
-        return Measured(found, trivial, failed, runs.failed - failed)
+        return Measured(found, trivial, failed, runs.failed - failed, weights)
 
 
 def answers(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:

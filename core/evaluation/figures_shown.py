@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError
+from core.evaluation.arguments import WEIGHTS
 from core.records import Plan
 
 OF_VARIANTS = ("auroc", "balanced_accuracy", "ece", "ece_null")
@@ -24,6 +25,8 @@ def plainly(result: Mapping[str, Any]) -> str:
         f"{result['answered']:,} answered, {result['unclear']:,} unclear",
         *_figures(result["metrics"]),
     ]
+    if result.get("weights"):
+        lines.insert(1, f"  weights of answers: {result['weights']}")
     for name, figures in result.get("variants", {}).items():
         lines += [name, *_figures({f: figures[f] for f in OF_VARIANTS if f in figures})]
     for name, figures in result["trivial"].items():
@@ -42,12 +45,16 @@ def _figures(figures: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def result_name(result: Mapping[str, Any]) -> str:
-    """The file's name: one for each set, task and split, and each engine and protocol but ours."""
+    """The file's name: one for each set, task and split, each engine and way to argue but ours."""
     parts = [result["dataset"], result["task"], result["split"]]
     if result["roster"] != "builtin":
         parts.append(result["roster"])
     if result.get("protocol") not in (None, Plan().protocol):
         parts.append(result["protocol"])
+    chosen = result.get("options") or {}
+    parts += [f"{name}={own}" for name, own in chosen.items() if name != "seed"]  # of the rows too
+    if result.get("weights") not in (None, WEIGHTS[0]):
+        parts.append(result["weights"].split(";")[0])
     return NAME.sub("_", "-".join(str(part) for part in parts if part)) + ".json"
 
 

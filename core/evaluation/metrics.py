@@ -32,7 +32,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.evaluation.agent_figures import agent_rows
+from core.evaluation.agent_figures import agent_rows, openings
 from core.evaluation.outcomes import Flags, Numbers, Outcomes, Places
 from core.evaluation.span_scores import span_scores
 
@@ -53,6 +53,8 @@ def measures(found: Outcomes) -> dict[str, Measure]:
     if found.has_open_golds:
         named["accuracy3"] = _mean(found.exact)
     agents = {name: _mean_known(values) for name, values in agent_rows(found).items()}
+    if "caar" in agents:
+        agents["caar_chance"] = _alike_by_chance(openings(found))
     return named | agents | _span_measures(found)
 
 
@@ -177,6 +179,16 @@ def _mean_known(values: Numbers) -> Measure:
     known = ~np.isnan(values)
     sums = np.where(known, values, 0.0)
     return lambda weights: _share(weights @ sums, weights @ known.astype(np.float64))
+
+
+def _alike_by_chance(counts: Numbers) -> Measure:
+    """How often two answers are alike that are drawn from all, of (n, k) counts of each stance."""
+
+    def measure(weights: Numbers) -> Numbers:
+        of_each = weights @ counts
+        return _share((of_each**2).sum(axis=1), of_each.sum(axis=1) ** 2)
+
+    return measure
 
 
 def _share(part: Numbers, whole: Numbers) -> Numbers:

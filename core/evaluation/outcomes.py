@@ -126,7 +126,7 @@ def numbered(names: Sequence[str]) -> Places:
 
 def always(label: Label, rows: Sequence[GoldRow]) -> Outcomes:
     """The trivial answer: every row gets the label, surely; no word is marked."""
-    said = Prediction(label, 1.0 if label == "hallucinated" else 0.0)
+    said = Prediction(label, 1.0 if label == "hallucinated" else 0.0, statements=(label,))
     return Outcomes(rows, [said] * len(rows))
 
 

@@ -14,6 +14,7 @@ from core.evaluation.metrics import Measure, measures
 from core.evaluation.outcomes import Numbers, Outcomes
 
 COMPARED = ("balanced_accuracy", "auroc")
+BESIDE = ("f1", "fcr", "hr")  # what ablations are expected to move (SC-MAKS table 4)
 DECIDES = "balanced_accuracy"
 
 
@@ -50,7 +51,11 @@ def against(found: Outcomes, other: Outcomes, seed: int) -> Paired:
     if [row.id for row in found.rows] != [row.id for row in other.rows]:
         raise ValueError("paired figures need the same rows")
     here, there = measures(found), measures(other)
-    named = {name: _difference(here[name], there[name]) for name in COMPARED if name in here}
+    named = {
+        name: _difference(here[name], there[name])
+        for name in (*COMPARED, *BESIDE)
+        if name in here and name in there
+    }
     right, right_there = found.right, other.right
     return Paired(
         figures(named, found.groups, seed),

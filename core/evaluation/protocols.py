@@ -3,9 +3,10 @@
 `python -m core.evaluation.protocols --path DATA --dataset NAME` prints one table, in Markdown. What
 is done is kept in the home, row by row, so that a command that was stopped goes on. Rows, labels
 and figures are those of `python -m core evaluate`; a difference is a paired one
-(`core/evaluation/paired.py`). `--protocols colmad,colmad:rounds=1` lays options beside each other.
-Calls are those that language models would be asked for at most, by each protocol's own formula and
-for as many debaters as the roster seats: built-in agents make none.
+(`core/evaluation/paired.py`). `--protocols colmad,colmad:rounds=1` lays options beside each other,
+and `--against sc_maks --protocols sc_maks:without=adversary` a way beside itself without a part
+(SC-MAKS 4.10). Calls are those that language models would be asked for at most, by each
+protocol's own formula and for as many debaters as the roster seats: built-in agents make none.
 """
 
 from __future__ import annotations
@@ -26,25 +27,33 @@ from core.checking import Request, planned
 from core.config import PROJECT_ROOT, home_from
 from core.debate.protocols import PROTOCOLS
 from core.errors import InputError, ModelError, ReviewError
+from core.evaluation.arguments import add_weights
 from core.evaluation.datasets import rule_of
 from core.evaluation.engine_runs import Engine, Tell, engine_of, opened_runs
+from core.evaluation.engine_weights import require_weighed
 from core.evaluation.evaluate import Order, figures_of, labelled_rows
 from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import Outcomes, always
-from core.evaluation.paired import COMPARED, against
+from core.evaluation.paired import BESIDE, COMPARED, against
+from core.evaluation.protocol_table import as_table
 from core.evaluation.sample import sampled
 from core.evaluation.ways import Way, ways_of
 from core.models.keys import Keys
 from core.records import Plan
 from core.seats import BUILT_IN
 
-BASELINE = "single"
+SINGLE = Way("single", "single")
+OF_AGENTS = ("caar", "caar_chance", "caar_all", *BESIDE)
 BAD_INPUT = 2
+LABELS = ("supported", "hallucinated", "unclear")
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Which rows, which ways to argue, and who plays: a roster, or one model in every seat."""
+    """Which rows, which ways to argue, and who plays: a roster, or one model in every seat.
+
+    Every way is laid beside the `baseline`. `is_learned`: answers count by the weights in use.
+    """
 
     order: Order
     ways: tuple[Way, ...]
@@ -52,6 +61,8 @@ class Compared:
     model: str = ""
     api_base: str = ""
     token_cap: int = 0
+    baseline: Way = SINGLE
+    is_learned: bool = False
 
     def request(self, way: Way) -> Request:
         """What `check` would be given."""
@@ -67,7 +78,7 @@ class Compared:
 
 
 def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, Any]:
-    """All protocols on the same rows; the baseline is the first, asked for or not.
+    """All protocols on the same rows; the baseline is the first, also where it is not among them.
 
     Raises:
         InputError: a set, roster or protocol is not known, or there are no labelled rows.
@@ -77,23 +88,32 @@ def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, A
     if rule_of(order.dataset, order.task).is_recorded:
         raise InputError(f"Expected rows that can be checked, found recorded ones: {order.task}.")
     rows = sampled(labelled_rows(order), order.limit, order.seed)
-    ways = [Way(BASELINE, BASELINE), *(way for way in wanted.ways if way.name != BASELINE)]
-    plans = {way: planned(home, wanted.request(way), keys)[0] for way in ways}
-    engines = {way.name: engine_of(home, plan, keys) for way, plan in plans.items()}
+    first = wanted.baseline
+    ways = [first, *(way for way in wanted.ways if way.name != first.name)]
+    plans = {way.name: planned(home, wanted.request(way), keys)[0] for way in ways}
+    require_weighed(wanted.is_learned, list(plans.values()))
+    engines = {
+        name: engine_of(home, plan, keys, is_learned=wanted.is_learned)
+        for name, plan in plans.items()
+    }
     found = {name: _checked(engine, rows, order, tell, name) for name, engine in engines.items()}
-    plan = engines[BASELINE].plan
+    plan = engines[first.name].plan
     nothing = figures_of(always("hallucinated", rows), order.seed)
     return {
         **{key: getattr(order, key) for key in ("dataset", "task", "split", "limit", "seed")},
         "rows": len(rows),
-        "groups": int(found[BASELINE].groups.max()) + 1,
+        "groups": int(found[first.name].found.groups.max()) + 1,
+        "golds": {label: sum(row.label == label for row in rows) for label in LABELS},
         "roster": plan.roster,
         "debaters": debaters_of(plan),
-        "baseline": BASELINE,
-        "engine": engines[BASELINE].id,
-        "always_hallucinated": {name: nothing[name] for name in COMPARED if name in nothing},
+        "baseline": first.name,
+        "engine": engines[first.name].id,
+        "always_hallucinated": {
+            name: nothing[name] for name in (*COMPARED, *BESIDE) if name in nothing
+        },
         "protocols": [
-            _measured(way.name, found, engines[way.name].plan, order.seed) for way in ways
+            _measured(way.name, found, first.name, engines[way.name].plan, order.seed)
+            for way in ways
         ],
     }  # fmt: skip
 
@@ -103,30 +123,42 @@ def debaters_of(plan: Plan) -> int:
     return len((plan.sheet or SHIPPED[BUILT_IN]).debaters)
 
 
+@dataclass(frozen=True)
+class _Checked:
+    """What a way says of the rows, and by which weights answers counted in it, if by any."""
+
+    found: Outcomes
+    weights: str | None
+
+
 def _checked(
     engine: Engine, rows: Sequence[GoldRow], order: Order, tell: Tell, name: str
-) -> Outcomes:
+) -> _Checked:
     """What the engine says of the rows, now or in an earlier call."""
     task = rule_of(order.dataset, order.task).task
     with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
-        return Outcomes(rows, runs.predictions(rows, name))
+        weights = runs.weights()
+        return _Checked(Outcomes(rows, runs.predictions(rows, name)), weights)
 
 
-def _measured(name: str, found: Mapping[str, Outcomes], plan: Plan, seed: int) -> dict[str, Any]:
+def _measured(
+    name: str, checked: Mapping[str, _Checked], baseline: str, plan: Plan, seed: int
+) -> dict[str, Any]:
     """One protocol's figures; `turns` is a mean over the rows, `seconds` a median."""
-    own = found[name]
+    own = checked[name].found
     named = figures_of(own, seed)
     calls = PROTOCOLS[plan.protocol].calls(debaters_of(plan), plan)
-    beside = None if name == BASELINE else against(own, found[BASELINE], seed)
+    beside = None if name == baseline else against(own, checked[baseline].found, seed)
     count = len(own.rows)
     return {
         "protocol": name,
-        **{figure: named.get(figure) for figure in (*COMPARED, "coverage")},
+        **{figure: named.get(figure) for figure in (*COMPARED, "coverage", *OF_AGENTS)},
+        "weights": checked[name].weights,
         "failed": sum(said.is_failure for said in own.said),
         "turns": round(sum(said.turns for said in own.said) / count, 2),
         "seconds": round(median(said.seconds for said in own.said), 3),
         "calls": asdict(calls) | {"total": calls.total},
-        "against_single": beside
+        "against": beside
         and {
             **beside.figures,
             "righted": beside.righted,
@@ -134,60 +166,6 @@ def _measured(name: str, found: Mapping[str, Outcomes], plan: Plan, seed: int) -
             "words": beside.words,
         },
     }
-
-
-def as_table(result: Mapping[str, Any]) -> str:
-    """The result as Markdown: what was measured, and a row for each protocol."""
-    what = " ".join(str(result[key]) for key in ("dataset", "task", "split") if result[key])
-    head = (
-        "Protocol", "Balanced accuracy", "AUROC", "Answered", "Turns taken", "Calls at most",
-        "Seconds", "Against a single judge", "Righted / wronged",
-    )  # fmt: skip
-    lines = [
-        f"{what}: {result['rows']:,} rows in {result['groups']:,} groups, seed {result['seed']}; "
-        f"roster {result['roster']}, {result['debaters']} debaters",
-        "",
-        _line(head),
-        _line(["---"] * len(head)),
-        _line(["always hallucinated", *_both(result["always_hallucinated"]), *["–"] * 6]),
-        *(_line(_cells(one)) for one in result["protocols"]),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _cells(one: Mapping[str, Any]) -> list[str]:
-    beside, calls = one["against_single"], one["calls"]
-    shown = ["the baseline", "–"]
-    if beside:
-        figure = beside.get(COMPARED[0])
-        by = f": {_figure(figure, signed=True)}" if figure else ""
-        shown = [f"{beside['words']}{by}", f"{beside['righted']} / {beside['wronged']}"]
-    return [
-        str(one["protocol"]),
-        *_both(one),
-        f"{one['coverage']['value']:.0%}",
-        f"{one['turns']:.1f}",
-        f"{calls['total']} ({calls['chain']} in a row)",
-        f"{one['seconds']:.2f}",
-        *shown,
-    ]
-
-
-def _both(figures: Mapping[str, Any]) -> list[str]:
-    return [_figure(figures.get(name)) for name in COMPARED]
-
-
-def _figure(figure: Mapping[str, float] | None, *, signed: bool = False) -> str:
-    """Value and interval; a dash where the rows cannot show it."""
-    if figure is None:
-        return "–"
-    form = "{:+.3f}" if signed else "{:.3f}"
-    value, low, high = (form.format(figure[key]) for key in ("value", "low", "high"))
-    return f"{value} ({low} to {high})"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -210,6 +188,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=",".join(PROTOCOLS),
         help="default: all; an option of one as in colmad:rounds=1 or copmad:swap",
     )
+    parser.add_argument(
+        "--against", default=SINGLE.name, metavar="WAY", help="the way that all are laid beside"
+    )
+    add_weights(parser)
     parser.add_argument("--roster", default=BUILT_IN)
     parser.add_argument("--model", default="", help="a model for every speaking role")
     parser.add_argument("--api-base", default="")
@@ -242,7 +224,11 @@ def _wanted(given: argparse.Namespace) -> Compared:
     Raises:
         InputError: a number is out of range, or a protocol is not known.
     """
-    ways = ways_of(given.protocols)
+    ways, (baseline, *others) = ways_of(given.protocols), ways_of(given.against)
+    if others:
+        raise InputError(
+            f"Expected one way in --against, found {1 + len(others)}; leave the rest out."
+        )
     for option, least in (("limit", 1), ("seed", 0), ("token_cap", 0)):
         if (number := getattr(given, option)) is not None and number < least:
             name = option.replace("_", "-")
@@ -250,7 +236,16 @@ def _wanted(given: argparse.Namespace) -> Compared:
     order = Order(
         given.dataset, Path(given.path), given.task, given.split, given.limit, given.seed
     )  # fmt: skip
-    return Compared(order, ways, given.roster, given.model, given.api_base, given.token_cap)
+    return Compared(
+        order,
+        ways,
+        given.roster,
+        given.model,
+        given.api_base,
+        given.token_cap,
+        baseline,
+        given.weights == "learned",
+    )
 
 
 def _say(words: str) -> None:

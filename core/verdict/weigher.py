@@ -121,6 +121,11 @@ class LearnedWeigher:
         """Where the weights come from, with the number under which they are kept."""
         return f"{self.learned.method}, weights {self.number}"
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The names of those who sit in the debate and have no record."""
+        return tuple(name for name in self.seats if self._place(name) is None)
+
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
         """(debater, weight) for each who answered, in the order of their first answers."""
         answers = answers_in(turns)

@@ -13,7 +13,7 @@ from core.evaluation.agent_figures import agent_rows, first_answers, statement_l
 from core.evaluation.gold import GoldRow
 from core.evaluation.kept import Kept
 from core.evaluation.metrics import measures
-from core.evaluation.outcomes import FAILED, Outcomes, Prediction
+from core.evaluation.outcomes import FAILED, Outcomes, Prediction, always
 from core.progress import Progress
 from core.records import Judgement, Label
 from tests.verdict.test_answer_features import turn
@@ -59,6 +59,20 @@ def test_agreement_is_pairwise_and_of_all() -> None:
     assert found["caar"] == pytest.approx((1 / 3 + 1) / 2), "one answer alone agrees with nobody"
     assert found["caar_all"] == pytest.approx(1 / 2)
     assert "fcr" not in found
+    # Of the five answers that can agree with one two are supported, one is not, two stay open.
+    assert found["caar_chance"] == pytest.approx((2**2 + 1 + 2**2) / 5**2)
+
+
+def test_answers_of_which_all_are_alike_agree_by_chance_too() -> None:
+    same = figures(told(("supported",) * 3), told(("supported",) * 2))
+    assert (same["caar"], same["caar_chance"]) == (1.0, 1.0)
+
+
+def test_trivial_answers_stand_beside_what_an_engine_finds() -> None:
+    rows = outcomes(told(()), told(())).rows
+    named = measures(always("hallucinated", rows))
+    assert [float(named[name](np.ones((1, 2)))[0]) for name in ("fcr", "hr")] == [0.0, 1.0]
+    assert "caar" not in named
 
 
 def test_a_response_is_carried_with_all_its_statements_and_wrong_with_one() -> None:

@@ -92,11 +92,11 @@ def test_all_are_measured_on_the_same_rows_and_not_twice(
     assert first["rows"] == 6
     assert first["always_hallucinated"]["balanced_accuracy"]["value"] == 0.5
     assert single["turns"] == 0
-    assert single["against_single"] is None
+    assert single["against"] is None
     assert (single["calls"]["turns"], single["calls"]["total"]) == (0, 1)
     assert 2 <= ceda["turns"] <= ceda["calls"]["turns"]
     assert ceda["calls"]["total"] == ceda["calls"]["turns"] + 2
-    assert ceda["against_single"]["words"]
+    assert ceda["against"]["words"]
 
     def never(*_: object) -> None:
         raise AssertionError("a row was checked again")
@@ -112,6 +112,28 @@ def test_options_stand_beside_each_other(data: Path, capsys: pytest.CaptureFixtu
     assert main(measured(data, "--protocols", "ceda,ceda:swap", "--limit", "2", "--json")) == 0
     found = json.loads(capsys.readouterr().out)["protocols"]
     assert [one["protocol"] for one in found] == ["single", "ceda", "ceda:swap"]
+
+
+def test_a_way_can_be_laid_beside_another_than_a_single_judge(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SC-MAKS 4.10: without one part, against the whole, in F1, FCR and HR."""
+    ways = ("--against", "sc_maks", "--protocols", "sc_maks:without=adversary", "--limit", "4")
+    assert main(measured(data, *ways, "--json")) == 0
+    found = json.loads(capsys.readouterr().out)
+    whole, part = found["protocols"]
+    assert (found["baseline"], whole["protocol"], whole["against"]) == ("sc_maks", "sc_maks", None)
+    assert part["calls"]["total"] == 24
+    assert part["turns"] < whole["turns"]
+    assert found["golds"] == {"supported": 2, "hallucinated": 2, "unclear": 0}
+    for name in ("f1", "fcr", "hr"):
+        difference = part[name]["value"] - whole[name]["value"]
+        assert part["against"][name]["value"] == pytest.approx(difference, abs=1e-3)
+    assert found["always_hallucinated"]["hr"]["value"] == 1.0
+    assert main(measured(data, *ways)) == 0
+    shown = capsys.readouterr().out
+    assert "| HR less that of sc_maks |" in shown
+    assert "| people's labels | – | – | – | – | 0.500 | 0.500 |" in shown
 
 
 def test_a_way_is_a_protocol_with_options() -> None:
@@ -133,6 +155,7 @@ def test_a_way_is_a_protocol_with_options() -> None:
         (("--protocols", "society:without=adversary"), "Expected no --without"),
         (("--dataset", "nothing"), "nothing"),
         (("--limit", "0"), "from 1"),
+        (("--against", "single,ceda"), "one way in --against"),
     ],
 )
 def test_what_cannot_be_measured_takes_one_line(

@@ -1,0 +1,113 @@
+"""Debaters' answers weighed by what a home has learned, where an evaluation is told so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.__main__ import main
+from core.checking import first_project
+from core.evaluation.protocols import main as protocols
+from core.learned_marks import CONSENSUS
+from core.store import open_store
+from core.store.learned import Choice, Learned
+from core.verdict.seated_weigher import answerers
+from core.verdict.weigher import Answerer, LearnedWeights
+from tests.debates import built_in
+from tests.evaluation.test_evaluate import evaluated, write_claims
+from tests.evaluation.tiny_sets import FACTS
+
+SC_MAKS = ("--protocol", "sc_maks", "--rounds", "1", "--trivial-limit", "1")
+SEATS = answerers(built_in(), None)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write_claims(tmp_path / "data", FACTS[:3])
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def teach(home: Path, weights: dict[Answerer, float]) -> int:
+    """A home whose first project goes by these weights."""
+    learned = LearnedWeights("record", tuple(weights), tuple(weights.values()))
+    with open_store(home) as store:
+        project_id = first_project(store, "Mira", 1.0).id
+        body = {"answers": {"weights": learned.to_plain(), "lacking": ""}}
+        number = store.learned.add(Learned(CONSENSUS, project_id, 2.0, "Mira", body))
+        store.learned.use(Choice(CONSENSUS, project_id, number, 3.0, "Mira", "tried"))
+    return number
+
+
+def test_rows_are_weighed_by_what_was_learned_and_it_is_said(
+    capsys: pytest.CaptureFixture[str], data: Path, home: Path
+) -> None:
+    """Two find a claim supported and the third leaves it open; then the third alone counts."""
+    *_, third = SEATS
+    number = teach(home, {who: float(name == third) for name, who in SEATS.items()})
+    more = (*SC_MAKS, "--home", str(home))
+    code, found, err = evaluated(capsys, data, "fever_symmetric", *more)
+    assert (code, found["weights"], found["options"]) == (0, "uniform", {"rounds": 1})
+    assert "weights of answers: uniform" in err
+    assert found["unclear"] == 0
+    code, found, _ = evaluated(capsys, data, "fever_symmetric", *more, "--weights", "learned")
+    assert (code, found["weights"]) == (0, f"record, weights {number}")
+    assert found["unclear"] > 0, "the same rows, weighed otherwise and not taken from before"
+    shown = ("evaluate", "--dataset", "fever_symmetric", "--path", str(data), *more)
+    assert main([*shown, "--weights", "learned", "--keep", str(home / "kept")]) == 0
+    assert f"weights of answers: record, weights {number}\n" in capsys.readouterr().out
+    assert main([*shown, "--keep", str(home / "kept")]) == 0
+    assert {path.name for path in (home / "kept").iterdir()} == {
+        "fever_symmetric-sc_maks-rounds_1.json",
+        f"fever_symmetric-sc_maks-rounds_1-record_weights_{number}.json",
+    }
+
+
+@pytest.mark.parametrize(
+    ("weights", "more", "told"),
+    [
+        (None, SC_MAKS, "in use"),
+        ({Answerer("Somebody else"): 1.0}, SC_MAKS, "found none of them in record, weights 1"),
+        ({}, ("--protocol", "society"), "choose sc_maks"),
+        ({}, ("--tool", "calculator"), "leave one out"),
+    ],
+)
+def test_weights_that_nothing_would_be_weighed_by_are_refused(
+    capsys: pytest.CaptureFixture[str],
+    data: Path,
+    home: Path,
+    weights: dict[Answerer, float] | None,
+    more: tuple[str, ...],
+    told: str,
+) -> None:
+    if weights is not None:
+        teach(home, weights)
+    given = ["--dataset", "fever_symmetric", "--path", str(data), "--home", str(home)]
+    assert main(["evaluate", *given, *more, "--weights", "learned"]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert told in lines[0]
+
+
+def test_side_by_side_only_what_weighs_answers_goes_by_them(
+    capsys: pytest.CaptureFixture[str], data: Path, home: Path
+) -> None:
+    """And an ablation of the weights stands beside it, all alike (SC-MAKS 4.10)."""
+    *known, last = SEATS
+    number = teach(home, {SEATS[name]: 0.5 for name in known})
+    given = ["--dataset", "fever_symmetric", "--path", str(data), "--home", str(home)]
+    ways = "sc_maks:rounds=1,sc_maks:rounds=1:without=weights"
+    assert protocols([*given, "--limit", "2", "--protocols", ways, "--weights", "learned"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    one, other = ways.split(",")
+    words = f"record, weights {number}; no record of {last}"
+    assert f"{one}: weights of answers: {words}" in lines
+    assert f"{other}: weights of answers: uniform" in lines
+    assert not any(line.startswith("single: weights") for line in lines)
+    assert protocols([*given, "--protocols", "society", "--weights", "learned"]) == 2
+    assert "sc_maks" in capsys.readouterr().err
