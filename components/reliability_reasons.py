@@ -11,7 +11,7 @@ import streamlit as st
 from components import state
 from components.reliability_kept import Figures
 from components.words import escaped, protocol_words, when
-from core.evaluation.alignment import Rated, aligned
+from core.evaluation.reasons_rated import Rated, aligned
 from core.learning.heard import Row
 from core.learning.reasons import note_name, reasons_of
 from core.store import open_store
@@ -63,7 +63,7 @@ def draw_reasons(project_id: str, found: Figures) -> None:
 def _counted(home: str, project_id: str, mark: Mark, _rows: tuple[Row, ...]) -> list[Rated]:
     """Kept until somebody says something or a run ends; `_rows` follow from the rest."""
     with open_store(Path(home)) as store:
-        return aligned(reasons_of(store, _rows), None)[0]
+        return aligned(reasons_of(store, _rows))[0]
 
 
 def _row(own: Rated, rating: dict[str, Any] | None) -> dict[str, str]:

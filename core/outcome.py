@@ -59,10 +59,11 @@ def _models(progress: Progress) -> dict[str, dict[str, Any]]:
     by_model: dict[str, list[ModelCall]] = {}
     for call in progress.calls.values():
         by_model.setdefault(call.model, []).append(call)
-    return {model: _used(calls) for model, calls in sorted(by_model.items())}
+    return {model: calls_used(calls) for model, calls in sorted(by_model.items())}
 
 
-def _used(calls: Sequence[ModelCall]) -> dict[str, Any]:
+def calls_used(calls: Sequence[ModelCall]) -> dict[str, Any]:
+    """What calls came to; those that another run had paid for cost nothing."""
     sent = [call for call in calls if call.origin != "reused"]
     cost = total_cost(sent)
     return {

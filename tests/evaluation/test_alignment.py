@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.agents.ask import Work
 from core.errors import BudgetReached
-from core.evaluation.alignment import aligned, main, rated_at
+from core.evaluation.alignment import main, rated_at
+from core.evaluation.reasons_rated import aligned, ratings_of
 from core.learning.heard import rows_of
-from core.learning.reasons import Reasons, is_covered, reasons_of
+from core.learning.reasons import Reasons, is_covered, note_name, reasons_of
 from core.models.fence import Fence
 from core.models.prompting import PromptBook
 from core.reviews import EvidenceMark
@@ -21,6 +24,7 @@ from core.store import open_store
 from tests.fakes import FakeDesk, ScriptedModel
 from tests.learning.runs_told import tell
 from tests.learning.test_learned_consensus import told
+from tests.models.loopback import Asked, Loopback, Reply, loopback
 
 ONE = Reasons(
     "r1", "ceda", "g1", "en", "The tower is 512 m tall.", "hallucinated",
@@ -46,7 +50,7 @@ def test_half_of_a_mark_has_to_be_quoted() -> None:
 
 
 def test_without_a_model_quotes_are_counted_and_nothing_is_rated() -> None:
-    rated, paired = aligned([ONE, TWO, OTHER], None)
+    rated, paired = aligned([ONE, TWO, OTHER])
     assert [(own.protocol, own.runs, own.marks) for own in rated] == [
         ("ceda", 2, 2),
         ("single", 1, 2),
@@ -61,7 +65,9 @@ def test_without_a_model_quotes_are_counted_and_nothing_is_rated() -> None:
 
 def test_a_model_rates_each_reason_and_one_of_another_case(home: Path) -> None:
     model = ScriptedModel([reply(n) for n in (5, 1, 4, 2, 2, 1)])
-    rated, paired = aligned([ONE, TWO, OTHER], rated_at(work(model, home), Seat("fake/model")))
+    reasons = [ONE, TWO, OTHER]
+    ratings = ratings_of(reasons, rated_at(work(model, home), Seat("fake/model")))
+    rated, paired = aligned(reasons, ratings)
     model.finished()
     ceda, single = rated
     assert ceda.agreement is not None
@@ -80,12 +86,12 @@ def test_a_model_rates_each_reason_and_one_of_another_case(home: Path) -> None:
 
 def test_a_reply_off_the_scale_rates_nothing_and_is_counted(home: Path) -> None:
     model = ScriptedModel([reply(9), reply(0)])
-    rated, _ = aligned([ONE], rated_at(work(model, home), Seat("fake/model")))
+    rated, _ = aligned([ONE], ratings_of([ONE], rated_at(work(model, home), Seat("fake/model"))))
     assert (rated[0].rated, rated[0].unusable, rated[0].agreement) == (0, 1, None)
 
 
 def test_a_cap_ends_the_rating_and_keeps_what_was_rated() -> None:
-    said = iter([4, 1])
+    said = iter([4, 1, 5])
 
     def rate(_: Reasons, __: str) -> int | None:
         found = next(said, None)
@@ -93,10 +99,12 @@ def test_a_cap_ends_the_rating_and_keeps_what_was_rated() -> None:
             raise BudgetReached("The cap is reached.")
         return found
 
-    rated, _ = aligned([ONE, TWO], rate)
-    assert rated[0].rated == 1
+    found = ratings_of([ONE, TWO], rate)
+    assert (found.own, found.unlike) == ({"r1": 4, "r2": 5}, {"r1": 1}), "what was paid for counts"
+    assert found.ended == "The cap is reached."
+    assert aligned([ONE, TWO], found)[0][0].rated == 2
     with pytest.raises(BudgetReached):
-        aligned([ONE], rate)
+        ratings_of([ONE], rate)
 
 
 def test_only_runs_that_were_right_have_reasons_to_compare(home: Path) -> None:
@@ -122,3 +130,106 @@ def test_the_command_says_that_nothing_was_rated(
     assert [own["protocol"] for own in found["by_protocol"]] == ["ceda"]
     assert main(["--home", str(home / "none")]) == 2
     assert "found none" in capsys.readouterr().err
+
+
+GOOD = Reply(reply(4))
+Rating = tuple[int, dict[str, Any], str]
+
+
+@pytest.fixture
+def rating(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Rating]:
+    """The command over a home with four right runs and a server: (exit code, object, stderr)."""
+    monkeypatch.setenv("COUNTERPOINT_API_KEY", "sk-of-a-test")
+    with open_store(home) as store:
+        right = [one for one in told(12) if one.judge == one.right]
+        tell(store, right[:4])
+
+    def rate(server: Loopback, *more: str) -> Rating:
+        at = ("--model", "openai/loopback", "--api-base", server.base, "--token-cap", "90000")
+        code = main(["--home", str(home), *at, "--json", *more])
+        captured = capsys.readouterr()
+        return code, json.loads(captured.out) if captured.out else {}, captured.err
+
+    return rate
+
+
+def note_of(home: Path) -> str:
+    with open_store(home) as store:
+        return store.projects.note(note_name(store.projects.all()[0].id))
+
+
+def test_over_a_real_stream_what_calls_came_to_is_told_and_none_is_made_twice(
+    home: Path, rating: Callable[..., Rating]
+) -> None:
+    with loopback(GOOD) as server:
+        code, found, err = rating(server)
+        own = found["by_protocol"][0]
+        assert (code, own["rated"], own["unusable"]) == (0, 4, 0)
+        # All reasons are alike here: a reason of another case is the same question again.
+        assert len(server.asked) == found["used"]["calls"] == 4
+        assert (found["used"]["tokens_in"], found["used"]["tokens_out"]) == (400, 80)
+        assert found["used"]["cost"] is None, "nobody knows this model's price"
+        assert "4 calls, 400 tokens in, 80 out, a cost that is not known" in err
+        assert json.loads(note_of(home))["used"] == found["used"]
+        code, again, _ = rating(server)
+        assert (code, again["by_protocol"]) == (0, found["by_protocol"])
+        assert len(server.asked) == 4
+        assert (again["used"]["calls"], again["used"]["cost"]) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("useless", "asked"),
+    [
+        (Reply(reply(9)), 8),
+        (Reply("I would say four."), 8),
+        (Reply(""), 4),
+        (Reply("No.", refusal=True), 4),
+    ],
+)
+def test_what_a_server_says_beside_the_scale_rates_nothing(
+    home: Path, rating: Callable[..., Rating], useless: Reply, asked: int
+) -> None:
+    with loopback(useless) as server:
+        code, found, _ = rating(server)
+        assert len(server.asked) == asked, "what cannot be read is asked for twice"
+    own = found["by_protocol"][0]
+    assert (code, own["rated"], own["unusable"], own["agreement"]) == (0, 0, 4, None)
+
+
+def test_a_service_that_dies_is_said_and_the_same_command_goes_on(
+    home: Path, rating: Callable[..., Rating]
+) -> None:
+    state = {"is_dead": True, "asked": 0}
+
+    def answer(_: Asked) -> Reply:
+        state["asked"] += 1
+        is_down = state["is_dead"] and state["asked"] > 2
+        return Reply(status=500, headers={"Retry-After": "0"}) if is_down else GOOD
+
+    with loopback(answer) as server:
+        code, found, err = rating(server)
+        assert (code, found) == (1, {})
+        assert "2 calls" not in err, "the failed one is told too"
+        assert "failed (500)" in err
+        assert err.strip().endswith("the same command goes on from there.")
+        assert note_of(home) == ""
+        state["is_dead"], before = False, len(server.asked)
+        code, found, _ = rating(server)
+        assert (code, found["by_protocol"][0]["rated"]) == (0, 4)
+        assert len(server.asked) == before + 2
+
+
+def test_a_cap_in_between_is_told_and_does_not_take_an_earlier_ratings_place(
+    home: Path, rating: Callable[..., Rating]
+) -> None:
+    usage = {"prompt_tokens": 2000, "completion_tokens": 20, "total_tokens": 2020}
+    with loopback(replace(GOOD, usage=usage)) as server:
+        code, found, _ = rating(server, "--token-cap", "5000")
+        assert code == 0
+        assert found["by_protocol"][0]["rated"] == 2, "a third might go beyond it"
+        assert "5,000 tokens" in found["note"]
+        assert note_of(home) == ""
+        code, found, _ = rating(server)
+        assert (code, found["note"], len(server.asked)) == (0, "", 4)
