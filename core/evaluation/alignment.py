@@ -8,8 +8,8 @@ reasons that people gave on other cases of that label: what sounding alike is wo
 the ledger, within the caps, and what they came to is told; at temperature 0 what was rated before
 is not paid for again, so that the same command goes on where a cap or a failing service ended it.
 A reply that cannot be used is counted as such and rates nothing. The page shows the newest rating
-that was not cut short. Without `--model` nothing is rated: there
-is no built-in stand-in, and only quotes are counted. Source: ColMAD 4, figure 5b.
+that was not cut short. Without `--model` nothing is rated: there is no built-in stand-in, and only
+quotes are counted. Source: ColMAD 4, figure 5b.
 """
 
 from __future__ import annotations

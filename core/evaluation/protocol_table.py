@@ -56,7 +56,7 @@ def _agents(result: Mapping[str, Any], baseline: str) -> list[str]:
     nothing = [_figure(result["always_hallucinated"].get(name)) for name in BESIDE]
     return [
         *_head(head),
-        _line(["people's labels", *[NOT_THERE] * 4, *shares, *[NOT_THERE] * 3]),
+        _line(["the set's labels", *[NOT_THERE] * 4, *shares, *[NOT_THERE] * 3]),
         _line(["always hallucinated", *[NOT_THERE] * 3, *nothing, *[NOT_THERE] * 3]),
         *(_line(_agent_cells(one)) for one in result["protocols"]),
     ]

@@ -133,7 +133,7 @@ def test_a_way_can_be_laid_beside_another_than_a_single_judge(
     assert main(measured(data, *ways)) == 0
     shown = capsys.readouterr().out
     assert "| HR less that of sc_maks |" in shown
-    assert "| people's labels | – | – | – | – | 0.500 | 0.500 |" in shown
+    assert "| the set's labels | – | – | – | – | 0.500 | 0.500 |" in shown
 
 
 def test_a_way_is_a_protocol_with_options() -> None:
