@@ -136,15 +136,22 @@ class EngineRuns:
         """
         if not is_weighed(self.engine.plan):
             return None
-        return weights_said(self._staff("weights").roster.weigher)
+        return weights_said(self.seated("weights").roster.weigher)
+
+    def checked(self, digest: str, row: GoldRow) -> Progress:
+        """The whole run over a row, which is not kept.
+
+        Raises:
+            InputError: the row cannot be stored as a case.
+        """
+        material = Material(row.response, row.question, row.documents, row.images)
+        return self.bench.check(material, self.seated(digest), self.engine.plan, Stop())
 
     def _said(self, digest: str, row: GoldRow) -> Prediction:
         """One row's prediction; what is no answer of the engine's is not kept."""
         began = time.monotonic()
-        material = Material(row.response, row.question, row.documents, row.images)
         try:
-            staff = self._staff(digest)
-            progress = self.bench.check(material, staff, self.engine.plan, Stop())
+            progress = self.checked(digest, row)
         except InputError as error:
             said = Prediction("unclear", cause=f"{REFUSED}: {error}")
         except ModelError:
@@ -171,7 +178,7 @@ class EngineRuns:
         self.tell(f"{row.place}: {why}")
         return Prediction("unclear", cause=FAILED)
 
-    def _staff(self, digest: str) -> Staff:
+    def seated(self, digest: str) -> Staff:
         """Built-in agents serve all rows; models get an account for each, the same every time."""
         if self.staff is not None:
             return self.staff

@@ -1,16 +1,17 @@
-"""Recorded verdicts as debates: each detector answers alone, and its answer is weighed."""
+"""Debates over labelled rows as answers to be weighed; recorded verdicts are such, each alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from core.evaluation.gold import GoldRow
 from core.evaluation.recorded_cases import Detector, RecordedCase
-from core.learning.answers import VALUES, Answers
+from core.learning.answers import STRANGER, Answers
 from core.records import Turn
-from core.verdict.answer_features import answer_features, vector
-from core.verdict.weigher import STANCES, Answerer
+from core.verdict.answer_features import NAMES, answer_features, vector
+from core.verdict.weigher import Answerer
 
 
 def answers_from(cases: Sequence[RecordedCase], detectors: Sequence[Detector]) -> Answers:
@@ -18,28 +19,55 @@ def answers_from(cases: Sequence[RecordedCase], detectors: Sequence[Detector]) -
 
     A verdict that could not be read is unclear. Nobody heard another, and no quotes were asked for.
     """
-    answerers = tuple(sorted(Answerer(d.name, seat=f"prompt {d.prompt}") for d in detectors))
-    order = sorted(detectors, key=lambda d: Answerer(d.name, seat=f"prompt {d.prompt}"))
-    said, features = [], []
-    for case in cases:
-        turns = [_turn(case, place, own) for place, own in enumerate(order, start=1)]
+    seats = {_seat(own): Answerer(own.name, seat=f"prompt {own.prompt}") for own in detectors}
+    debates = [
+        [_turn(case, place, own) for place, own in enumerate(detectors, start=1)] for case in cases
+    ]
+    return answers_given(debates, seats, [case.row for case in cases])
+
+
+def answers_given(
+    debates: Sequence[Sequence[Turn]], seats: Mapping[str, Answerer], rows: Sequence[GoldRow]
+) -> Answers:
+    """Whoever answered in these debates over labelled rows; `seats` says who sits where.
+
+    Every answerer has a column of its own, in their order; a row has nothing there where it gave no
+    answer.
+    """
+    order = sorted(seats, key=lambda name: seats[name])
+    said = np.full((len(debates), len(order)), np.nan)
+    features = np.full((*said.shape, len(NAMES)), np.nan)
+    for row, turns in enumerate(debates):
         found = answer_features(turns)
-        said.append([VALUES[STANCES.index(turn.stance)] for turn in turns])
-        features.append([vector(found[turn.debater]) for turn in turns])
+        for column, name in enumerate(order):
+            if name in found:
+                said[row, column] = (1.0 + found[name].side) / 2.0
+                features[row, column] = vector(found[name])
     return Answers(
-        answerers,
-        np.array(said, dtype=np.float64),
-        np.tile(np.arange(len(order)), (len(cases), 1)),
-        np.array(features, dtype=np.float64),
-        np.array([float(case.row.label == "hallucinated") for case in cases]),
-        np.full(len(cases), np.nan),
-        tuple(case.row.group for case in cases),
+        tuple(seats[name] for name in order),
+        said,
+        np.where(np.isnan(said), STRANGER, np.arange(len(order))),
+        features,
+        np.array([float(row.label == "hallucinated") for row in rows]),
+        np.full(len(rows), np.nan),
+        tuple(row.group for row in rows),
     )
+
+
+def _seat(detector: Detector) -> str:
+    """What it is called in a debate."""
+    return f"{detector.name} {detector.prompt}"
 
 
 def _turn(case: RecordedCase, number: int, detector: Detector) -> Turn:
     said = case.said[detector]
-    seat = f"{detector.name} {detector.prompt}"
     return Turn(
-        seat, detector.name, number, 0, "agree", said.label, said.reasoning, manner="answer"
+        _seat(detector),
+        detector.name,
+        number,
+        0,
+        "agree",
+        said.label,
+        said.reasoning,
+        manner="answer",
     )

@@ -62,11 +62,16 @@ def measured(folder: Path, prompt: str | None, seed: int) -> dict[str, Any]:
     """
     cases = load_cases(folder / SET)
     answers = answers_from(cases, detectors_of(cases, None, prompt))
-    methods: tuple[Method, ...] = METHODS if is_installed() else METHODS[:-1]
-    if not is_installed():
-        sys.stderr.write(f"{MISSING}\n")
-    found = compare_answers(answers, methods, seed=seed, tell=_tell)
+    found = compare_answers(answers, methods_here(), seed=seed, tell=_tell)
     return asdict(found) | {"answerers": len(answers.agents)}
+
+
+def methods_here() -> tuple[Method, ...]:
+    """All weightings that can be fitted here; where the policy cannot, that is said."""
+    if is_installed():
+        return METHODS
+    _tell(MISSING)
+    return METHODS[:-1]
 
 
 def measured_pairs(folder: Path, prompt: str | None) -> list[Pair]:
