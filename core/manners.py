@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 # What a debater is asked for; core/roles.py says of each what it sees and says.
 Manner = Literal[
@@ -60,6 +60,12 @@ class DebateOptions:
     seed: int = 0
     then: str = ""
     without: Part = ""
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What was chosen, by name; what is left to the protocol is not among it."""
+        of_each = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        return {name: own for name, own, usual in of_each if own != usual}
 
 
 AS_IS = DebateOptions()

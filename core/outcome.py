@@ -18,7 +18,8 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
     quotes of the source's text. A run that did not finish has `label: null`. `cost` is in US
     dollars, null where a part of it is not known; built-in agents call nothing and cost nothing.
     What stands in a span's `instead` was read in a source where `in_evidence` is true, and worked
-    out otherwise. `models` has an entry for each language model that was called.
+    out otherwise. `options` are those that were chosen of the protocol. `models` has an entry for
+    each language model that was called.
     """
     verdict = progress.verdict if run.status == "finished" else None
     return {
@@ -41,7 +42,9 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "classifier": verdict.classifier if verdict else run.plan.classifier,
         "roster": run.plan.roster,
         "protocol": run.plan.protocol,
+        "options": run.plan.options.chosen,
         "debate": _decided(progress),
+        "consensus": _weighed(progress),
         "seconds": round(progress.seconds(), 3),
         "cost": None if progress.cost is None else round(progress.cost, NANO_DIGITS),
         "models": _models(progress),
@@ -52,6 +55,12 @@ def _decided(progress: Progress) -> dict[str, Any] | None:
     """Whether an adaptive check held a debate, and why; None of all others."""
     found = progress.decided
     return {"is_held": found.is_needed, "then": found.then, "why": found.why} if found else None
+
+
+def _weighed(progress: Progress) -> dict[str, Any] | None:
+    """How much each debater's answer counted, by which weights; None where nobody weighed them."""
+    found = progress.weighed
+    return {"method": found.method, "weights": dict(found.weights), "p": found.p} if found else None
 
 
 def _models(progress: Progress) -> dict[str, dict[str, Any]]:

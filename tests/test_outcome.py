@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from core.argued import DebateDecided
+from core.argued import ConsensusWeighed, DebateDecided
 from core.events import Event, ModelCalled, RunFailed, RunStarted, TurnFinished
+from core.manners import DebateOptions
 from core.outcome import outcome
 from core.progress import folded
 from core.records import ModelCall, Plan, Run, RunStatus, Turn
@@ -50,6 +51,20 @@ def test_an_adaptive_check_says_whether_it_held_a_debate() -> None:
     assert made()["debate"] is None
     found = made(DebateDecided(101.0, False, "The judge was sure.", "ceda"))
     assert found["debate"] == {"is_held": False, "then": "ceda", "why": "The judge was sure."}
+
+
+def test_whose_answer_counted_how_much_is_told_with_what_was_chosen() -> None:
+    assert (made()["consensus"], made()["options"]) == (None, {})
+    told = ConsensusWeighed(101.0, "record, weights 3", (("Ada", 0.75), ("Ben", 0.25)), 0.3)
+    assert made(told)["consensus"] == {
+        "method": "record, weights 3",
+        "weights": {"Ada": 0.75, "Ben": 0.25},
+        "p": 0.3,
+    }
+    plan = Plan("sc_maks", options=DebateOptions(rounds=1, without="adversary"))
+    run = Run("r", CASE.id, CASE.project_id, plan, "finished", 100.0)
+    found = outcome(run, folded([RunStarted(100.0, CASE, plan, ())]))
+    assert found["options"] == {"rounds": 1, "without": "adversary"}
 
 
 def test_turns_come_in_their_order_with_what_was_asked_and_stated() -> None:

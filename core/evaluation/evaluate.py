@@ -24,7 +24,6 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.metrics import measures
 from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all, recorded
 from core.evaluation.sample import sampled, with_other_evidence, without_evidence
-from core.evaluation.ways import chosen_words
 
 TRIVIAL_ROWS = 200
 RECORDED = "recorded"  # the roster where verdicts that a set holds are measured
@@ -76,7 +75,7 @@ def evaluate(
         "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
         "roster": RECORDED if rule.is_recorded else engine.plan.roster,
         "protocol": None if rule.is_recorded else engine.plan.protocol,
-        "options": {} if rule.is_recorded else chosen_words(engine.plan.options),
+        "options": {} if rule.is_recorded else engine.plan.options.chosen,
         "weights": measured.weights,
         "engine": None if rule.is_recorded else engine.id,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock())),

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.debate.protocols import PROTOCOLS
@@ -38,11 +38,6 @@ def ways_of(text: str) -> tuple[Way, ...]:
     """
     named = dict.fromkeys(part.strip() for part in text.split(","))
     return tuple(_way(name) for name in named)
-
-
-def chosen_words(options: DebateOptions) -> dict[str, Any]:
-    """What was chosen, by name; what is left to the protocol is not among it."""
-    return {name: own for name, own in asdict(options).items() if own != getattr(AS_IS, name)}
 
 
 def _way(name: str) -> Way:
