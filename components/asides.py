@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from components.markup import Html, element
+from components.rounds import sides_told
 from components.turn_words import said_words, stated_words, told_in_short
 from components.words import LABEL_WORDS, QUOTE_WORDS, percent
 from core.argued import ConsensusWeighed, JudgementSampled, PersonSpoke, RoundSummarised
@@ -93,10 +94,11 @@ def weights_html(weighed: ConsensusWeighed) -> Html:
 def spoken_texts(progress: Progress) -> list[str]:
     """Turns, with their quotes as checked, and what people and judges said between them."""
     told = [(0, words) for words in progress.notes]
-    signals = signals_of(progress)
+    signals, sides = signals_of(progress), sides_told(progress.turns)
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
-        said = [f"{told_in_short(turn)}:", said_words(turn), stated_words(turn)]
+        above = [f"{sides[turn.number]}\n"] if turn.number in sides else []
+        said = [*above, f"{told_in_short(turn)}:", said_words(turn), stated_words(turn)]
         said += [f"Look at this: {s.words}" for s in signals if s.turn == turn.number]
         told.append((turn.number, "\n".join([*(line for line in said if line), *quotes])))
     for remark, place in zip(progress.remarks, progress.remark_places, strict=True):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from core.events import Event
+from components.rounds import Speaking
+from components.turn_words import round_words
+from core.events import Event, TurnStarted
 from core.progress import Progress
 
 WORDS_A_SECOND = 3.5
@@ -74,23 +76,42 @@ def _words_seconds(text: str) -> float:
     return len(text.split()) / WORDS_A_SECOND
 
 
-def at_moment(
-    placed: Sequence[Cue], position: float
-) -> tuple[Progress, dict[int, tuple[str, str]]]:
-    """The state at that moment, and how much of each turn under way has been said."""
+def at_moment(placed: Sequence[Cue], position: float) -> tuple[Progress, dict[int, Speaking]]:
+    """The state at that moment, and how much of each turn under way has been said.
+
+    What was asked of a turn is read from the turn: older runs did not keep it at its start.
+    """
     progress = Progress()
-    speaking: dict[int, tuple[str, str]] = {}
-    started: dict[int, Cue] = {}
+    speaking: dict[int, Speaking] = {}
+    started: dict[int, tuple[float, TurnStarted]] = {}
     for cue in placed:
         event = cue.event
         if cue.at <= position + 1e-9:
             progress.add(event)
             if event.kind == "turn_started":
-                started[event.number] = cue
+                started[event.number] = cue.at, event
         elif event.kind == "turn_finished" and event.turn.number in started:
-            began = started[event.turn.number].at
+            turn = event.turn
+            began, asked = started[turn.number]
             share = (position - began) / max(1e-6, cue.at - began)
-            words = event.turn.text.split(" ")
+            words = turn.text.split(" ")
             said = " ".join(words[: max(0, int(share * len(words)))])
-            speaking.setdefault(event.turn.number, (event.turn.debater, said))
+            told = replace(asked, manner=turn.manner, about=turn.about, assigned=turn.assigned)
+            speaking.setdefault(turn.number, Speaking(told, said))
     return progress, speaking
+
+
+def landmarks(placed: Sequence[Cue]) -> dict[str, float]:
+    """Where each round begins, and where the verdict falls, in seconds; in their order."""
+    began: dict[int, float] = {}
+    found: dict[str, float] = {}
+    for cue in placed:
+        event = cue.event
+        if event.kind == "turn_started":
+            began.setdefault(event.number, cue.at)
+        elif event.kind == "turn_finished":
+            at, words = began.get(event.turn.number, cue.at), round_words(event.turn)
+            found[words] = min(at, found.get(words, at))
+        elif event.kind == "judgement_reached":
+            found["The verdict"] = placed[-1].at
+    return dict(sorted(found.items(), key=lambda item: item[1]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,23 +12,15 @@ from components.audit_rows import has_audit
 from components.debate_calls import silence_words
 from components.evidence import Place, draw_place_button
 from components.markup import Html, element, joined
+from components.rounds import MOST_UNFOLDED, Round, rounds_of
 from components.show import show
 from components.state_panel import contested_words
 from components.trace import quote_line, turn_html
-from components.turn_words import round_in_short, round_words, signals_counted
+from components.turn_words import WHAT_SIGNALS_ARE, round_in_short, signals_counted
 from components.words import QUOTE_SIGNS, QUOTE_WORDS, escaped
-from core.debate.signals import Past, signals_of
+from core.debate.signals import Past, Signal, signals_of
 from core.progress import Progress
 from core.records import Quote, Turn
-
-WHAT_SIGNALS_ARE = (
-    "Looked for in every turn by our code, after ColMAD 2.2: quotes that stand in no source, a "
-    "tone surer than the debater’s record or quotes allow, turns beside the point, and insisting "
-    "without a new quote. A signal is a reason to look at the turn; the verdict does not depend "
-    "on it."
-)
-
-MOST_UNFOLDED = 15  # turns; beyond them nobody finds a round by scrolling
 
 
 def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None = None) -> None:
@@ -43,25 +34,49 @@ def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None =
     signals = signals_of(progress, pasts)
     if turns:
         st.caption(escaped(signals_counted(signals, debaters)), help=WHAT_SIGNALS_ARE)
-    placed, numbers = asides(progress), [turn.number for turn in turns]
+    _draw_rounds(turns, signals, asides(progress), key)
+
+
+@st.fragment  # a round that is unfolded, or a source that is opened, draws nothing else anew
+def _draw_rounds(
+    turns: Sequence[Turn],
+    signals: Sequence[Signal],
+    placed: Mapping[int, Sequence[Html]],
+    key: str,
+) -> None:
+    debaters = list(dict.fromkeys(turn.debater for turn in turns))
+    numbers = [turn.number for turn in turns]
     following = dict(zip(numbers, [*numbers[1:], None], strict=False))
     _draw_asides(after(placed, 0, numbers[0] if numbers else None))
-    for turns_of_round in (list(group) for _, group in groupby(turns, key=round_words)):
-        with _round(turns_of_round, turns):
-            for turn in turns_of_round:
+    rounds = rounds_of(turns)
+    for one in rounds:
+        if one.sides:
+            show(element("div", one.sides, class_="cp-sides", dir="auto"))
+        place, is_shown = _place_of(one, rounds, key)
+        for turn in one.turns if is_shown else ():
+            with place:
                 own = [signal.words for signal in signals if signal.turn == turn.number]
-                place = debaters.index(turn.debater) + 1
-                show(turn_html(turn, place, with_quotes=False, signals=own))
+                number = debaters.index(turn.debater) + 1
+                show(turn_html(turn, number, with_quotes=False, signals=own))
                 _draw_quotes(turn, key)
                 _draw_asides(after(placed, turn.number, following[turn.number]))
 
 
-def _round(own: Sequence[Turn], turns: Sequence[Turn]) -> DeltaGenerator:
-    """Where a round's turns are drawn: of a long debate all rounds but the last are folded."""
-    if len(turns) <= MOST_UNFOLDED:
-        show(element("div", round_words(own[0]), class_="cp-quiet"))
-        return st.container()
-    return st.expander(escaped(round_in_short(own)), expanded=own[-1] is turns[-1])
+def _place_of(one: Round, rounds: Sequence[Round], key: str) -> tuple[DeltaGenerator, bool]:
+    """Where a round's turns are drawn, and whether they are: not before it is unfolded.
+
+    Of a long debate all rounds but the last are folded.
+    """
+    if sum(len(each.parts) for each in rounds) <= MOST_UNFOLDED:
+        show(element("div", one.heading, class_="cp-quiet"))
+        return st.container(), True
+    fold = st.expander(
+        escaped(round_in_short(one.turns)),
+        expanded=one is rounds[-1],
+        key=f"{key}.round.{one.number}",
+        on_change="rerun",
+    )
+    return fold, bool(fold.open)
 
 
 def _draw_asides(pieces: Sequence[Html]) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components import state
-from components.asides import asides
 from components.audit import draw_audit_so_far, parts_of
+from components.debate_so_far import draw_debate_so_far
 from components.highlight import marked_text
+from components.rounds import Speaking
 from components.show import show
-from components.trace import debate_html
 from components.words import escaped, seconds
 from core.errors import ReviewError
 from core.events import Event, ProgressMade, Stage
@@ -68,7 +68,7 @@ def follow(run_id: str) -> None:
     for problem in progress.problems:
         st.warning(escaped(problem.message), icon=":material/warning:")
     draw_audit_so_far(progress, f"run.{run_id}.audit", len(shown))
-    show(debate_html(progress.turns, speaking_now(events, live), placed=asides(progress)))
+    draw_debate_so_far(run, progress, speaking_now(events, live))
 
 
 @st.fragment(run_every=AWAY_SECONDS)
@@ -127,16 +127,18 @@ def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, flo
     return STAGE_WORDS[progress.stage], None
 
 
-def speaking_now(events: list[Event], live: Live | None) -> dict[int, tuple[str, str]]:
-    """Number of each turn under way to its debater and the words so far.
+def speaking_now(events: list[Event], live: Live | None) -> dict[int, Speaking]:
+    """Each turn under way by its number, with the words so far.
 
     Nobody speaks in a turn whose reply was of no use, nor in one that Resume begins anew.
     """
     words = dict(live.words) if live else {}
-    speaking: dict[int, str] = {}
+    speaking: dict[int, Speaking] = {}
     for event in events:
         if event.kind == "turn_started":
-            speaking[event.number] = event.debater
+            speaking[event.number] = Speaking(event, words.get(event.number, ""))
+        elif event.kind == "turn_finished":
+            speaking.pop(event.turn.number, None)
         elif event.kind == "run_resumed":
             speaking.clear()
         elif event.kind == "problem_met" and event.stage == "debating" and event.reply:
@@ -144,4 +146,4 @@ def speaking_now(events: list[Event], live: Live | None) -> dict[int, tuple[str,
                 speaking.pop(event.turn, None)
             else:  # an older run's, in which one spoke at a time
                 speaking.clear()
-    return {number: (debater, words.get(number, "")) for number, debater in speaking.items()}
+    return speaking

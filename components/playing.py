@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -46,6 +46,13 @@ def seek(key: str, position: float) -> None:
     st.session_state[f"{key}.position"] = position
     if st.session_state.get(f"{key}.since"):
         st.session_state[f"{key}.since"] = time.time()
+
+
+def go_to(key: str, places: Mapping[str, float]) -> None:
+    """Go to where the round that was chosen begins."""
+    chosen = str(st.session_state.get(f"{key}.place") or "")
+    if chosen in places:
+        seek(key, places[chosen])
 
 
 def step(key: str, by: int) -> None:

@@ -5,25 +5,26 @@ It is drawn by the same functions as the live debate and always marked as a repl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from components import state
-from components.asides import asides
 from components.audit import draw_audit_so_far, parts_of
-from components.cues import at_moment, cues, is_timed
+from components.audit_rows import has_audit
+from components.cues import Cue, at_moment, cues, is_timed, landmarks
+from components.debate_calls import silence_words
+from components.debate_so_far import draw_debate_so_far
 from components.follow_speaker import follow_speaker
 from components.fullscreen import fullscreen_button
 from components.highlight import Mark, marked_text
-from components.playing import hold, seek, step, stepped, toggle
+from components.playing import go_to, hold, seek, step, stepped, toggle
 from components.run_view import classifier_card
 from components.show import show
-from components.trace import debate_html
 from components.verdict import verdict_html
-from components.words import seconds
+from components.words import escaped, seconds
 from core.events import Event
-from core.progress import folded
+from core.progress import Progress, folded
 from core.records import Case, Run
 
 TICK_SECONDS = 0.25
@@ -48,16 +49,34 @@ def draw_replay(run: Run, case: Case) -> None:
                 query_params={"run": run.id},
             )
     events = _events(run.id)
-    paces = PACES if is_timed(folded(events)) else PACES[1:]
+    progress = folded(events)
+    if not can_play(progress):
+        st.info(f"There is nothing to play. {escaped(silence_words(progress))}")
+        return
+    if not progress.turns and not has_audit(progress):
+        st.caption(escaped(silence_words(progress)))
+    paces = PACES if is_timed(progress) else PACES[1:]
     if len(paces) == 1:
         st.caption("The record knows no times: it plays at a pace at which one can read it.")
-    _controls(key, paces)
-    _play(run, case, key)
+    playing = bool(st.session_state.get(f"{key}.since"))
+    _controls(key, paces, landmarks(_placed(events, key)), playing=playing)
+    # Whoever has paused sees nothing change: nothing is drawn again until they press something.
+    st.fragment(_play, run_every=TICK_SECONDS if playing else None)(run, case, key)
 
 
-def _controls(key: str, paces: Sequence[str]) -> None:
+def can_play(progress: Progress) -> bool:
+    """True where somebody said something on the way to the verdict."""
+    return bool(progress.turns or progress.samples or progress.remarks) or has_audit(progress)
+
+
+def _placed(events: Sequence[Event], key: str) -> list[Cue]:
+    return cues(events, st.session_state.get(f"{key}.pace") or "reading")
+
+
+def _controls(
+    key: str, paces: Sequence[str], places: Mapping[str, float], *, playing: bool
+) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="replay-controls"):
-        playing = bool(st.session_state.get(f"{key}.since"))
         st.button(
             "Pause" if playing else "Play",
             key=f"{key}.toggle",
@@ -90,6 +109,15 @@ def _controls(key: str, paces: Sequence[str]) -> None:
             on_click=seek,
             args=(key, 0.0),
         )
+        if len(places) > 1:
+            st.menu_button(
+                "Go to",
+                list(places),
+                key=f"{key}.place",
+                icon=":material/format_list_numbered:",
+                on_click=go_to,
+                args=(key, places),
+            )
         st.segmented_control(
             "Pace",
             paces,
@@ -114,10 +142,8 @@ def _controls(key: str, paces: Sequence[str]) -> None:
         fullscreen_button(f"{key}.full")
 
 
-@st.fragment(run_every=TICK_SECONDS)
 def _play(run: Run, case: Case, key: str) -> None:
-    pace = st.session_state.get(f"{key}.pace") or "reading"
-    placed = cues(_events(run.id), pace)
+    placed = _placed(_events(run.id), key)
     position = stepped(placed, key)
     length = placed[-1].at if placed else 0.0
     if position >= length and st.session_state.get(f"{key}.since"):
@@ -133,11 +159,11 @@ def _play(run: Run, case: Case, key: str) -> None:
     marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(progress.spans, start=1)]
     show(marked_text(case.response, marks, parts_of(progress)))
     draw_audit_so_far(progress, f"{key}.audit", len(case.response))
-    show(debate_html(progress.turns, speaking, placed=asides(progress)))
+    draw_debate_so_far(run, progress, speaking)
     if progress.verdict is not None:
         show(verdict_html(progress, classifier_card(progress.classifier)))
     audited = len(progress.tool_uses) + len(progress.memory) + len(progress.reconsidered)
-    said = sum(len(words) for _, words in speaking.values())
+    said = sum(len(one.words) for one in speaking.values())
     follow_speaker(
         f"{key}.follow",
         f"{len(progress.turns)} {said} {audited} {progress.verdict is not None}",

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from components.asides import after
 from components.markup import Html, element, joined
 from components.plain import spoken, stated
+from components.rounds import MOST_UNFOLDED, Round, Speaking, asked_of, rounds_of
 from components.turn_words import (
     REPLY_WORDS,
     REPLYING,
     STANCE_WORDS,
+    Asked,
     manner_words,
-    round_words,
+    round_in_short,
     said_words,
     stance_words,
     stated_words,
@@ -20,41 +22,64 @@ from components.turn_words import (
 from components.words import QUOTE_SIGNS, QUOTE_WORDS
 from core.builtin.speech import shortened
 from core.debate.signals import Signal
-from core.records import Quote, Reply, Turn
+from core.records import Quote, Reply, Stance, Turn
 
 
 def debate_html(
     turns: Sequence[Turn],
-    speaking: Mapping[int, tuple[str, str]] | None = None,
+    speaking: Mapping[int, Speaking] | None = None,
     signals: Sequence[Signal] = (),
     placed: Mapping[int, Sequence[Html]] | None = None,
 ) -> Html:
-    """All turns by rounds; `speaking` maps a turn under way to its debater and words so far.
+    """All turns by rounds, with those under way by their numbers.
 
     `placed` is what stands between the turns, by the number of the turn before it.
     """
-    pieces: list[Html] = []
-    shown_round = ""
-    ordered = sorted(turns, key=lambda turn: turn.number)
-    numbers = [turn.number for turn in ordered]
-    under_way = {n: said for n, said in sorted((speaking or {}).items()) if n not in set(numbers)}
-    names = {turn.number: turn.debater for turn in ordered}
-    names |= {number: name for number, (name, _) in under_way.items()}
-    debaters = list(dict.fromkeys(name for _, name in sorted(names.items())))
-    pieces += after(placed or {}, 0, numbers[0] if numbers else None)
-    for turn, following in zip(ordered, [*numbers[1:], None], strict=False):
-        if round_words(turn) != shown_round:
-            shown_round = round_words(turn)
-            pieces.append(element("div", shown_round, class_="cp-quiet"))
-        # Whoever speaks at the same time and is slower keeps the place that the turn will have.
-        for number in [number for number in under_way if number < turn.number]:
-            pieces.append(_speaking(number, *under_way.pop(number), debaters))
-        own = [signal.words for signal in signals if signal.turn == turn.number]
-        pieces.append(turn_html(turn, debaters.index(turn.debater) + 1, signals=own))
-        pieces += after(placed or {}, turn.number, following)
-    for number, (debater, words) in under_way.items():
-        pieces.append(_speaking(number, debater, words, debaters))
-    return joined(pieces)
+    return joined(rounds_html(rounds_of(turns, speaking), signals, placed))
+
+
+def rounds_html(
+    rounds: Sequence[Round],
+    signals: Sequence[Signal] = (),
+    placed: Mapping[int, Sequence[Html]] | None = None,
+) -> list[Html]:
+    """The same in pieces: what stands before all turns, if anything does, then a round each."""
+    asked = [asked_of(part) for one in rounds for part in one.parts]
+    debaters = list(dict.fromkeys(one.debater for one in asked))
+    numbers = [one.number for one in asked]
+    following = dict(zip(numbers, [*numbers[1:], None], strict=True)) if numbers else {}
+    before = after(placed or {}, 0, numbers[0] if numbers else None)
+    pieces = [joined(before)] if before else []
+    is_long = len(asked) > MOST_UNFOLDED
+    for one in rounds:
+        drawn: list[Html] = []
+        for part in one.parts:
+            number, place = asked_of(part).number, debaters.index(asked_of(part).debater) + 1
+            if isinstance(part, Speaking):
+                drawn.append(_speaking(part, place))
+            else:
+                own = [signal.words for signal in signals if signal.turn == number]
+                drawn.append(turn_html(part, place, signals=own))
+            drawn += after(placed or {}, number, following[number])
+        pieces.append(_round(one, drawn, folded=is_long and one is not rounds[-1] and one.is_over))
+    return pieces
+
+
+def round_anchor(one: Round) -> str:
+    """The id of a round's place, for links that lead there."""
+    return f"cp-round-{one.number}"
+
+
+def _round(one: Round, drawn: Sequence[Html], *, folded: bool) -> Html:
+    """The round under its heading; folded, its heading says who said what."""
+    sides = [element("div", one.sides, class_="cp-sides", dir="auto")] if one.sides else []
+    if not folded:
+        head = element("div", one.heading, class_="cp-quiet", id=round_anchor(one))
+        return joined([*sides, head, *drawn])
+    # A link to a place within what is folded unfolds it.
+    inside = element("div", *drawn, id=round_anchor(one), class_="cp-round-open")
+    summary = element("summary", round_in_short(one.turns), dir="auto")
+    return joined([*sides, element("details", summary, inside, class_="cp-round")])
 
 
 def turn_html(
@@ -75,22 +100,30 @@ def turn_html(
 
 def _head(turn: Turn) -> Html:
     """Who speaks, in which manner, whether it agrees, and what it calls the claim."""
-    asked = manner_words(turn)
-    before, after = stance_words(turn)
+    replied = [_reply_badge(turn.reply, turn.number)] if turn.manner in REPLYING else []
+    return element("div", *_who(turn), *replied, *_stance(turn, turn.stance))
+
+
+def _who(asked: Asked) -> list[Html]:
+    """The debater with its agent, and what was asked of it."""
     parts = [
-        element("span", turn.debater, class_="cp-turn-head"),
-        element("span", f"  {turn.agent} ", class_="cp-quiet"),
+        element("span", asked.debater, class_="cp-turn-head"),
+        element("span", f"  {asked.agent} ", class_="cp-quiet"),
     ]
-    if asked:
-        parts.append(element("span", f"{asked} ", class_="cp-manner"))
-    if turn.manner in REPLYING:
-        parts.append(_reply_badge(turn.reply, turn.number))
+    manner = manner_words(asked)
+    return [*parts, element("span", f"{manner} ", class_="cp-manner")] if manner else parts
+
+
+def _stance(asked: Asked, stance: Stance) -> list[Html]:
+    """What it calls the claim, or argues that it is."""
+    before, after = stance_words(asked, stance)
+    parts: list[Html] = []
     if before:
         parts.append(element("span", f" {before} ", class_="cp-quiet"))
-        parts.append(element("span", STANCE_WORDS[turn.stance], class_=f"cp-tag cp-{turn.stance}"))
+        parts.append(element("span", STANCE_WORDS[stance], class_=f"cp-tag cp-{stance}"))
     if after:
         parts.append(element("span", f" {after}", class_="cp-quiet"))
-    return element("div", *parts)
+    return parts
 
 
 def _reply_badge(reply: Reply, number: int) -> Html:
@@ -117,15 +150,17 @@ def _place(quote: Quote) -> str:
     return f"{quote.source}{f', p. {quote.page}' if quote.page else ''}"
 
 
-def _speaking(number: int, debater: str, text: str, debaters: Sequence[str]) -> Html:
-    reply, rest = spoken(text, under_way=True)
+def _speaking(under_way: Speaking, place: int) -> Html:
+    """A turn under way; the side it was assigned stands there until it states one."""
+    asked = under_way.asked
+    reply, rest = spoken(under_way.words, under_way=True)
     stance, words = stated(rest, under_way=True)
-    badge = [" ", _reply_badge(reply, number)] if reply else []
-    if stance:
-        badge += [" ", element("span", STANCE_WORDS[stance], class_=f"cp-tag cp-{stance}")]
+    badge = [_reply_badge(reply, asked.number)] if reply else []
+    side = stance or asked.assigned
+    badge += _stance(asked, side) if side else []
     return element(
         "div",
-        element("div", element("span", debater, class_="cp-turn-head"), *badge),
+        element("div", *_who(asked), *badge),
         element("div", words, class_="cp-turn-said cp-caret", dir="auto"),
-        class_=f"cp-turn cp-turn-{debaters.index(debater) + 1}",
+        class_=f"cp-turn cp-turn-{place}",
     )

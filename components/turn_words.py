@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from components.plain import places_told, spoken, stated, without_places
 from components.words import LABEL_WORDS, counted, percent
 from core.debate.signals import Signal, SignalKind, by_debater
+from core.events import TurnStarted
 from core.manners import Manner
 from core.records import Reply, Stance, Turn
 
@@ -31,6 +32,14 @@ SIGNAL_WORDS: Mapping[SignalKind, str] = {
     "task_misread": "beside the task",
     "unmoved": "insisting",
 }
+WHAT_SIGNALS_ARE = (
+    "Looked for in every turn by our code, after ColMAD 2.2: quotes that stand in no source, a "
+    "tone surer than the debater’s record or quotes allow, turns beside the point, and insisting "
+    "without a new quote. A signal is a reason to look at the turn; the verdict does not depend "
+    "on it."
+)
+# A turn that was taken, or one under way, of which no more is known than what was asked.
+Asked = Turn | TurnStarted
 # These answer somebody, so that agreeing or disagreeing says something.
 REPLYING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
 # These are asked for confidence and for one doubt about their own claim (ColMAD 2.3).
@@ -39,7 +48,7 @@ AUDITED: frozenset[Manner] = frozenset({"answer", "reconsider", "collaborate"})
 NAMING: frozenset[Manner] = frozenset({"detect", "critique"})
 
 
-def round_words(turn: Turn) -> str:
+def round_words(turn: Asked) -> str:
     """The heading of the round that the turn belongs to."""
     is_first = turn.round == 0 or (turn.manner == "answer" and turn.round == 1)
     return "First answers" if is_first else f"Round {turn.round}"
@@ -53,7 +62,7 @@ def round_in_short(turns: Sequence[Turn]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def manner_words(turn: Turn) -> str:
+def manner_words(turn: Asked) -> str:
     """What was asked of the debater, and whose answer it speaks of; empty in CEDA's debate."""
     about = f"{turn.about}’s answer" if turn.about else ""
     # Of whoever was assigned a side, it is said beside the stance that they argue.
@@ -94,36 +103,39 @@ def stated_words(turn: Turn) -> str:
     return " · ".join(parts)
 
 
-def stance_words(turn: Turn) -> tuple[str, str]:
+def stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
     """(the words before the stance, the words after it); none for who only writes a text anew."""
     if turn.manner == "revise":  # what it calls wrong is not the text that it gives
         return "", ""
     if turn.assigned is None:
         return "calls it", ""
-    if turn.assigned == turn.stance:
+    if turn.assigned == stance:
         return "argues, as assigned, that it is", ""
     return "calls it", f"though assigned {STANCE_WORDS[turn.assigned]}"
 
 
-def signals_counted(signals: Sequence[Signal], debaters: Sequence[str]) -> str:
+def signals_counted(
+    signals: Sequence[Signal], debaters: Sequence[str], *, so_far: bool = False
+) -> str:
     """How many signals of debate hacking each debater's turns have, and which."""
     counts = by_debater(signals)
+    name = "Signals of debate hacking" + (" so far" if so_far else "")
     if not counts:
-        return "Signals of debate hacking: none."
+        return f"{name}: none."
     parts = []
-    for name in debaters:
-        kinds = counts.get(name)
+    for debater in debaters:
+        kinds = counts.get(debater)
         if kinds is None:
-            parts.append(f"{name} none")
+            parts.append(f"{debater} none")
         else:
             told = ", ".join(f"{number} {SIGNAL_WORDS[kind]}" for kind, number in kinds.items())
-            parts.append(f"{name} {kinds.total()} ({told})")
-    return f"Signals of debate hacking: {'; '.join(parts)}."
+            parts.append(f"{debater} {kinds.total()} ({told})")
+    return f"{name}: {'; '.join(parts)}."
 
 
 def told_in_short(turn: Turn) -> str:
     """Round, debater, what was asked and the stance, on one line of plain text."""
-    before, after = stance_words(turn)
+    before, after = stance_words(turn, turn.stance)
     asked = REPLY_WORDS[turn.reply] if turn.manner in REPLYING else ""
     parts = [manner_words(turn), asked, f"{before} {turn.stance}" if before else "", after]
     who = f"{round_words(turn)}: {turn.debater} ({turn.agent})"

@@ -19,6 +19,7 @@ from core.argued import (
     RoundSummarised,
 )
 from core.audited import Reconsidered, Remembered, ToolUse
+from core.manners import Manner
 from core.records import (
     Case,
     Cause,
@@ -153,13 +154,19 @@ class ReflectionChanged:
 
 @dataclass(frozen=True)
 class TurnStarted:
-    """A debater begins to speak."""
+    """A debater begins to speak; what was asked of it is told as in `Turn`.
+
+    Runs from before that was kept have the default of each.
+    """
 
     at: float
     debater: str
     agent: str
     number: int
     round: int
+    manner: Manner = "debate"
+    about: str = ""
+    assigned: Stance | None = None
     kind: Literal["turn_started"] = "turn_started"
 
 

@@ -89,7 +89,7 @@ LEAF_IMPORTS = {
     "audited": {"records"},
     "voted": {"records"},
     "argued": {"records"},
-    "events": {"argued", "audited", "records", "voted"},
+    "events": {"argued", "audited", "manners", "records", "voted"},
     "concurrency": {"errors"},
     "late": set(),
     "roles": {"audited", "concurrency", "learned_marks", "manners", "records", "seats", "voted"},

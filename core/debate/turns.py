@@ -112,7 +112,10 @@ def _one_turn(floor: Floor, speech: Speech) -> Generator[Event, None, None]:
     play, view = floor.play, floor.view
     debater, seen = play.roster.debaters[speech.debater], _view_of(floor, speech)
     started = play.now()
-    yield TurnStarted(started, speech.debater, debater.name, speech.number, speech.round)
+    yield TurnStarted(
+        started, speech.debater, debater.name, speech.number, speech.round,
+        speech.manner, speech.about, speech.assigned,
+    )  # fmt: skip
 
     def argue(speak: Speak) -> Turn:
         return debater.argue(seen, speak, play.stop)

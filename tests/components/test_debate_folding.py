@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.debate import MOST_UNFOLDED
+from components.rounds import MOST_UNFOLDED
 
 
 def page(count: int) -> None:
@@ -24,12 +24,25 @@ def page(count: int) -> None:
     draw_debate(progress, "debate")
 
 
-def drawn(count: int) -> AppTest:
-    """The page, with every turn on it, folded or not."""
+def opened(count: int) -> AppTest:
     at = AppTest.from_function(page, args=(count,), default_timeout=30).run()
     assert not at.exception
+    return at
+
+
+def shown(at: AppTest, count: int) -> list[int]:
+    """The numbers of the turns that are on the page."""
     made = " ".join(block.proto.body for block in at.get("html"))
-    assert all(f">Words {number}.</div>" in made for number in range(1, count + 1))
+    return [number for number in range(1, count + 1) if f">Words {number}.</div>" in made]
+
+
+def drawn(count: int) -> AppTest:
+    """The page, with every turn on it once every round is unfolded."""
+    at = opened(count)
+    for fold in at.expander:
+        at.session_state[str(fold.key)] = True
+    at.run()
+    assert shown(at, count) == list(range(1, count + 1))
     return at
 
 
@@ -39,10 +52,20 @@ def test_a_short_debate_lies_open(count: int) -> None:
 
 
 def test_of_a_long_debate_the_last_round_is_open_and_the_others_say_who_said_what() -> None:
-    folds = drawn(MOST_UNFOLDED + 2).expander
+    assert len(drawn(MOST_UNFOLDED + 2).expander) == 6
+    folds = opened(MOST_UNFOLDED + 2).expander
     assert [fold.label for fold in folds[:2]] == [
         f"Round {number} · 3 turns · Ada hallucinated, Ben supported, Cleo hallucinated"
         for number in (1, 2)
     ]
     assert folds[-1].label == "Round 6 · 2 turns · Ada hallucinated, Ben supported"
     assert [fold.proto.expanded for fold in folds] == [False] * 5 + [True]
+
+
+def test_what_is_folded_is_not_drawn_before_somebody_unfolds_it() -> None:
+    count = MOST_UNFOLDED + 2
+    at = opened(count)
+    assert shown(at, count) == [16, 17]
+    at.session_state["debate.round.4"] = True
+    at.run()
+    assert shown(at, count) == [4, 5, 6, 16, 17]

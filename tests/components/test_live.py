@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from components.live import STAGE_WORDS, speaking_now, stage_of, worked_seconds
+from components.rounds import Speaking
 from core.events import (
     ConsensusReached,
     Event,
@@ -59,13 +60,14 @@ def test_nobody_speaks_in_a_lost_turn_or_in_one_that_begins_anew() -> None:
     first = TurnStarted(2.0, "Ada", "x", 1, 1)
     lost = ProblemMet(3.0, "debating", "Ada's turn 1 is lost.", reply="Hm.")
     second = TurnStarted(4.0, "Ben", "x", 2, 1)
-    assert speaking_now([BEGUN, first], None) == {1: ("Ada", "")}
-    assert speaking_now([BEGUN, first, lost, second], None) == {2: ("Ben", "")}
+    assert speaking_now([BEGUN, first], None) == {1: Speaking(first, "")}
+    assert speaking_now([BEGUN, first, lost, second], None) == {2: Speaking(second, "")}
     assert speaking_now([BEGUN, first, RunStopped(5.0), RunResumed(6.0)], None) == {}
 
 
 def test_a_lost_turn_of_several_takes_no_words_of_the_others() -> None:
-    begun: list[Event] = [TurnStarted(2.0, name, "x", n, 1) for n, name in ((1, "Ada"), (2, "Ben"))]
+    ada, ben = (TurnStarted(2.0, name, "x", n, 1) for n, name in ((1, "Ada"), (2, "Ben")))
+    begun: list[Event] = [ada, ben]
     lost = ProblemMet(3.0, "debating", "Ada's turn 1 is lost.", reply="Hm.", turn=1)
-    assert speaking_now([BEGUN, *begun], None) == {1: ("Ada", ""), 2: ("Ben", "")}
-    assert speaking_now([BEGUN, *begun, lost], None) == {2: ("Ben", "")}
+    assert speaking_now([BEGUN, *begun], None) == {1: Speaking(ada, ""), 2: Speaking(ben, "")}
+    assert speaking_now([BEGUN, *begun, lost], None) == {2: Speaking(ben, "")}

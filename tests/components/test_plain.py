@@ -9,6 +9,7 @@ from components.trace import debate_html
 from components.verdict import verdict_html
 from core.progress import Progress
 from core.records import Reply, Turn, Verdict
+from tests.components.speaking import under_way
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_a_reply_that_contradicts_the_record_stays_to_be_seen() -> None:
 
 
 def test_a_turn_under_way_shows_its_badge_as_soon_as_it_is_said() -> None:
-    made = debate_html([], {1: ("Ada", "DENY. It is")})
+    made = debate_html([], under_way(1, "Ada", "DENY. It is"))
     assert ">disagrees with the statement</span>" in made
     assert ">It is</div>" in made
 

@@ -203,7 +203,9 @@ def test_a_replay_at_recorded_pace_keeps_the_times() -> None:
     assert [cue.at for cue in placed][-1] == 10.0
     before, speaking = at_moment(placed, 3.0)
     assert before.turns == []
-    assert speaking == {1: ("Ada", "DENY. One")}
+    assert {n: (one.asked.debater, one.words) for n, one in speaking.items()} == {
+        1: ("Ada", "DENY. One")
+    }
     after, _ = at_moment(placed, 10.0)
     assert [turn.number for turn in after.turns] == [1, 2]
     assert after.verdict == VERDICT

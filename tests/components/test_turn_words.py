@@ -8,11 +8,13 @@ from typing import get_args
 import pytest
 
 from components.cues import at_moment, cues
+from components.rounds import Speaking
 from components.trace import debate_html, turn_html
 from components.turn_words import MANNER_WORDS, round_words, said_words, told_in_short
 from core.events import Event, RunStarted, TurnFinished, TurnStarted
 from core.manners import Manner
 from core.records import Plan, Stance, Turn
+from tests.components.speaking import under_way
 from tests.fakes import make_case
 
 ANSWER = Turn(
@@ -116,7 +118,11 @@ def test_turns_stand_in_their_order_whoever_was_quicker() -> None:
 
 
 def test_several_who_speak_at_once_keep_their_words_and_their_colours() -> None:
-    made = debate_html([], {1: ("Ada", "WRONG. It"), 2: ("Ben", "CORR"), 3: ("Cleo", "OPEN. I")})
+    said = {"Ada": "WRONG. It", "Ben": "CORR", "Cleo": "OPEN. I"}
+    speaking: dict[int, Speaking] = {}
+    for number, (name, words) in enumerate(said.items(), start=1):
+        speaking |= under_way(number, name, words)
+    made = debate_html([], speaking)
     assert all(f"cp-turn-{place}" in made for place in (1, 2, 3))
     assert ">It</div>" in made
     assert "CORR" not in made
@@ -125,7 +131,11 @@ def test_several_who_speak_at_once_keep_their_words_and_their_colours() -> None:
 
 def test_who_is_slower_keeps_place_colour_and_round_among_those_who_speak_at_once() -> None:
     quick = replace(ANSWER, debater="Ben", number=2, text="WRONG. Second.")
-    speaking = {1: ("Ada", "WRONG. First"), 2: ("Ben", "WRONG. Seco"), 3: ("Cleo", "WRONG. Third")}
+    speaking: dict[int, Speaking] = {}
+    for number, (name, words) in enumerate(
+        (("Ada", "First"), ("Ben", "Seco"), ("Cleo", "Third")), start=1
+    ):
+        speaking |= under_way(number, name, f"WRONG. {words}", manner="answer", round_=0)
     made = debate_html([quick], speaking)
     order = [made.index(word) for word in ("First answers", ">First<", ">Second.<", ">Third<")]
     assert order == sorted(order)

@@ -1,0 +1,197 @@
+"""A debate by rounds: headings while it is spoken, folds where it is long, sides that change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.asides import asides, spoken_texts
+from components.cues import at_moment, cues, landmarks
+from components.live import speaking_now
+from components.rounds import MOST_UNFOLDED, Speaking, rounds_of
+from components.trace import debate_html, rounds_html
+from core.argued import RoundSummarised
+from core.concurrency import Stop
+from core.debate.copmad import PROTOCOL as COPMAD
+from core.debate.sc_maks import PROTOCOL as SC_MAKS
+from core.events import Event, JudgementReached, RunStarted, TurnFinished, TurnStarted
+from core.manners import DebateOptions
+from core.progress import Progress, folded
+from core.records import Judgement, Plan, Stance, Turn
+from core.roles import DebateView, Speak
+from tests.components.speaking import under_way
+from tests.debates import arguing, seated
+from tests.fakes import make_case, make_passage, make_view
+
+NAMES = ("Ada", "Ben", "Cleo")
+
+
+@dataclass
+class Arguer:
+    """Argues its assigned side; free to choose, Ada calls it right and all others wrong."""
+
+    name: str
+    built_in: bool = False
+    rule: str = "argues as the test says"
+
+    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+        own: Stance = view.assigned or ("supported" if self.name == "Ada" else "hallucinated")
+        speak("So.")
+        return Turn(view.debater, self.name, view.number, view.round, "deny", own, "So.")
+
+
+def turn(
+    number: int, round_: int = 1, *, name: str = "Ada", assigned: Stance | None = None
+) -> Turn:
+    stance: Stance = assigned or "hallucinated"
+    text = f"WRONG. Words {number}."
+    return Turn(
+        name, "m", number, round_, "deny", stance, text, manner="compete", assigned=assigned
+    )
+
+
+def long_debate(rounds: int = 8) -> list[Turn]:
+    numbers = range(1, 3 * rounds + 1)
+    return [turn(n, (n - 1) // 3 + 1, name=NAMES[(n - 1) % 3]) for n in numbers]
+
+
+def test_who_speaks_stands_under_a_heading_with_what_was_asked_of_them() -> None:
+    speaking = under_way(5, "Ada", "DENY, WR", manner="advise", round_=1, about="Ben")
+    speaking |= under_way(6, "Cleo", "AGREE, CORRECT. So", manner="attack", round_=1, about="Ada")
+    made = debate_html([], speaking)
+    assert made.index("Round 1") < made.index("Ada")
+    assert "advises: Ben’s answer" in made
+    assert "challenges: Ada’s answer" in made
+    assert ">agrees</span>" in made
+    assert "answers alone" in debate_html([], under_way(1, "Ada", manner="answer", round_=0))
+
+
+def test_an_assigned_side_is_said_before_the_first_word() -> None:
+    made = debate_html([], under_way(1, "Ada", manner="compete", assigned="supported"))
+    assert "argues, as assigned, that it is" in made
+    assert ">supported</span>" in made
+    odd = under_way(1, "Ada", "WRONG. No", manner="compete", assigned="supported")
+    assert "though assigned supported" in debate_html([], odd)
+
+
+def test_a_live_debate_knows_what_was_asked_of_those_who_speak() -> None:
+    """As the engine tells it: at the start of each turn, in every phase."""
+    case = make_case("The tower is 512 m tall.")
+    view = make_view(case, [make_passage("The tower is 412 m tall.")])
+    plan = Plan(protocol="sc_maks", options=DebateOptions(rounds=1))
+    work = arguing(SC_MAKS.argue, view, seated({n: Arguer(n) for n in NAMES[:2]}), plan=plan)
+    begun = [event for event in work.events() if event.kind == "turn_started"]
+    kinds = {(one.manner, one.about) for one in begun}
+    assert {("answer", ""), ("advise", "Ben"), ("attack", "Ada"), ("reconsider", "")} <= kinds
+    told = {one.number: one for one in begun}
+    for taken in work.floor.progress.turns:
+        asked = told[taken.number]
+        assert (asked.manner, asked.about, asked.round) == (taken.manner, taken.about, taken.round)
+
+
+def test_runs_of_before_say_in_a_replay_what_was_asked() -> None:
+    said = turn(1, assigned="supported")
+    events: list[Event] = [
+        RunStarted(0.5, make_case("a"), Plan(), ()),
+        TurnStarted(1.0, "Ada", "m", 1, 1),  # nobody kept more
+        TurnFinished(5.0, said, 4.0),
+    ]
+    _, speaking = at_moment(cues(events, "recorded"), 1.0)
+    assert (speaking[1].asked.manner, speaking[1].asked.assigned) == ("compete", "supported")
+    assert speaking_now(events[:2], None)[1].asked.manner == "debate"
+
+
+@pytest.mark.parametrize("count", [1, MOST_UNFOLDED])
+def test_a_short_debate_is_not_folded(count: int) -> None:
+    assert "<details" not in debate_html(long_debate()[:count])
+
+
+def test_of_a_long_debate_all_rounds_but_the_last_are_folded() -> None:
+    pieces = rounds_html(rounds_of(long_debate()))
+    assert len(pieces) == 8
+    assert ["<details" in piece for piece in pieces] == [True] * 7 + [False]
+    assert "Round 1 · 3 turns · Ada hallucinated" in pieces[0]
+    assert "Words 3." in pieces[0]
+
+
+def test_a_round_in_which_somebody_speaks_is_never_folded() -> None:
+    """Two debates side by side are spoken in at once."""
+    turns = [one for one in long_debate() if one.number != 2]
+    pieces = rounds_html(rounds_of(turns, under_way(2, "Ben", "It", manner="compete")))
+    assert "<details" not in pieces[0]
+    assert "<details" in pieces[1]
+
+
+def test_rounds_that_are_over_do_not_change_while_others_are_spoken() -> None:
+    """So that one which somebody has unfolded stays so."""
+    turns = long_debate()
+    before = rounds_html(rounds_of(turns[:-2]))
+    after = rounds_html(rounds_of(turns, under_way(25, "Ada", "It", round_=9)))
+    assert before[:-1] == after[: len(before) - 1]
+
+
+@given(st.permutations(range(1, 19)), st.integers(0, 18))
+def test_each_turn_stands_once_in_its_order_however_they_end(order: list[int], taken: int) -> None:
+    turns = long_debate(6)
+    done = [turns[n - 1] for n in order[:taken]]
+    speaking: dict[int, Speaking] = {}
+    for n in order[taken:]:
+        speaking |= under_way(n, turns[n - 1].debater, f"Words {n}.", round_=turns[n - 1].round)
+    made = debate_html(done, speaking)
+    assert re.findall(r"Words (\d+)\.", made) == [str(n) for n in range(1, 19)]
+
+
+def test_a_round_in_brief_stays_with_its_round() -> None:
+    progress = Progress(turns=long_debate())
+    progress.add(RoundSummarised(1.0, "Writer", 2, "In brief."))
+    pieces = rounds_html(rounds_of(progress.turns), placed=asides(progress))
+    assert ["In brief." in piece for piece in pieces].index(True) == 1
+
+
+def swapped() -> Sequence[Turn]:
+    """CopMAD's two debates as the engine numbers them; each turn argues its side."""
+    plan = Plan(protocol="copmad", options=DebateOptions(rounds=1, is_swapped=True))
+    view = make_view(make_case("The tower is 512 m tall."), [make_passage("It is 412 m tall.")])
+    work = arguing(COPMAD.argue, view, seated({n: Arguer(n) for n in NAMES[:2]}), plan=plan)
+    assert list(work.events())
+    return work.floor.progress.turns
+
+
+def test_where_sides_change_hands_the_second_debate_says_so() -> None:
+    first = "First debate: Ada argues that it is supported and Ben argues that it is hallucinated."
+    second = (
+        "Second debate, the sides change hands: Ada argues that it is hallucinated and Ben argues "
+        "that it is supported."
+    )
+    turns = swapped()
+    made = debate_html(turns)
+    assert made.index(first) < made.index("Round 1") < made.index(second) < made.index("Round 2")
+    texts = spoken_texts(Progress(turns=list(turns)))
+    assert texts[0].startswith(first)
+    assert texts[2].startswith(second)
+    one_sided = [one for one in turns if (one.number, one.debater) != (1, "Ada")]
+    assert "Second debate" in debate_html(one_sided), "also where a turn was lost"
+    alone = [one for one in turns if one.number <= 2]
+    assert "cp-sides" not in debate_html(alone)
+
+
+def test_rounds_and_the_verdict_are_places_to_go_to() -> None:
+    events: list[Event] = [RunStarted(100.0, make_case("a"), Plan(), ())]
+    for one in long_debate(2):
+        events += [
+            TurnStarted(100.0 + one.number, one.debater, "m", one.number, one.round),
+            TurnFinished(100.5 + one.number, one, 0.5),
+        ]
+    events.append(JudgementReached(109.0, Judgement("Judge", "hallucinated", "So."), 1.0))
+    placed = cues(events, "recorded")
+    assert landmarks(placed) == {"Round 1": 1.0, "Round 2": 4.0, "The verdict": 9.0}
+    progress, speaking = at_moment(placed, landmarks(placed)["Round 2"])
+    assert len(progress.turns) == 3
+    assert [one.asked.debater for one in speaking.values()] == ["Ada"]
+    assert folded(events).judgement == at_moment(placed, 9.0)[0].judgement
+    assert landmarks([]) == {}
