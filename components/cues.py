@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from components.rounds import Speaking
-from components.turn_words import round_words
+from components.rounds import Speaking, rounds_of
 from core.events import Event, TurnStarted
 from core.progress import Progress
+from core.records import Turn
 
 WORDS_A_SECOND = 3.5
 TOOL_SECONDS = 0.8
@@ -104,14 +104,18 @@ def at_moment(placed: Sequence[Cue], position: float) -> tuple[Progress, dict[in
 def landmarks(placed: Sequence[Cue]) -> dict[str, float]:
     """Where each round begins, and where the verdict falls, in seconds; in their order."""
     began: dict[int, float] = {}
-    found: dict[str, float] = {}
+    turns: dict[int, Turn] = {}
     for cue in placed:
         event = cue.event
         if event.kind == "turn_started":
             began.setdefault(event.number, cue.at)
         elif event.kind == "turn_finished":
-            at, words = began.get(event.turn.number, cue.at), round_words(event.turn)
-            found[words] = min(at, found.get(words, at))
-        elif event.kind == "judgement_reached":
-            found["The verdict"] = placed[-1].at
+            began.setdefault(event.turn.number, cue.at)
+            turns[event.turn.number] = event.turn
+    found = {
+        one.heading: min(began[turn.number] for turn in one.turns)
+        for one in rounds_of(list(turns.values()))
+    }
+    if any(cue.event.kind == "judgement_reached" for cue in placed):
+        found["The verdict"] = placed[-1].at
     return dict(sorted(found.items(), key=lambda item: item[1]))

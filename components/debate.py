@@ -71,7 +71,7 @@ def _place_of(one: Round, rounds: Sequence[Round], key: str) -> tuple[DeltaGener
         show(element("div", one.heading, class_="cp-quiet"))
         return st.container(), True
     fold = st.expander(
-        escaped(round_in_short(one.turns)),
+        escaped(round_in_short(one.heading, one.turns)),
         expanded=one is rounds[-1],
         key=f"{key}.round.{one.number}",
         on_change="rerun",

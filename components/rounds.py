@@ -6,12 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from components.turn_words import STANCE_WORDS, Asked, round_words
+from components.turn_words import MANNER_WORDS, STANCE_WORDS, Asked, round_words
 from core.builtin.speech import listed_plainly
 from core.events import TurnStarted
+from core.manners import Manner
 from core.records import Stance, Turn
 
 MOST_UNFOLDED = 15  # turns; beyond them nobody finds a round by scrolling
+PHASES: Mapping[Manner, str] = {
+    "advise": "advice",
+    "attack": "challenges",
+    "reconsider": "answers again",
+}
 ORDINALS = ("First", "Second", "Third")
 
 
@@ -55,24 +61,33 @@ def asked_of(part: Part) -> Asked:
 
 
 def rounds_of(turns: Sequence[Turn], speaking: Mapping[int, Speaking] | None = None) -> list[Round]:
-    """All rounds in the order in which their turns were asked for, whoever was quicker."""
+    """All rounds in the order in which their turns were asked for, whoever was quicker.
+
+    One in which all advise, then challenge, then answer again (SC-MAKS) is cut at these phases.
+    """
     parts: dict[int, Part] = {**(speaking or {}), **{turn.number: turn for turn in turns}}
     ordered = [part for _, part in sorted(parts.items())]
     debates = _debates([asked_of(part) for part in ordered])
-    last, found = 0, []
-    groups = groupby(
+    sides = _sides([asked_of(part) for part in ordered], debates)
+    found: list[Round] = []
+    of_round = groupby(
         zip(ordered, debates, strict=True),
         key=lambda pair: (pair[1], round_words(asked_of(pair[0]))),
     )
-    for (debate, heading), pairs in groups:
-        own = tuple(part for part, _ in pairs)
-        sides = ""
-        if debate != last and debates[-1] > 1:
-            heard = [asked_of(p) for p, d in zip(ordered, debates, strict=True) if d == debate]
-            sides = _sides_words(debate, heard)
-        last = debate
-        found.append(Round(asked_of(own[0]).number, heading, sides, own))
+    for (debate, heading), pairs in of_round:
+        for words, own in _phases(heading, [part for part, _ in pairs]):
+            told = sides.pop(debate, "")
+            found.append(Round(asked_of(own[0]).number, words, told, tuple(own)))
     return found
+
+
+def _phases(heading: str, parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
+    """The round whole, unless each manner in it has its own time."""
+    cut = [(m, list(own)) for m, own in groupby(parts, key=lambda part: asked_of(part).manner)]
+    manners = [manner for manner, _ in cut]
+    if len(cut) < 2 or len(set(manners)) < len(cut):
+        return [(heading, list(parts))]
+    return [(f"{heading}, {PHASES.get(m, MANNER_WORDS[m])}", own) for m, own in cut]
 
 
 def sides_told(turns: Sequence[Turn]) -> dict[int, str]:
@@ -93,8 +108,18 @@ def _debates(asked: Sequence[Asked]) -> list[int]:
     return numbers
 
 
-def _sides_words(debate: int, asked: Sequence[Asked]) -> str:
-    sides = {turn.debater: turn.assigned for turn in asked if turn.assigned is not None}
+def _sides(asked: Sequence[Asked], debates: Sequence[int]) -> dict[int, str]:
+    """By the number of the debate, who argues what in it; none where there is but one."""
+    held: dict[int, dict[str, Stance]] = {}
+    for turn, debate in zip(asked, debates, strict=True):
+        if turn.assigned is not None:
+            held.setdefault(debate, {})[turn.debater] = turn.assigned
+    if len(held) < 2:
+        return {}
+    return {debate: _sides_words(debate, sides) for debate, sides in held.items()}
+
+
+def _sides_words(debate: int, sides: Mapping[str, Stance]) -> str:
     name = f"{ORDINALS[debate - 1]} debate" if debate <= len(ORDINALS) else f"Debate {debate}"
     how = ", the sides change hands" if debate > 1 else ""
     told = [f"{who} argues that it is {STANCE_WORDS[side]}" for who, side in sides.items()]

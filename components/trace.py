@@ -78,7 +78,7 @@ def _round(one: Round, drawn: Sequence[Html], *, folded: bool) -> Html:
         return joined([*sides, head, *drawn])
     # A link to a place within what is folded unfolds it.
     inside = element("div", *drawn, id=round_anchor(one), class_="cp-round-open")
-    summary = element("summary", round_in_short(one.turns), dir="auto")
+    summary = element("summary", round_in_short(one.heading, one.turns), dir="auto")
     return joined([*sides, element("details", summary, inside, class_="cp-round")])
 
 

@@ -54,11 +54,11 @@ def round_words(turn: Asked) -> str:
     return "First answers" if is_first else f"Round {turn.round}"
 
 
-def round_in_short(turns: Sequence[Turn]) -> str:
+def round_in_short(heading: str, turns: Sequence[Turn]) -> str:
     """A round's heading where its turns are folded: how many, and what each debater says last."""
     last = {turn.debater: turn for turn in turns if turn.assigned is None}
     said = ", ".join(f"{name} {STANCE_WORDS[turn.stance]}" for name, turn in last.items())
-    parts = [round_words(turns[0]), counted(len(turns), "turn"), said]
+    parts = [heading, counted(len(turns), "turn"), said]
     return " · ".join(part for part in parts if part)
 
 

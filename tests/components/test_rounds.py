@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from core.concurrency import Stop
 from core.debate.copmad import PROTOCOL as COPMAD
 from core.debate.sc_maks import PROTOCOL as SC_MAKS
 from core.events import Event, JudgementReached, RunStarted, TurnFinished, TurnStarted
-from core.manners import DebateOptions
+from core.manners import DebateOptions, Manner
 from core.progress import Progress, folded
 from core.records import Judgement, Plan, Stance, Turn
 from core.roles import DebateView, Speak
@@ -92,6 +92,20 @@ def test_a_live_debate_knows_what_was_asked_of_those_who_speak() -> None:
     for taken in work.floor.progress.turns:
         asked = told[taken.number]
         assert (asked.manner, asked.about, asked.round) == (taken.manner, taken.about, taken.round)
+
+
+def test_a_round_of_several_phases_is_cut_at_them() -> None:
+    manners: tuple[Manner, ...] = ("advise", "attack", "reconsider")
+    turns = [
+        replace(turn(3 * n + place, 1, name=name), manner=manner)
+        for n, manner in enumerate(manners)
+        for place, name in enumerate(NAMES, start=1)
+    ]
+    headings = [one.heading for one in rounds_of(turns)]
+    assert headings == ["Round 1, advice", "Round 1, challenges", "Round 1, answers again"]
+    assert [one.heading for one in rounds_of(turns[:3])] == ["Round 1"]
+    mixed = [turns[0], replace(turns[3], number=2), replace(turns[1], number=3)]
+    assert [one.heading for one in rounds_of(mixed)] == ["Round 1"]
 
 
 def test_runs_of_before_say_in_a_replay_what_was_asked() -> None:
