@@ -8,14 +8,14 @@ from components import drafts
 from components.correction import choose
 from components.correction_asked import Asked
 from components.correction_draft import keep, key_of
-from components.difference_within import is_unchanged, within_html
+from components.difference_within import change_words, contested_still, within_html
 from components.show import show
-from components.words import escaped
+from components.words import counted, escaped
 from core.builtin.mended import mended, mendings_of_spans
-from core.builtin.speech import listed
 from core.progress import Progress
 from core.records import Case, Run
 
+LONGEST_TOLD = 80  # characters of a line that is read at a glance
 BY_MARKS = "the values beside the marked words"
 
 
@@ -24,15 +24,22 @@ def proposed(case: Case, progress: Progress) -> tuple[str, str]:
     if progress.verdict is None or progress.verdict.label != "hallucinated":
         return "", ""
     if progress.revised is not None:
-        return progress.revised.text, progress.revised.agent
-    text = mended(case.response, mendings_of_spans(progress.spans, case.response))
-    return (text, BY_MARKS) if text != case.response else ("", "")
+        text, by = progress.revised.text, progress.revised.agent
+    else:
+        text = mended(case.response, mendings_of_spans(progress.spans, case.response))
+        by = BY_MARKS
+    return (text, by) if text != case.response else ("", "")
+
+
+def by_words(by: str) -> str:
+    """Who proposes it."""
+    return f"Proposed by {by}."
 
 
 def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
-    """What would change, what stays contested, and two buttons."""
+    """What would change, folded under a line that says it; within, two buttons."""
     text, by = proposed(case, progress)
-    if not text or text == case.response:
+    if not text:
         return
     key = f"run.{run.id}.corrected"
     kept = drafts.kept(key)
@@ -41,16 +48,27 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
             "Show the corrected text", key=f"{key}.show", on_click=drafts.keep, args=(key, {})
         )
         return
-    st.subheader("As it should read", anchor=False)
-    st.caption(f"Proposed by {escaped(by)}. Nothing is changed until you take it and save.")
-    show(within_html(case.response, text))
-    left = [s.text for s in progress.spans if is_unchanged(case.response, text, s.start, s.end)]
-    if left:
-        st.caption(f"Still as it was, though contested: {escaped(listed(left))}.")
-    asked = Asked(run, case, progress)
+    with st.expander(escaped(f"As it should read: {in_short(case.response, text)}"), key=key):
+        st.caption(f"{escaped(by_words(by))} Nothing is changed until you take it and save.")
+        show(within_html(case.response, text))
+        if left := contested_still(case.response, text, progress.spans):
+            st.caption(escaped(left))
+        _draw_buttons(Asked(run, case, progress), text, str(kept.get("before", "")))
+
+
+def in_short(before: str, after: str) -> str:
+    """The changes where they are few and short, else how many they are."""
+    told = change_words(before, after)
+    words = ", ".join(told)
+    return words if len(words) <= LONGEST_TOLD else counted(len(told), "change")
+
+
+def _draw_buttons(asked: Asked, text: str, before: str) -> None:
+    """To take it or not; `before` is what stood in the answer when it was taken."""
+    key = f"run.{asked.id}.corrected"
     with st.container(horizontal=True):
         st.button(
-            "Take",
+            "Take the corrected text",
             key=f"{key}.take",
             icon=":material/check:",
             on_click=_take,
@@ -58,11 +76,20 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
             help="It becomes the right answer in your judgement below",
         )
         st.button(
-            "Leave", key=f"{key}.leave", icon=":material/close:", on_click=_leave, args=(key,)
+            "Leave the corrected text",
+            key=f"{key}.leave",
+            icon=":material/close:",
+            on_click=_leave,
+            args=(key,),
+            help="It is put away; your judgement stays as it is",
         )
-        if "before" in kept:
-            st.button("Put back what I had typed", key=f"{key}.back", on_click=_put_back,
-                      args=(asked, str(kept["before"])))  # fmt: skip
+        if before:
+            st.button(
+                "Put back what I had typed",
+                key=f"{key}.back",
+                on_click=_put_back,
+                args=(asked, before),
+            )
 
 
 def _take(asked: Asked, text: str) -> None:

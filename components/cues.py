@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from components.audit_rows import has_audit
 from components.rounds import Speaking, rounds_of
 from core.events import Event, TurnStarted
 from core.progress import Progress
@@ -29,6 +30,11 @@ class Cue:
 def is_timed(progress: Progress) -> bool:
     """False for a debate from elsewhere whose record knows no times."""
     return progress.last_at > progress.began_at
+
+
+def can_play(progress: Progress) -> bool:
+    """True where somebody said something on the way to the verdict."""
+    return bool(progress.turns or progress.samples or progress.remarks) or has_audit(progress)
 
 
 def cues(events: Sequence[Event], pace: str) -> list[Cue]:

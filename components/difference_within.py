@@ -5,13 +5,17 @@ Words are compared; in scripts without spaces, characters. Source: SC-MAKS 3.4 (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 from components.difference import PIECE
 from components.markup import Html, element, joined
+from components.words import clipped
+from core.builtin.speech import listed
+from core.records import Span
 
 LONGEST_COMPARED = 6000  # characters of both; comparing longer ones takes seconds
+LONGEST_CHANGE = 300
 GONE, COME = "taken out: ", "put in: "
 Change = tuple[str, str]  # (the words that go, the words that come); equal words stand in both
 
@@ -39,6 +43,28 @@ def within_html(before: str, after: str) -> Html:
         if come:
             pieces.append(element("ins", come, title=COME + come))
     return element("div", joined(pieces), class_="cp-text cp-within", dir="auto")
+
+
+def change_words(before: str, after: str) -> list[str]:
+    """Each change on a line of its own: “530” → “412”."""
+    told = []
+    for gone, come in changes(before, after):
+        old, new = (clipped(words, LONGEST_CHANGE) for words in (gone, come))
+        if gone == come:
+            continue
+        if old and new:
+            told.append(f"“{old}” → “{new}”")
+        elif old or new:
+            told.append(f"{GONE}“{old}”" if old else f"{COME}“{new}”")
+        else:
+            told.append("other spaces")
+    return told
+
+
+def contested_still(before: str, after: str, spans: Sequence[Span]) -> str:
+    """Which marked words the text after still has; empty where it has none."""
+    left = [s.text for s in spans if is_unchanged(before, after, s.start, s.end)]
+    return f"Still as it was, though contested: {listed(left)}." if left else ""
 
 
 def is_unchanged(before: str, after: str, start: int, end: int) -> bool:

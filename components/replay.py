@@ -12,7 +12,7 @@ import streamlit as st
 from components import state
 from components.audit import draw_audit_so_far, parts_of
 from components.audit_rows import has_audit
-from components.cues import Cue, at_moment, cues, is_timed, landmarks
+from components.cues import Cue, at_moment, can_play, cues, is_timed, landmarks
 from components.debate_calls import silence_words
 from components.debate_so_far import draw_debate_so_far
 from components.follow_speaker import follow_speaker
@@ -24,7 +24,7 @@ from components.show import show
 from components.verdict import verdict_html
 from components.words import escaped, seconds
 from core.events import Event
-from core.progress import Progress, folded
+from core.progress import folded
 from core.records import Case, Run
 
 TICK_SECONDS = 0.25
@@ -62,11 +62,6 @@ def draw_replay(run: Run, case: Case) -> None:
     _controls(key, paces, landmarks(_placed(events, key)), playing=playing)
     # Whoever has paused sees nothing change: nothing is drawn again until they press something.
     st.fragment(_play, run_every=TICK_SECONDS if playing else None)(run, case, key)
-
-
-def can_play(progress: Progress) -> bool:
-    """True where somebody said something on the way to the verdict."""
-    return bool(progress.turns or progress.samples or progress.remarks) or has_audit(progress)
 
 
 def _placed(events: Sequence[Event], key: str) -> list[Cue]:

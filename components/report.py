@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from components.asides import asides, spoken_texts
+from components.asides import spoken_texts
 from components.calls import cost_words
 from components.correction_asked import plain_words
 from components.debate_calls import silence_words
@@ -15,8 +15,9 @@ from components.markup import Html, element, joined
 from components.plain import rationale_words
 from components.readers import readers_words
 from components.report_audit import audit_parts, audit_texts
+from components.report_corrected import HEADING, corrected_parts, corrected_texts
+from components.report_debate import debate_parts
 from components.state_panel import state_html
-from components.trace import debate_html
 from components.verdict import NO_PAST, Past, difference_words, verdict_html, worth_words
 from components.words import (
     LABEL_WORDS,
@@ -26,7 +27,6 @@ from components.words import (
     when,
 )
 from core.builtin.speech import shortened
-from core.debate.signals import signals_of
 from core.progress import Progress
 from core.records import Case, Passage, Run, Span
 from core.reviews import Correction, category_words, instead_words
@@ -41,6 +41,9 @@ body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 2rem aut
 h1 { font-size: 1.6rem; }
 h2 { font-size: 1.2rem; margin-top: 2rem; }
 table { border-collapse: collapse; }
+.cp-rounds { display: flex; flex-wrap: wrap; gap: 2px 16px; }
+/* On paper nobody can unfold anything. */
+@media print { details::details-content { content-visibility: visible; display: block; } }
 td, th { border: 1px solid #8886; padding: 4px 8px; text-align: start; }
 """
 
@@ -67,15 +70,14 @@ def html_report(
     parts += [element("h2", "Response"), marked_text(case.response, marks)]
     if spans:
         parts.append(span_table(spans))
+    parts += corrected_parts(case, progress)
     parts += audit_parts(progress)
     if corrections:
         parts.append(element("h2", "What people said"))
         parts += [element("p", said_words(correction), dir="auto") for correction in corrections]
     parts.append(element("h2", "Evidence"))
     parts += [_passage(passage) for passage in progress.evidence.values()]
-    silent = [] if progress.turns else [element("p", silence_words(progress))]
-    spoken = debate_html(progress.turns, signals=signals_of(progress), placed=asides(progress))
-    parts += [element("h2", "Debate"), spoken, *silent]
+    parts += [element("h2", "Debate"), *debate_parts(progress)]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
     parts += [element("p", words) for words in _problems(progress)]
     return str(page_html("Counterpoint report", joined(parts)))
@@ -189,6 +191,9 @@ def markdown_report(
     for number, span in enumerate(progress.spans, start=1):
         lines += ["", f"{number}. {category_words(span.category)}, {percent(span.p)}", ""]
         lines += _fenced(_words_of(span) + _instead(span))
+    corrected = corrected_texts(case, progress)
+    lines += ["", f"## {HEADING}"] if corrected else []
+    lines += [line for told in corrected for line in ("", *_fenced(told))]
     audit = audit_texts(progress)
     lines += ["", "## Statement by statement"] if audit else []
     lines += [line for told in audit for line in ("", *_fenced(told))]

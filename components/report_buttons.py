@@ -8,9 +8,12 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components import state
+from components.cues import can_play
+from components.debate_calls import silence_words
 from components.report import html_report, markdown_report
 from components.run_view import classifier_card
 from components.track_record import past_of
+from components.words import escaped
 from core.progress import Progress
 from core.records import Case, Run
 from core.reviews import Correction
@@ -53,12 +56,15 @@ def draw_downloads(
                 icon=":material/movie:",
                 on_click="ignore",
             )
-        st.page_link(
-            "pages/check/replay.py",
-            label="Replay the debate",
-            icon=":material/play_circle:",
-            query_params={"run": run.id},
-        )
+        if can_play(progress):
+            st.page_link(
+                "pages/check/replay.py",
+                label="Replay the debate" if progress.turns else "Replay the check",
+                icon=":material/play_circle:",
+                query_params={"run": run.id},
+            )
+    if not can_play(progress):
+        st.caption(escaped(f"There is nothing to replay. {silence_words(progress)}"))
 
 
 def _trace(run_id: str) -> bytes:

@@ -17,11 +17,14 @@ from core.reviews import category_words, instead_words
 
 def draw_response(case: Case, progress: Progress, key: str) -> None:
     """The text under its question, a choice of layers, a line for each marked stretch."""
-    st.subheader("The response", anchor=False)
+    layers = layers_of(progress)
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        st.subheader("The response", anchor=False)
+    with right:
+        chosen = _chosen(list(layers), key)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
-    layers = layers_of(progress)
-    chosen = _chosen(list(layers), key)
     marks = heated(layers, chosen, progress) if chosen else span_marks(progress.spans)
     show(marked_text(case.response, marks, parts_of(progress)))
     if chosen:
@@ -36,13 +39,14 @@ def _chosen(names: list[str], key: str) -> list[str]:
     """
     if not names:
         return []
-    picked = st.pills(
-        "Show how surely each agent holds words for wrong",
-        range(len(names)),
-        format_func=lambda place: escaped(names[place]),
-        selection_mode="multi",
-        key=f"{key}.layers",
-    )
+    with st.popover("Marks by agent", icon=":material/layers:"):
+        picked = st.pills(
+            "Show how surely each agent holds words for wrong",
+            range(len(names)),
+            format_func=lambda place: escaped(names[place]),
+            selection_mode="multi",
+            key=f"{key}.layers",
+        )
     return [names[place] for place in picked if place < len(names)]
 
 

@@ -301,3 +301,22 @@ def test_where_nobody_argued_both_reports_say_why() -> None:
         made.add(event)
     for report in (html_report, markdown_report):
         assert "The single judge was sure." in report(told, CASE, made, [], CARD)
+
+
+def long_debate() -> Progress:
+    made = progress()
+    made.turns = [
+        replace(TURNS[n % 2], number=n + 1, round=n // 4 + 1, text=f"DENY. Said {n}.", quotes=())
+        for n in range(16)
+    ]
+    return made
+
+
+def test_a_long_debate_is_folded_by_rounds_with_links_that_unfold_them() -> None:
+    made = html_report(RUN, CASE, long_debate(), [], CARD)
+    assert made.count('<details class="cp-round">') == 3
+    assert made.count("Said ") == 16
+    links = re.findall(r'<a href="(.*?)">(.*?)</a>', made)
+    assert [words for _, words in links] == [f"Round {n}" for n in range(1, 5)]
+    assert all(made.count(f'id="{place[1:]}"') == 1 for place, _ in links)
+    assert "<details" not in html_report(RUN, CASE, progress(), SAID, CARD)

@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
+from components.words import escaped
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.intake.library import store_file
@@ -86,3 +87,13 @@ def test_it_is_left_and_shown_again(app: OpenApp, wrong: str) -> None:
 def test_nothing_is_proposed_where_nothing_can_be_put_right(app: OpenApp, run_id: str) -> None:
     """The conftest's run is about a word that no value can take the place of."""
     assert "</del>" not in drawn(app(RUN, run=run_id))
+
+
+def test_it_is_folded_under_a_line_that_says_what_would_change(app: OpenApp, wrong: str) -> None:
+    at = app(RUN, run=wrong)
+    (fold,) = (one for one in at.expander if one.label.startswith("As it should read"))
+    assert not fold.proto.expanded
+    assert fold.label == escaped("As it should read: “530” → “412”")
+    labels = [at.button(key=f"run.{wrong}.corrected.{name}").label for name in ("take", "leave")]
+    assert labels == ["Take the corrected text", "Leave the corrected text"]
+    assert all(at.button(key=f"run.{wrong}.corrected.{name}").help for name in ("take", "leave"))

@@ -1,0 +1,105 @@
+"""Replay of stored runs: rounds to go to, signals as they come, nothing where nobody spoke."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components import state
+from core.checking import first_project
+from core.jobs import new_id
+from core.manners import DebateOptions
+from core.records import Case, Plan, Run
+from core.store import open_store
+from tests.learning.runs_told import Told, events_of
+from tests.pages.conftest import OpenApp
+from tests.pages.test_check_pages import drawn
+from tests.pages.test_debate_signals_page import surer_with_a_forged_quote
+
+REPLAY, RUN = "pages/check/replay.py", "pages/check/run.py"
+VERDICT = '<div class="cp-verdict-label">'
+TOLD = Told((("Ada", "supported"), ("Ben", "hallucinated")), "hallucinated", "hallucinated")
+
+
+def checked(home: Path, run_id: str, plan: Plan) -> str:
+    """The same case by another plan."""
+    with open_store(home) as store:
+        run = store.runs.get(run_id, time.time(), 6.0)
+        assert run is not None
+        case = store.cases.get(run.case_id)
+    assert case is not None
+    made = state.jobs().start(case, plan)
+    assert state.jobs().wait(made, 60)
+    return made
+
+
+def labels(at: AppTest) -> list[str]:
+    """The links on the page."""
+    return [link.proto.label for link in at.get("page_link")]
+
+
+def test_where_nobody_spoke_it_is_said_and_nothing_is_offered(
+    app: OpenApp, home: Path, run_id: str
+) -> None:
+    made = checked(home, run_id, Plan("single"))
+    at = app(RUN, run=made)
+    assert not any(label.startswith("Replay") for label in labels(at))
+    assert any("nothing to replay" in caption.value for caption in at.caption)
+    at = app(REPLAY, run=made)
+    assert any("nothing to play" in info.value for info in at.info)
+    assert not [button for button in at.button if button.label == "Play"]
+
+
+def test_of_a_debate_that_was_not_held_what_judges_said_is_played(
+    app: OpenApp, home: Path, run_id: str
+) -> None:
+    made = checked(home, run_id, Plan("adaptive"))
+    assert "Replay the check" in labels(app(RUN, run=made))
+    at = app(REPLAY, run=made)
+    assert any("The debate was not held" in caption.value for caption in at.caption)
+    at.button(key=f"replay.{made}.step").click().run()
+    assert "cp-turn-person" in drawn(at)
+
+
+def test_one_goes_to_a_round_and_to_the_verdict(app: OpenApp, home: Path, run_id: str) -> None:
+    made = checked(home, run_id, Plan("colmad", options=DebateOptions(rounds=1)))
+    at = app(REPLAY, run=made)
+    (menu,) = at.menu_button
+    assert menu.options == ["First answers", "Round 1", "The verdict"]
+    menu.click("Round 1").run()
+    assert not at.exception
+    assert "First answers" in drawn(at)
+    assert ">Round 1</div>" in drawn(at)
+    assert "cp-caret" in drawn(at)
+    assert VERDICT not in drawn(at)
+    at.menu_button[0].click("The verdict").run()
+    assert VERDICT in drawn(at)
+
+
+@pytest.fixture
+def hacked(home: Path) -> str:
+    """A stored debate in which one quotes what stands nowhere."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        case = Case(new_id(), project.id, "The tower is 99 m tall.", language="en", author="Mira")
+        run = Run(new_id(), case.id, project.id, Plan("colmad"), "queued", 5_000.0)
+        events = [surer_with_a_forged_quote(one) for one in events_of(replace(TOLD, at=5e3), case)]
+        with store.writing():
+            store.cases.add(case, [])
+            store.runs.add(run, "told", run.started_at)
+            store.runs.append(run.id, "told", events)
+    return run.id
+
+
+def test_signals_come_with_the_turns(app: OpenApp, hacked: str) -> None:
+    at = app(REPLAY, run=hacked)
+    assert "stands in no source" not in drawn(at)
+    at.button(key=f"replay.{hacked}.step").click().run()
+    assert "⚑ “measured twice by the mayor” stands in no source." in drawn(at)
+    (told,) = (c.value for c in at.caption if "Signals of debate hacking so far" in c.value)
+    assert "Ada 1" in told
