@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
+from core.argued import DebateDecided, JudgementSampled
 from core.checking import first_project
+from core.events import Event, JudgementReached, RunStarted, RunStopped
 from core.jobs import new_id
 from core.manners import DebateOptions
-from core.records import Case, Plan, Run
-from core.store import open_store
+from core.records import Case, Judgement, Plan, Run
+from core.store import Store, open_store
 from tests.learning.runs_told import Told, events_of
 from tests.pages.conftest import OpenApp
 from tests.pages.test_check_pages import drawn
@@ -37,6 +40,23 @@ def checked(home: Path, run_id: str, plan: Plan) -> str:
     return made
 
 
+def asked(store: Store) -> Case:
+    """A case of a project's own."""
+    project = first_project(store, "Mira", 1.0)
+    store.projects.save_note("person", "Mira")
+    return Case(new_id(), project.id, "The tower is 99 m tall.", language="en", author="Mira")
+
+
+def stored(store: Store, case: Case, plan: Plan, events: Sequence[Event]) -> str:
+    """A run of it that went so."""
+    run = Run(new_id(), case.id, case.project_id, plan, "queued", 1.0)
+    with store.writing():
+        store.cases.add(case, [])
+        store.runs.add(run, "told", run.started_at)
+        store.runs.append(run.id, "told", events)
+    return run.id
+
+
 def labels(at: AppTest) -> list[str]:
     """The links on the page."""
     return [link.proto.label for link in at.get("page_link")]
@@ -54,10 +74,18 @@ def test_where_nobody_spoke_it_is_said_and_nothing_is_offered(
     assert not [button for button in at.button if button.label == "Play"]
 
 
-def test_of_a_debate_that_was_not_held_what_judges_said_is_played(
-    app: OpenApp, home: Path, run_id: str
-) -> None:
-    made = checked(home, run_id, Plan("adaptive"))
+def test_of_a_debate_that_was_not_held_what_judges_said_is_played(app: OpenApp, home: Path) -> None:
+    decided = DebateDecided(2.0, is_needed=False, why="It was sure.", then="colmad")
+    said = Judgement("Judge", "hallucinated", "Wrong.", p=0.9)
+    judged: list[Event] = [
+        decided,
+        JudgementSampled(3.0, said, 1, "alone", 0.1),
+        JudgementReached(4.0, said, 0.1),
+        RunStopped(5.0),
+    ]
+    with open_store(home) as store:
+        case, plan = asked(store), Plan("adaptive")
+        made = stored(store, case, plan, [RunStarted(1.0, case, plan, ()), *judged])
     assert "Replay the check" in labels(app(RUN, run=made))
     at = app(REPLAY, run=made)
     assert any("The debate was not held" in caption.value for caption in at.caption)
@@ -84,16 +112,9 @@ def test_one_goes_to_a_round_and_to_the_verdict(app: OpenApp, home: Path, run_id
 def hacked(home: Path) -> str:
     """A stored debate in which one quotes what stands nowhere."""
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        store.projects.save_note("person", "Mira")
-        case = Case(new_id(), project.id, "The tower is 99 m tall.", language="en", author="Mira")
-        run = Run(new_id(), case.id, project.id, Plan("colmad"), "queued", 5_000.0)
+        case = asked(store)
         events = [surer_with_a_forged_quote(one) for one in events_of(replace(TOLD, at=5e3), case)]
-        with store.writing():
-            store.cases.add(case, [])
-            store.runs.add(run, "told", run.started_at)
-            store.runs.append(run.id, "told", events)
-    return run.id
+        return stored(store, case, Plan("colmad"), events)
 
 
 def test_signals_come_with_the_turns(app: OpenApp, hacked: str) -> None:
