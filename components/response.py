@@ -17,18 +17,17 @@ from core.reviews import category_words, instead_words
 
 def draw_response(case: Case, progress: Progress, key: str) -> None:
     """The text under its question, a choice of layers, a line for each marked stretch."""
-    layers = layers_of(progress)
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
-    with left:
-        st.subheader("The response", anchor=False)
-    with right:
-        chosen = _chosen(list(layers), key)
+    st.subheader("The response", anchor=False)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
+    layers = layers_of(progress)
+    text = st.container()  # above the choice, which opens downwards and would cover it
+    chosen = _chosen(list(layers), key)
     marks = heated(layers, chosen, progress) if chosen else span_marks(progress.spans)
-    show(marked_text(case.response, marks, parts_of(progress)))
-    if chosen:
-        st.caption(_legend(progress))
+    with text:
+        show(marked_text(case.response, marks, parts_of(progress)))
+        if chosen:
+            st.caption(_legend(progress))
     _draw_spans(progress.spans, key)
 
 
@@ -39,7 +38,7 @@ def _chosen(names: list[str], key: str) -> list[str]:
     """
     if not names:
         return []
-    with st.popover("Marks by agent", icon=":material/layers:"):
+    with st.popover("Marks by agent", icon=":material/layers:", type="tertiary"):
         picked = st.pills(
             "Show how surely each agent holds words for wrong",
             range(len(names)),
