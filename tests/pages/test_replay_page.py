@@ -47,9 +47,9 @@ def asked(store: Store) -> Case:
     return Case(new_id(), project.id, "The tower is 99 m tall.", language="en", author="Mira")
 
 
-def stored(store: Store, case: Case, plan: Plan, events: Sequence[Event]) -> str:
+def stored(store: Store, case: Case, plan: Plan, events: Sequence[Event], at: float = 1.0) -> str:
     """A run of it that went so."""
-    run = Run(new_id(), case.id, case.project_id, plan, "queued", 1.0)
+    run = Run(new_id(), case.id, case.project_id, plan, "queued", at)
     with store.writing():
         store.cases.add(case, [])
         store.runs.add(run, "told", run.started_at)
