@@ -50,7 +50,9 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     draw_problems(progress, run.id)
     if progress.verdict is not None and not can_resume(run):
         draw_corrections(run, case, progress, corrections)
-    evidence, debate, inside = st.tabs(["Evidence", "Debate", "How it was checked"])
+    evidence, debate, inside = st.tabs(
+        ["Evidence", "Debate", "How it was checked"], key=f"run.{run.id}.tabs"
+    )
     with evidence:
         draw_evidence(progress, f"run.{run.id}.evidence")
     with debate:
