@@ -111,8 +111,8 @@ def draw(run: Run, case: Case, events: list[Event]) -> None:
     assert stage_of(progress, None)
     debate_html(progress.turns, speaking_now(events, None), placed=asides(progress))
     ordered = sorted(progress.turns, key=lambda turn: turn.number)
-    for _, own in groupby(ordered, key=round_words):
-        assert round_in_short(list(own))
+    for heading, own in groupby(ordered, key=round_words):
+        assert round_in_short(heading, list(own))
     for pace in ("recorded", "reading"):
         placed = cues(events, pace)
         for share in (0.0, 0.4, 1.0):
