@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.audit_rows import has_audit
 from components.words import counted, protocol_words
 from core.debate.floor import Calls
-from core.debate.protocols import PROTOCOLS, options_of, protocol_of, then_of
+from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
 from core.progress import Progress
 from core.records import Plan
 
@@ -22,11 +22,10 @@ PART_WORDS = {
 def plan_words(plan: Plan) -> str:
     """The protocol and what was chosen of it; what was left to the protocol is not told."""
     options, then = plan.options, then_of(plan)
-    is_bounded = plan.protocol not in PROTOCOLS or "turns" in options_of(plan)
     parts = [
         protocol_words(plan.protocol, short=True),
         f"then {protocol_words(then.name, short=True)}" if then else "",
-        f"at most {counted(plan.max_turns, 'turn')}" if is_bounded else "",
+        f"at most {counted(plan.max_turns, 'turn')}" if has_turns(plan) else "",
         counted(options.rounds, "round") if options.rounds else "",
         counted(options.samples, "sample") if options.samples else "",
         STYLE_WORDS.get(options.style, ""),
@@ -71,7 +70,7 @@ def _saved(progress: Progress) -> str:
     if then is None:
         return "a debate"
     asked = _words(then.calls(_debaters(progress), plan))
-    return f"{asked} ({protocol_words(then.name, short=True)})"
+    return f"{asked} of {protocol_words(then.name, short=True)}"
 
 
 def _words(asked: Calls) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 from components import drafts, state
 from components.inputs import draw_sources, draw_uploader
 from components.new_check import library_choice, project_roster
-from components.protocol_choice import draw_protocol_choice
+from components.protocol_choice import draw_protocol_choice, usual_options
 from components.protocol_options import draw_protocol_options
 from components.roster_choice import (
     draw_roster_choice,
@@ -68,7 +68,9 @@ def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: S
     roster = draw_roster_choice("many.roster", project_roster())
     draw_roster_keys(roster, "many")
     protocol = draw_protocol_choice("many.protocol")
-    options = draw_protocol_options("many", protocol)
+    with state.open_store() as store:
+        usual = usual_options(state.project(store), protocol)
+    options = draw_protocol_options("many", protocol, usual)
     try:
         turns, passages = settings.max_turns, settings.passages
         plan = planned(roster, turns, passages, protocol=protocol, options=options)

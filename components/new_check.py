@@ -11,12 +11,13 @@ import streamlit as st
 from components import state
 from components.inputs import held_uploads, split_sources
 from components.new_draft import end_draft
-from components.protocol_choice import keep_protocol, usual_protocol
-from components.protocol_options import chosen_options
+from components.protocol_choice import keep_protocol, usual_options, usual_protocol
+from components.protocol_options import chosen_options, draw_option_fields
 from components.roster_choice import expectation, planned
 from components.words import counted, escaped
 from core.checking import Draft, store_case
 from core.config import Settings
+from core.debate.protocols import has_turns
 from core.errors import ReviewError
 from core.records import Plan, Project
 from core.staffing import require_keys
@@ -42,8 +43,8 @@ def library_choice(key: str) -> list[str]:
     )
 
 
-def draw_plan() -> None:
-    """CEDA's Role and Instruction, and how long the debate may be; `start_check` reads them."""
+def draw_plan(protocol: str) -> None:
+    """CEDA's Role and Instruction, and the protocol's options; `start_check` reads them."""
     with state.open_store() as store:
         settings, project = store.projects.settings(), state.project(store)
     left, right = st.columns(2)
@@ -57,15 +58,17 @@ def draw_plan() -> None:
             persist_state="session",
         )
     with right:
-        st.slider(
-            "Debate turns at most",
-            1,
-            12,
-            settings.max_turns,
-            key="new.turns",
-            help="N in CEDA; 1 is a single reading without debate.",
-            persist_state="session",
-        )
+        options = draw_option_fields("new", protocol, usual_options(project, protocol))
+        if has_turns(Plan(protocol, options=options)):
+            st.slider(
+                "Debate turns at most",
+                1,
+                12,
+                settings.max_turns,
+                key="new.turns",
+                help="All agreeing ends it earlier; 1 is a single reading without debate.",
+                persist_state="session",
+            )
         st.slider(
             "Passages per statement",
             1,
@@ -137,12 +140,14 @@ def plan_now(project: Project, settings: Settings, usual: str, roster: str = "")
     `usual` is the protocol where nobody has chosen one.
     """
     protocol = str(_typed("protocol", usual))
+    options = chosen_options("new", protocol, usual_options(project, protocol))
+    is_bounded = has_turns(Plan(protocol, options=options))
     return planned(
         roster or str(_typed("roster", project.roster)),
-        int(_typed("turns", settings.max_turns)),
+        int(_typed("turns", settings.max_turns)) if is_bounded else settings.max_turns,
         int(_typed("passages", settings.passages)),
         protocol=protocol,
-        options=chosen_options("new", protocol),
+        options=options,
     )
 
 

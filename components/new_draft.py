@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components import drafts
+from components.protocol_options import forget_options
 
 PAGE = "new"
 TEXTS = ("response", "question")
@@ -24,6 +25,7 @@ def restore_draft() -> None:
         return
     for name in OF_PROJECT:  # another project's do not hold here
         st.session_state.pop(f"new.{name}", None)
+    forget_options(PAGE)
     for name in TEXTS:
         st.session_state[f"new.{name}"] = str(draft.get(name) or "")
     sources = draft.get("sources")

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
 
 from components import state
 from components.error_rate import draw_error_rate, refit
+from components.project_defaults import draw_defaults
+from components.protocol_options import forget_options
 from components.review_rules import draw_review_rules, sound_categories
-from components.words import ROLE_WORDS, escaped, protocol_words, roster_words, when
-from core.agents.rosters import sheets_of
-from core.checking import PROTOCOLS
+from components.words import ROLE_WORDS, escaped, when
 from core.errors import InputError, ReviewError
 from core.jobs import new_id
 from core.login import member_name
 from core.records import Member, PersonRole, Project
+from core.store.codec import to_json
 
 ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
 
@@ -68,9 +68,11 @@ def draw_record() -> None:
     """The project's own fields."""
     with state.open_store() as store:
         project = state.project(store)
-        words = {sheet.name: sheet.words for sheet in sheets_of(store)}
     key = f"project.{project.id}"
-    with st.form(f"{key}.form"):
+    if f"{key}.name" not in st.session_state:  # the fields are drawn anew, from this
+        st.session_state[f"{key}.before"] = to_json(project)
+        forget_options(key)
+    with st.container(border=True):  # no form: which options there are depends on the protocol
         name = st.text_input("Name", value=project.name, key=f"{key}.name")
         description = st.text_area(
             "What it is about", value=project.description, key=f"{key}.description"
@@ -79,20 +81,19 @@ def draw_record() -> None:
         instruction = st.text_area(
             "Instruction given to the agents", value=project.instruction, key=f"{key}.instruction"
         )
-        roster, protocol = _draw_defaults(project, words)
+        defaults = draw_defaults(project)
         reviewed = draw_review_rules(project)
         rate = draw_error_rate(project, f"{key}.error_rate")
         st.caption(f"Begun {when(project.created_at)}.")
-        if st.form_submit_button("Save", key=f"{key}.save"):
+        if st.button("Save", key=f"{key}.save"):
             changed = replace(
                 project,
                 name=(name or "").strip(),
                 description=description or "",
                 role=role or "",
                 instruction=instruction or "",
-                roster=roster,
-                protocol=protocol,
                 error_rate=rate,
+                **defaults,
                 **reviewed,
             )
             try:
@@ -101,43 +102,18 @@ def draw_record() -> None:
                 st.error(escaped(str(error)))
 
 
-def _draw_defaults(project: Project, words: Mapping[str, str]) -> tuple[str, str]:
-    """Roster and protocol of new checks; `words` are the rosters' by name."""
-    key = f"project.{project.id}"
-    rosters = list(words)
-    if project.roster not in words:
-        gone = f"The roster “{project.roster}” is not there any more: choose another and save."
-        st.warning(escaped(gone))
-    left, right = st.columns(2)
-    roster = left.selectbox(
-        "Roster of new checks",
-        rosters,
-        index=rosters.index(project.roster) if project.roster in rosters else 0,
-        format_func=lambda name: roster_words(name, words.get(name, ""), short=True),
-        key=f"{key}.roster",
-        help="\n".join(f"- {escaped(roster_words(*item))}" for item in words.items()),
-    )
-    protocol = right.selectbox(
-        "Protocol of new checks",
-        PROTOCOLS,
-        index=PROTOCOLS.index(project.protocol) if project.protocol in PROTOCOLS else 0,
-        format_func=lambda name: protocol_words(name, short=True),
-        key=f"{key}.protocol",
-        help="  \n".join(map(protocol_words, PROTOCOLS)),
-    )
-    return roster or project.roster, protocol or project.protocol
-
-
 def _save(before: Project, changed: Project) -> None:
     """Store the change, unless somebody else has changed the project meanwhile."""
     with state.open_store() as store, store.writing():
         state.require(store, changed.id, "admin", "change the project")
-        if store.projects.get(changed.id) != before:
+        now = store.projects.get(changed.id)
+        if now is None or to_json(now) != st.session_state[f"project.{changed.id}.before"]:
             raise InputError(
                 "Somebody changed this project while you were typing. Copy what you wrote, "
                 "reload the page, and look at their change first."
             )
         store.projects.save(changed)
+    st.session_state[f"project.{changed.id}.before"] = to_json(changed)
     if changed.error_rate != before.error_rate:
         with state.open_store() as store:
             refit(store, changed)

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.words import escaped, protocol_words
-from core.debate.protocols import DEBATES, options_of
+from core.debate.protocols import DEBATES, PROTOCOLS, options_of
 from core.manners import AS_IS, MOST_ROUNDS, DebateOptions, Option
 from core.records import Plan
 
@@ -31,30 +31,57 @@ PARTS_OUT = {
 }
 
 
-def draw_protocol_options(page: str, protocol: str) -> DebateOptions:
+def draw_protocol_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
     """The fields, folded away; nothing where nothing can be chosen. What they come to."""
-    if not any(option in DRAWN for option in _options(page, protocol)):
+    if not any(option in DRAWN for option in _options(page, protocol, usual)):
         return AS_IS
     with st.expander("Options of the protocol", icon=":material/instant_mix:"):
-        for option, draw in DRAWN.items():
-            if option in _options(page, protocol):  # the debate that is gone on to has its own
-                draw(f"{page}.{option}")
-    return chosen_options(page, protocol)
+        return draw_option_fields(page, protocol, usual)
 
 
-def chosen_options(page: str, protocol: str) -> DebateOptions:
+def draw_option_fields(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
+    """The fields of what can be chosen, each protocol's own; at first they hold what is usual."""
+    for option, draw in DRAWN.items():
+        if option in _options(page, protocol, usual):  # the debate that is gone on to has its own
+            key, value = _key(page, protocol, option), getattr(usual, option)
+            if key not in st.session_state and value != getattr(AS_IS, option):
+                # Not as the field's default: a number that has one cannot be emptied again.
+                st.session_state[key] = min(value, MOST_SEED) if option == "seed" else value
+            draw(key)
+    return chosen_options(page, protocol, usual)
+
+
+def chosen_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
     """What stands in the fields now, as far as the protocol has them; for callbacks too."""
-    found: dict[str, Any] = {
-        option: st.session_state[f"{page}.{option}"]
-        for option in _options(page, protocol)
-        if option in DRAWN and st.session_state.get(f"{page}.{option}") is not None
+    found = {
+        option: _chosen(page, protocol, option, usual)
+        for option in _options(page, protocol, usual)
+        if option in DRAWN
     }
     options = replace(AS_IS, **found)
     return replace(options, style="") if options.style == "plain" else options
 
 
-def _options(page: str, protocol: str) -> tuple[Option, ...]:
-    then = str(st.session_state.get(f"{page}.then") or "")
+def forget_options(page: str) -> None:
+    """The fields begin anew with what is usual: of another project, or as it is by now."""
+    for protocol in PROTOCOLS:
+        for option in DRAWN:
+            st.session_state.pop(_key(page, protocol, option), None)
+
+
+def _chosen(page: str, protocol: str, option: Option, usual: DebateOptions) -> Any:
+    """A field's value; one that was emptied is the protocol's own, one never drawn is usual."""
+    key = _key(page, protocol, option)
+    value = st.session_state.get(key, getattr(usual, option))
+    return getattr(AS_IS, option) if value is None else value
+
+
+def _key(page: str, protocol: str, option: Option) -> str:
+    return f"{page}.{protocol}.{option}"
+
+
+def _options(page: str, protocol: str, usual: DebateOptions) -> tuple[Option, ...]:
+    then = str(st.session_state.get(_key(page, protocol, "then"), usual.then) or "")
     return options_of(Plan(protocol, options=DebateOptions(then=then)))
 
 
@@ -62,7 +89,7 @@ def _draw_then(key: str) -> None:
     st.selectbox(
         "The debate, where one is needed",
         ["", *DEBATES],
-        format_func=lambda name: protocol_words(name) if name else "The usual one",
+        format_func=lambda name: protocol_words(name, short=True) if name else "The usual one",
         key=key,
         persist_state="session",
     )
@@ -89,7 +116,9 @@ def _draw_samples(key: str) -> None:
 
 def _draw_rounds(key: str) -> None:
     _draw_number(
-        "Rounds of debate", key, "Those after the first answers; in each, every debater has a turn."
+        "Rounds of debate",
+        key,
+        "Those after the first answers; in each, every debater has a turn.",
     )
 
 

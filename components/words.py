@@ -59,18 +59,21 @@ ROLE_WORDS: dict[PersonRole, str] = {
     "admin": "Admin: also sets up the project",
 }
 PROTOCOL_WORDS = {
-    "ceda": "CEDA: two unlike debaters answer each other in turn, then a judge decides.",
+    "ceda": "Debate in turn (CEDA): two unlike debaters answer each other in turn, then a judge "
+    "decides.",
     "single": "Single judge: one judge reads the evidence, and nobody argues.",
     "ensemble": "Ensemble: debaters answer alone, most decide, and a coin where they cancel out.",
     "adaptive": "Adaptive: a single judge first; a debate only where it is not sure enough.",
-    "colmad": "ColMAD: all answer alone, then complete each other’s answers; a judge concludes.",
-    "copmad": "CopMAD: two debaters are assigned opposing sides and argue to win; a judge decides.",
+    "colmad": "Shared goal (ColMAD): all answer alone, then complete each other’s answers; a judge "
+    "concludes.",
+    "copmad": "Assigned sides (CopMAD): two debaters are given opposing sides and argue to win; a "
+    "judge decides.",
     "society": "Society of minds: all answer, then reconsider having read the others; most decide.",
-    "sc_maks": "SC-MAKS: agents help and attack each other’s answers in rounds, then their weights "
-    "decide.",
-    "mad": "Tit for tat: one debater opposes the other until a judge finds the answer clear.",
-    "mamm_refine": "MAMM-REFINE: agents find wrong words, criticise each other’s finds, and mend "
-    "the text.",
+    "sc_maks": "Advice and attack (SC-MAKS): agents help and attack each other’s answers in "
+    "rounds, then their weights decide.",
+    "mad": "Tit for tat (MAD): one debater opposes the other until a judge finds the answer clear.",
+    "mamm_refine": "Mended text (MAMM-REFINE): agents find wrong words, criticise each other’s "
+    "finds, and mend the text.",
     "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
     "contested.",
 }

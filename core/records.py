@@ -391,7 +391,8 @@ class Project:
 
     Of its review queue: how many people an item wants, whether the machine's verdict is hidden
     until they have answered, the share of items drawn at random, and for how long one is in hand.
-    `categories` say what may be wrong with words; `error_rate` how many verdicts may be wrong.
+    `categories` say what may be wrong with words; `error_rate` how many verdicts may be wrong;
+    `options` what is chosen of its `protocol`.
     """
 
     id: str
@@ -408,6 +409,7 @@ class Project:
     hold_minutes: int = 30
     categories: tuple[str, ...] = tuple(CATEGORY_WORDS)
     error_rate: float | None = None
+    options: DebateOptions = AS_IS
 
 
 @dataclass(frozen=True)

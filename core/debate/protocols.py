@@ -102,6 +102,11 @@ def options_of(plan: Plan) -> tuple[Option, ...]:
     return tuple(dict.fromkeys(option for one in own for option in one.options))
 
 
+def has_turns(plan: Plan) -> bool:
+    """Whether the plan's `max_turns` bounds a debate in it; an audit debates as CEDA does."""
+    return plan.protocol == AUDIT or "turns" in options_of(plan)
+
+
 def require_options(plan: Plan) -> None:
     """Refuse what was chosen of a protocol that does not have it.
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from core.answering import require_rate
+from core.debate.protocols import require_options
 from core.errors import ConflictError, InputError
 from core.evidence.terms import terms
 from core.formats.fields import LONGEST_ID
 from core.intake.library import store_file
 from core.jobs import new_id
-from core.records import Case, LibraryEntry, Member, Project, Run
+from core.records import Case, LibraryEntry, Member, Plan, Project, Run
 from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.store import Store
 from core.store.batches import Batch, BatchRow
@@ -80,6 +81,7 @@ def _require_sense(content: Content) -> None:
     project = content.project.id
     if content.project.error_rate is not None:
         require_rate(content.project.error_rate)
+    require_options(Plan(content.project.protocol, options=content.project.options))
     for case in content.cases:
         if not 0 < len(case.id) <= LONGEST_ID or not case.id.isprintable():
             raise InputError(

@@ -14,7 +14,6 @@ from components.new_check import (
 from components.new_draft import keep_draft, restore_draft
 from components.prepared import draw_prepared
 from components.protocol_choice import draw_protocol_choice
-from components.protocol_options import draw_protocol_options
 from components.roster_choice import draw_roster_choice, draw_roster_keys, roster_line
 from components.seen_before import draw_checked_before
 from components.words import escaped
@@ -46,9 +45,9 @@ with right:
     sources = list(dict.fromkeys([*uploaded, *chosen]))
     draw_sources(sources)
 keep_draft(sources)
-draw_protocol_options("new", draw_protocol_choice("new.protocol"))
-with st.expander("Role, instruction and debate", icon=":material/tune:"):
-    draw_plan()
+protocol = draw_protocol_choice("new.protocol")
+with st.expander("Role, instruction and options", icon=":material/tune:"):
+    draw_plan(protocol)
 button, choice, expected = st.columns([4, 5, 6], vertical_alignment="bottom")
 with button:
     st.button(

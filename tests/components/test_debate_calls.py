@@ -18,7 +18,7 @@ def told(plan: Plan, *, is_needed: bool | None = None) -> Progress:
 
 
 def test_a_plan_tells_what_was_chosen_and_nothing_else() -> None:
-    assert plan_words(Plan("ceda", max_turns=4)) == "CEDA, at most 4 turns"
+    assert plan_words(Plan("ceda", max_turns=4)) == "Debate in turn (CEDA), at most 4 turns"
     assert plan_words(Plan("ensemble", options=DebateOptions(seed=7))) == "Ensemble, seed 7"
     chosen = DebateOptions(samples=3, style="thought", then="ensemble")
     words = "Adaptive, then Ensemble, 3 samples, thinking aloud"
@@ -40,7 +40,9 @@ def test_the_most_is_told_by_what_it_is_for() -> None:
 
 def test_a_run_without_turns_says_why() -> None:
     plan = Plan("adaptive", max_turns=4, options=DebateOptions(then="ceda"))
-    assert silence_words(told(plan, is_needed=False)).endswith("(CEDA). It is so.")
+    assert silence_words(told(plan, is_needed=False)).endswith(
+        "of Debate in turn (CEDA). It is so."
+    )
     single = told(Plan("single"))
     assert silence_words(single) == "Nobody has spoken yet."
     single.judgement = Judgement("J", "supported", "It holds.")
@@ -50,5 +52,8 @@ def test_a_run_without_turns_says_why() -> None:
 def test_a_debate_that_was_not_held_is_told_with_what_it_saved() -> None:
     plan = Plan("adaptive", max_turns=4, options=DebateOptions(then="ceda"))
     words = debate_words(told(plan, is_needed=False))
-    assert words == "not held, which saved up to 1 context, 4 turns, 1 judgement (CEDA)"
+    assert (
+        words
+        == "not held, which saved up to 1 context, 4 turns, 1 judgement of Debate in turn (CEDA)"
+    )
     assert debate_words(told(plan, is_needed=True)) == "0 turns"

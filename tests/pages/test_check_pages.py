@@ -206,7 +206,7 @@ def test_the_same_claim_again_shows_what_was_decided(app: OpenApp, run_id: str) 
     at = app()
     at.text_area(key="new.response").set_value("  female cats TEND to be left pawed. ").run()
     links = [link.proto.label for link in at.get("page_link")]
-    assert any("by CEDA" in label and "hallucinated" in label for label in links)
+    assert any("by Debate in turn" in label and "hallucinated" in label for label in links)
 
 
 def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str) -> None:
@@ -218,7 +218,7 @@ def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str
     for words in ("AGREE.", "DENY.", "INCORRECT"):
         assert words not in read, "machines' words face the reader"
     assert "Initial state" in markup
-    assert any("Built\\-in engine · CEDA" in item.value for item in at.caption)
+    assert any("Built\\-in engine · Debate in turn \\(CEDA\\)" in item.value for item in at.caption)
     assert any("cats" in str(button.label) for button in at.button)
 
 

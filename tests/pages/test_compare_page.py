@@ -34,7 +34,7 @@ def test_a_checked_case_is_compared_in_further_ways(app: OpenApp, home: Path, ru
     assert state.jobs().wait(runs[1].id, 60)
     at = app(PAGE, case=case.id)
     table = table_with(at, "Verdict")
-    assert list(table["Protocol"]) == ["CEDA", "Single judge"]
+    assert list(table["Protocol"]) == ["Debate in turn (CEDA)", "Single judge"]
     assert list(table[""]) == ["A", "B"]
     assert "Where they part" in [own.value for own in at.subheader]
     assert 'data-n="A"' in "".join(own.proto.body for own in at.get("html"))
@@ -45,7 +45,7 @@ def test_nothing_is_started_without_a_text(app: OpenApp, home: Path) -> None:
     assert "give a text to check" in texts(at)
     assert not [own for own in at.button if own.key == "compare.start"]
     at.text_area(key="compare.response").set_value("The tower is 512 m tall.").run()
-    assert list(table_with(at, "Expected")["Protocol"]) == ["CEDA", "Single judge"]
+    assert list(table_with(at, "Expected")["Protocol"]) == ["Debate in turn (CEDA)", "Single judge"]
     at.button(key="compare.start").click().run()
     assert not at.exception
     with open_store(home) as store:

@@ -9,23 +9,26 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
+from components.words import escaped, protocol_words
 from core.checking import first_project
-from core.debate.protocols import PROTOCOLS
+from core.debate.protocols import PROTOCOLS, has_turns
 from core.manners import AS_IS, DebateOptions
-from core.records import Run
+from core.records import Plan, Run
 from core.store import open_store
 from core.store.traces import import_trace
 from tests.components.test_twisted_traces import trace_of
 from tests.pages.conftest import OpenApp
 from tests.pages.test_check_pages import drawn, finish, query
 
+PHONE = 40  # characters of a choice that 390 pixels have room for
 CLAIM = "The tower is 512 m tall."
 
 
 def options_drawn(at: AppTest) -> set[str]:
     """The options that can be chosen now."""
     every = [*at.number_input, *at.selectbox, *at.toggle]
-    keys = {str(widget.key).removeprefix("new.") for widget in every}
+    chosen = at.selectbox(key="new.protocol").value
+    keys = {str(widget.key).removeprefix(f"new.{chosen}.") for widget in every}
     return keys & {"rounds", "samples", "style", "is_swapped", "seed", "then", "without"}
 
 
@@ -44,16 +47,22 @@ def checked(at: AppTest, home: Path) -> Run:
 def test_every_protocol_is_offered_with_a_sentence_and_its_own_options(app: OpenApp) -> None:
     at = app()
     choice = at.selectbox(key="new.protocol")
-    assert choice.options[0].startswith("Debate: two unlike debaters")
+    assert choice.options[0] == "Debate in turn (CEDA)"
     assert len(choice.options) == len(PROTOCOLS) + 1, "the audit too"
-    assert all(":" in words and words.endswith(".") for words in choice.options)
+    assert all(len(words) <= PHONE for words in choice.options), "a phone shows no more"
+    assert all(escaped(protocol_words(name)) in choice.help for name in PROTOCOLS)
     for name, protocol in PROTOCOLS.items():
         at.selectbox(key="new.protocol").set_value(name).run()
         assert not at.exception
         own = {option for option in protocol.options if option != "turns"}
         assert own <= options_drawn(at), name
+        happens = protocol_words(name).partition(": ")[2]
+        assert any(escaped(happens[1:]) in own.value for own in at.caption), name
+        turns = [own for own in at.slider if own.key == "new.turns"]
+        assert bool(turns) == has_turns(Plan(name)), name
     at.selectbox(key="new.protocol").set_value("audit").run()
     assert not options_drawn(at)
+    assert at.slider(key="new.turns"), "it debates what stays contested"
 
 
 def test_what_is_chosen_reaches_the_plan_and_only_where_the_protocol_has_it(
@@ -61,8 +70,8 @@ def test_what_is_chosen_reaches_the_plan_and_only_where_the_protocol_has_it(
 ) -> None:
     at = app()
     at.selectbox(key="new.protocol").set_value("single").run()
-    at.number_input(key="new.samples").set_value(3)
-    at.selectbox(key="new.style").set_value("thought").run()
+    at.number_input(key="new.single.samples").set_value(3)
+    at.selectbox(key="new.single.style").set_value("thought").run()
     run = checked(at, home)
     assert run.plan.protocol == "single"
     assert run.plan.options == DebateOptions(samples=3, style="thought")
@@ -75,9 +84,9 @@ def test_what_is_chosen_reaches_the_plan_and_only_where_the_protocol_has_it(
 def test_the_debate_that_is_gone_on_to_has_its_own_options(app: OpenApp, home: Path) -> None:
     at = app()
     at.selectbox(key="new.protocol").set_value("adaptive").run()
-    at.selectbox(key="new.then").set_value("ensemble").run()
+    at.selectbox(key="new.adaptive.then").set_value("ensemble").run()
     assert options_drawn(at) == {"then", "style", "samples", "seed"}
-    at.number_input(key="new.seed").set_value(7).run()
+    at.number_input(key="new.adaptive.seed").set_value(7).run()
     run = checked(at, home)
     assert run.plan.options == DebateOptions(then="ensemble", seed=7)
     assert "not held, which saved up to 3 turns" in drawn(at), "no debate finds missing evidence"
@@ -96,7 +105,7 @@ def test_a_tables_rows_are_checked_as_was_chosen(app: OpenApp, home: Path) -> No
     at = app("pages/check/many.py")
     at.text_area(key="many.pasted").set_value(f"claim\n{CLAIM}\n").run()
     at.selectbox(key="many.protocol").set_value("ensemble").run()
-    at.number_input(key="many.seed").set_value(3).run()
+    at.number_input(key="many.ensemble.seed").set_value(3).run()
     at.button(key="many.start").click().run()
     assert not at.exception
     with open_store(home) as store:
@@ -123,10 +132,10 @@ def test_what_most_people_need_is_offered_first_and_no_number_is_put_in_anyones_
 ) -> None:
     at = app()
     names = [words.partition(":")[0] for words in at.selectbox(key="new.protocol").options]
-    assert names[:4] == ["Debate", "Audit", "Single judge", "Adaptive"]
+    assert names[:4] == ["Debate in turn (CEDA)", "Audit", "Single judge", "Adaptive"]
     assert len(set(names)) == len(names)
     at.selectbox(key="new.protocol").set_value("society").run()
-    assert at.number_input(key="new.rounds").value is None
+    assert at.number_input(key="new.society.rounds").value is None
     assert checked(at, home).plan.options == AS_IS
 
 
@@ -156,3 +165,44 @@ def test_a_run_of_a_protocol_that_is_not_known_here_is_read_all_the_same(
         at.button(key=f"replay.{run_id}.step").click().run()
         assert not at.exception
         assert "The source gives the height" in drawn(at)
+
+
+def test_what_a_project_chose_of_its_protocol_is_what_new_checks_begin_with(
+    app: OpenApp, home: Path
+) -> None:
+    at = app("pages/setup/project.py")
+    with open_store(home) as store:
+        project_id = store.projects.all()[0].id
+    key = f"project.{project_id}"
+    assert not [own for own in at.number_input if own.key == f"{key}.society.rounds"]
+    at.selectbox(key=f"{key}.protocol").set_value("society").run()
+    at.number_input(key=f"{key}.society.rounds").set_value(3)
+    at.button(key=f"{key}.save").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        project = store.projects.get(project_id)
+    assert project
+    assert (project.protocol, project.options) == ("society", DebateOptions(rounds=3))
+    at = app()
+    assert at.number_input(key="new.society.rounds").value == 3
+    run = checked(at, home)
+    assert (run.plan.protocol, run.plan.options) == ("society", DebateOptions(rounds=3))
+    at = app()
+    at.number_input(key="new.society.rounds").set_value(None).run()
+    assert checked(at, home).plan.options == AS_IS, "what was emptied is the protocol's own"
+    at = app()
+    at.selectbox(key="new.protocol").set_value("mad").run()
+    assert at.number_input(key="new.mad.rounds").value is None, "of another nothing is chosen"
+
+
+def test_turns_of_a_debate_that_the_protocol_has_not_are_no_part_of_its_plan(
+    app: OpenApp, home: Path
+) -> None:
+    at = app()
+    at.slider(key="new.turns").set_value(2).run()
+    at.selectbox(key="new.protocol").set_value("single").run()
+    assert checked(at, home).plan.max_turns == 5
+    at = app()
+    at.selectbox(key="new.protocol").set_value("ceda").run()
+    at.slider(key="new.turns").set_value(2).run()
+    assert checked(at, home).plan.max_turns == 2

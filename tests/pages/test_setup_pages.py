@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,7 @@ def test_the_projects_choices_are_put_in_words(app: OpenApp, project_id: str, ho
     roster, protocol = at.selectbox(key=f"{key}.roster"), at.selectbox(key=f"{key}.protocol")
     assert roster.options[0] == "Built-in engine"
     assert "No key, network or language model" in roster.help
-    assert protocol.options[0] == "CEDA"
+    assert protocol.options[0] == "Debate in turn (CEDA)"
     assert "two unlike debaters" in protocol.help
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
@@ -149,6 +150,29 @@ def test_an_annotator_may_not_change_the_project(app: OpenApp, project_id: str, 
     assert at.text_input(key="project.member"), "the rest of the page stays"
     with open_store(home) as store:
         assert store.projects.get(project_id).name == "First project"  # type: ignore[union-attr]
+
+
+def test_what_somebody_else_saved_meanwhile_is_not_overwritten(
+    app: OpenApp, project_id: str, home: Path
+) -> None:
+    at = app("pages/setup/project.py")
+    key = f"project.{project_id}"
+    with open_store(home) as store:
+        project = store.projects.get(project_id)
+        assert project
+        store.projects.save(replace(project, description="Towers, by Karl."))
+    at.text_input(key=f"{key}.name").set_value("Mine").run()
+    at.button(key=f"{key}.save").click().run()
+    assert "Somebody changed this project" in at.error[0].value
+    with open_store(home) as store:
+        assert store.projects.get(project_id).description == "Towers, by Karl."  # type: ignore[union-attr]
+    at = app("pages/setup/project.py")
+    for name in ("Mine", "Ours"):
+        at.text_input(key=f"{key}.name").set_value(name).run()
+        at.button(key=f"{key}.save").click().run()
+        assert not at.error
+        with open_store(home) as store:
+            assert store.projects.get(project_id).name == name  # type: ignore[union-attr]
 
 
 def test_a_second_project_is_begun_and_chosen(app: OpenApp, project_id: str, home: Path) -> None:
