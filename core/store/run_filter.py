@@ -14,6 +14,7 @@ class RunFilter:
     label: str = ""
     status: str = ""
     corrected: bool | None = None
+    protocol: str = ""
 
 
 def condition_of(
@@ -37,6 +38,9 @@ def condition_of(
     elif wanted.status:
         where.append("r.status = ?")
         values.append(wanted.status)
+    if wanted.protocol:
+        where.append("json_extract(r.plan, '$.protocol') = ?")
+        values.append(wanted.protocol)
     if wanted.corrected is not None:
         known = "EXISTS" if wanted.corrected else "NOT EXISTS"
         where.append(f"{known} (SELECT 1 FROM standing k WHERE k.run_id = r.id)")

@@ -483,6 +483,11 @@ def test_history_finds_and_filters(app: OpenApp, run_id: str) -> None:
     at.text_input(key="history.search").set_value("").run()
     at.selectbox(key="history.label").set_value("supported").run()
     assert "No run matches" in at.info[0].value
+    at.selectbox(key="history.label").set_value("").run()
+    assert at.dataframe[0].value["Protocol"][0] == "Debate in turn (CEDA)"
+    at.selectbox(key="history.protocol").set_value("mad").run()
+    assert "No run matches" in at.info[0].value
+    assert query(at, "protocol") == "mad"
 
 
 def test_history_opens_a_run(app: OpenApp, run_id: str) -> None:

@@ -155,7 +155,7 @@ def test_history_filters_and_counts(store: Store, case: Case) -> None:
             store.runs.begin(f"r{number:02}", "me", 100.0)
             label = "hallucinated" if number % 3 else "supported"
             store.runs.append(f"r{number:02}", "me", [finished(200.0, label)])
-    store.runs.add(Run("z", "other", "project", Plan(), "queued", 500.0), "me", 500.0)
+    store.runs.add(Run("z", "other", "project", Plan("mad"), "queued", 500.0), "me", 500.0)
 
     def page(wanted: RunFilter, offset: int = 0) -> tuple[list[str], int]:
         rows, total = store.runs.page(
@@ -168,6 +168,9 @@ def test_history_filters_and_counts(store: Store, case: Case) -> None:
     assert ids[:2] == ["z", "r29"]
     assert len(page(RunFilter(), offset=25)[0]) == 6
     assert page(RunFilter(label="supported"))[1] == 10
+    assert page(RunFilter(protocol="mad"))[0] == ["z"]
+    assert page(RunFilter(protocol="mad", label="supported"))[1] == 0
+    assert page(RunFilter(protocol="ceda"))[1] == 30
     assert page(RunFilter(terms=("tow",)))[1] == 30
     assert page(RunFilter(terms=("首都",)))[0] == ["z"]
     assert page(RunFilter(status="queued"))[0] == ["z"]
