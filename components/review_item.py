@@ -23,7 +23,7 @@ from components.settling import SETTLE_PAGE
 from components.show import show
 from components.track_record import past_of
 from components.verdict import draw_verdict
-from components.words import escaped
+from components.words import LABEL_WORDS, escaped, protocol_words
 from core.errors import ReviewError
 from core.progress import Progress
 from core.records import Case, Project, Run
@@ -82,9 +82,24 @@ def _draw_open(item: Item, case: Case, project: Project) -> None:
     show(marked_text(case.response, []))
     if not is_blind and run is not None and progress.verdict is not None:
         draw_verdict(progress, classifier_card(progress.classifier), past_of(run, progress))
+        _draw_ways(run)
     if mine is not None:
         _draw_answer(Asked(run, case, progress, is_blind, is_alone=True), own, mine, project)
     _draw_behind(run, case, progress, is_blind)
+
+
+def _draw_ways(run: Run) -> None:
+    """By which protocol the verdict is, and what others say of the same text, newest first."""
+    with state.open_store() as store:
+        runs = store.runs.of_case(run.case_id, time.time(), 0.0)
+    newest = {own.plan.protocol: own for own in runs if own.label}
+    words = [f"By {protocol_words(run.plan.protocol, short=True)}"]
+    words += [
+        f"{protocol_words(name, short=True)}: {LABEL_WORDS[own.label].lower()}"
+        for name, own in sorted(newest.items(), key=lambda pair: -pair[1].started_at)
+        if own.label and name != run.plan.protocol
+    ]
+    st.caption(escaped(" · ".join(words)))
 
 
 def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project: Project) -> None:

@@ -13,7 +13,7 @@ from components import state
 from components.item_table import PAGE_SIZE, draw_items, first_of
 from components.queue_filters import draw_filters
 from components.review_rules import rules_of
-from components.words import LABEL_SIGNS, LABEL_WORDS, clipped, counted, escaped
+from components.words import LABEL_SIGNS, LABEL_WORDS, clipped, counted, escaped, protocol_words
 from core.checking import drafts_of
 from core.errors import ReviewError
 from core.queueing import fill
@@ -138,12 +138,14 @@ def draw_list(wanted: ItemFilter) -> None:
             now=time.time(),
         )
         claims = [store.cases.get(item.case_id) for item in items]
+        ways = [_ways(store, item) for item in items]
     if not total:
         st.caption("Nothing here fits these filters.")
         return
     rows = [
-        _cells(item, case.response if case else "", project.people_each, project.is_blind)
-        for item, case in zip(items, claims, strict=True)
+        _cells(item, case.response if case else "", project)
+        | ({} if project.is_blind else {"Checked by": way})
+        for item, case, way in zip(items, claims, ways, strict=True)
     ]
     draw_items(
         rows,
@@ -169,7 +171,15 @@ def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) ->
     return wanted
 
 
-def _cells(item: Item, claim: str, people: int, is_blind: bool) -> dict[str, Any]:
+def _ways(store: Store, item: Item) -> str:
+    """The protocols of all runs that came to a label; what the machine says is the newest's."""
+    runs = store.runs.of_case(item.case_id, time.time(), 0.0)
+    names = [protocol_words(run.plan.protocol, short=True) for run in runs if run.label]
+    return ", ".join(dict.fromkeys(reversed(names)))
+
+
+def _cells(item: Item, claim: str, project: Project) -> dict[str, Any]:
+    people, is_blind = project.people_each, project.is_blind
     cells: dict[str, Any] = {"Claim": clipped(claim, 200)}
     if not is_blind:
         label = item.label

@@ -9,7 +9,7 @@ import streamlit as st
 from components import state
 from components.words import LABEL_WORDS, clipped, escaped, protocol_words, when
 from core.intake.language import language_of
-from core.records import Case
+from core.records import Case, Run
 from core.seen_before import Decided, decided, same_or_alike
 from core.store import Store
 
@@ -27,11 +27,12 @@ def draw_checked_before(response: str, question: str) -> None:
         same, alike = same_or_alike(
             store, project.id, response, question, language_of(f"{question} {response}")
         )
-        for case in same[:MOST_SHOWN]:
-            _draw_check(store, case, "Checked")
-        if not same:
-            for case in alike[:MOST_SHOWN]:
-                _draw_check(store, case, f"Similar, “{clipped(case.response, 60)}”, checked")
+        found = [(case, run, "Checked") for case in same for run in _newest(store, case)]
+        for case in alike if not same else ():
+            how = f"Similar, “{clipped(case.response, 60)}”, checked"
+            found += [(case, run, how) for run in _newest(store, case)[:1]]
+        for case, run, how in found[:MOST_SHOWN]:
+            _draw_check(store, case, run, how)
 
 
 def draw_decided_before(case: Case) -> None:
@@ -72,23 +73,24 @@ def _decided_words(one: Decided) -> str:
     return f"{how}: {said}"
 
 
-def _draw_check(store: Store, case: Case, how: str) -> None:
-    """A link to the case's newest run, if it came to a verdict."""
-    lease = store.projects.settings().lease_seconds
-    for run in store.runs.of_case(case.id, time.time(), lease)[-1:]:
-        if run.label is None:
-            continue
-        by = protocol_words(run.plan.protocol, short=True)
-        words = f"{how} on {when(run.started_at)} by {by}: {LABEL_WORDS[run.label].lower()}"
-        for one in decided(store, [case], is_same=True):
-            if one.gold is not None:
-                words += f"; settled as {LABEL_WORDS[one.gold.label].lower()}"
-            elif one.said:
-                last = max(one.said, key=lambda said: said.at)
-                words += f"; {last.author} says {LABEL_WORDS[last.label].lower()}"
-        st.page_link(
-            RUN_PAGE,
-            label=escaped(words),
-            icon=":material/history:",
-            query_params={"run": run.id},
-        )
+def _newest(store: Store, case: Case) -> list[Run]:
+    """The case's newest run by each protocol, of those that came to a label, newest first."""
+    runs = store.runs.of_case(case.id, time.time(), 0.0)
+    newest = {run.plan.protocol: run for run in runs if run.label}
+    return sorted(newest.values(), key=lambda run: -run.started_at)
+
+
+def _draw_check(store: Store, case: Case, run: Run, how: str) -> None:
+    """A link to the run, with its label and what people say of its case."""
+    by = protocol_words(run.plan.protocol, short=True)
+    label = LABEL_WORDS[run.label].lower() if run.label else "no label"
+    words = f"{how} on {when(run.started_at)} by {by}: {label}"
+    for one in decided(store, [case], is_same=True):
+        if one.gold is not None:
+            words += f"; settled as {LABEL_WORDS[one.gold.label].lower()}"
+        elif one.said:
+            last = max(one.said, key=lambda said: said.at)
+            words += f"; {last.author} says {LABEL_WORDS[last.label].lower()}"
+    st.page_link(
+        RUN_PAGE, label=escaped(words), icon=":material/history:", query_params={"run": run.id}
+    )

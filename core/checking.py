@@ -130,7 +130,9 @@ def drafts_of(store: Store, person: str) -> list[str]:
 
 
 def store_case(store: Store, project: Project, draft: Draft, author: str, now: float) -> Case:
-    """Keep a new case, findable by its words.
+    """Keep a case, findable by its words; the one that is there where all of it is the same.
+
+    Then one text checked in several ways is one case with several runs, and people judge it once.
 
     Raises:
         InputError: there is no text to check, or too much of it.
@@ -143,7 +145,6 @@ def store_case(store: Store, project: Project, draft: Draft, author: str, now: f
             f"Expected at most {limit:,} characters to check, found {len(draft.response):,}; "
             "check a part of it, or raise the limit on Settings."
         )
-    text = f"{draft.question} {draft.response}"
     case = Case(
         id=draft.id or new_id(),
         project_id=project.id,
@@ -153,14 +154,17 @@ def store_case(store: Store, project: Project, draft: Draft, author: str, now: f
         images=draft.images,
         role=project.role if draft.role is None else draft.role,
         instruction=project.instruction if draft.instruction is None else draft.instruction,
-        language=draft.language or language_of(text),
+        language=draft.language or language_of(f"{draft.question} {draft.response}"),
         author=author,
         created_at=now,
         others=draft.others,
     )
     with store.writing():
-        store.cases.add(case, list(terms(text, case.language)))
-    return case
+        known = None if draft.id else store.cases.like(case)
+        if known is None:
+            words = terms(f"{case.question} {case.response}", case.language)
+            store.cases.add(case, list(words))
+    return known or case
 
 
 def add_files(
@@ -241,7 +245,9 @@ def check_once(
         case = store_case(store, project, draft, person, clock())
         settings = store.projects.settings()
     plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
-    return run_to_end(home, case, plan, clock, keys), [*notices, *complaints]
+    jobs = Jobs(home, keys=keys)
+    found = ended(home, jobs, jobs.start(case, plan, by=person), case, clock)
+    return found, [*notices, *complaints]
 
 
 def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
@@ -252,10 +258,12 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
         KeyMissing: the roster needs a key that is not at hand.
     """
     if request.protocol not in PROTOCOLS:
-        known = ", ".join(PROTOCOLS)
-        raise InputError(f"Expected a protocol of {known}; found “{request.protocol}”.")
-    prompts = PromptBook().digest()
-    found = chosen_roster(home, request.roster, request.model, request.api_base, prompts)
+        raise InputError(
+            f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{request.protocol}”."
+        )
+    found = chosen_roster(
+        home, request.roster, request.model, request.api_base, PromptBook().digest()
+    )
     sheet = None if found.sheet == SHIPPED[BUILT_IN] else found.sheet
     cap, options = request.token_cap, request.options
     plan = Plan(request.protocol, found.sheet.name, sheet=sheet, token_cap=cap, options=options)
@@ -264,22 +272,14 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
     return plan, [found.notice] if found.notice else []
 
 
-def run_to_end(
-    home: Path, case: Case, plan: Plan, clock: Callable[[], float], keys: Keys = NO_KEYS
+def ended(
+    home: Path, jobs: Jobs, run_id: str, case: Case, clock: Callable[[], float]
 ) -> dict[str, Any]:
-    """Run a plan over a stored case in this process and return the outcome; Ctrl-C stops it.
+    """The outcome of a run of this process once it has ended; Ctrl-C stops it.
 
     `for_people` is added: whether the verdict is below what its project answers by itself; null
     where the project has not said what it wants, or there is no probability.
     """
-    jobs = Jobs(home, keys=keys)
-    return ended(home, jobs, jobs.start(case, plan), case, clock)
-
-
-def ended(
-    home: Path, jobs: Jobs, run_id: str, case: Case, clock: Callable[[], float]
-) -> dict[str, Any]:
-    """The outcome of a run of this process once it has ended; Ctrl-C stops it."""
     try:
         jobs.wait(run_id)
     except KeyboardInterrupt:

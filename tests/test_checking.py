@@ -10,11 +10,13 @@ import pytest
 from core.agents.rosters import SHIPPED
 from core.checking import (
     PERSON_NOTE,
+    Draft,
     Request,
     draft_of,
     first_project,
     keep_draft,
     planned,
+    store_case,
 )
 from core.errors import InputError, KeyMissing
 from core.events import ModelCalled
@@ -52,6 +54,32 @@ def test_a_draft_that_the_new_name_has_already_is_not_lost(store: Store) -> None
     assert draft_of(store, "Mira", "new") == "Mira's"
     rename_person(store, "Karl", "Karl", 3.0)
     assert draft_of(store, "Karl", "new") == "Karl's"
+
+
+def test_what_is_submitted_again_is_the_case_that_is_there(store: Store) -> None:
+    project = first_project(store, "Mira", 1.0)
+    draft = Draft(
+        "The tower is 512 m tall.", "How tall?", ("a", "b"), ("c",), "Verifier", "Verify."
+    )
+    case = store_case(store, project, draft, "Mira", 1.0)
+    again = store_case(store, project, replace(draft, documents=("b", "a")), "Karl", 2.0)
+    assert again == case
+    others = [
+        replace(draft, response="the tower is 512 m tall."),  # its offsets are another text's
+        replace(draft, question=""),
+        replace(draft, documents=("a",)),
+        replace(draft, images=()),
+        replace(draft, role="Editor"),
+        replace(draft, instruction="Look."),
+        replace(draft, language="de"),
+        replace(draft, others=(("source", "x"),)),
+        replace(draft, id="given"),
+    ]
+    stored = [store_case(store, project, other, "Mira", 3.0) for other in others]
+    assert len({one.id for one in (case, *stored)}) == 1 + len(others)
+    elsewhere = replace(project, id="second", name="Second")
+    store.projects.save(elsewhere)
+    assert store_case(store, elsewhere, draft, "Mira", 4.0).id != case.id
 
 
 def test_a_plan_holds_the_sheet_and_the_cap_and_nothing_is_stored(home: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from core.agents.rosters import roster_named
 from core.argued import PersonSpoke
-from core.checking import Draft, first_project, run_to_end, store_case
+from core.checking import Draft, ended, first_project, store_case
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, Settings
 from core.errors import InputError
@@ -347,7 +347,7 @@ def test_a_run_that_cannot_even_be_marked_as_failed_costs_no_worker(
     assert all(jobs.wait(run_id, PATIENCE) for run_id in broken)
     assert "database or disk is full" in caplog.text
     assert not any(record.exc_info for record in caplog.records)
-    told = run_to_end(home, case, Plan(), time.time)
+    told = ended(home, jobs, jobs.start(case, Plan()), case, time.time)
     assert (told["status"], told["label"]) == ("interrupted", None)
     assert "could not be stored" in told["cause_words"]
     monkeypatch.setattr(Jobs, "_append", append)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.records import Case
 from core.store.codec import from_json, to_json
@@ -74,6 +75,21 @@ class Cases:
             [project_id, fingerprint(response, question)],
         )
         return [from_json(Case, row["payload"]) for row in rows]
+
+    def like(self, case: Case) -> Case | None:
+        """The newest case with all of it the same but who submitted it and when.
+
+        Sources count in any order.
+        """
+
+        def told(one: Case) -> Case:
+            documents, images = tuple(sorted(one.documents)), tuple(sorted(one.images))
+            return replace(
+                one, id="", author="", created_at=0.0, documents=documents, images=images
+            )
+
+        known = self.same(case.project_id, case.response, case.question)
+        return next((one for one in known if told(one) == told(case)), None)
 
     def similar(self, project_id: str, terms: Sequence[str], limit: int) -> list[Case]:
         """Cases sharing terms, closest first."""

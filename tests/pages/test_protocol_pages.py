@@ -206,3 +206,23 @@ def test_turns_of_a_debate_that_the_protocol_has_not_are_no_part_of_its_plan(
     at.selectbox(key="new.protocol").set_value("ceda").run()
     at.slider(key="new.turns").set_value(2).run()
     assert checked(at, home).plan.max_turns == 2
+
+
+def test_one_text_checked_in_two_ways_is_reviewed_once(app: OpenApp, home: Path) -> None:
+    at = app()
+    runs = []
+    for protocol in ("ceda", "single"):
+        at.selectbox(key="new.protocol").set_value(protocol).run()
+        runs.append(checked(at, home))
+        at = app()
+    assert runs[0].case_id == runs[1].case_id
+    (table,) = app("pages/review/pending.py").dataframe
+    assert list(table.value["Checked by"]) == ["Single judge, Debate in turn (CEDA)"]
+    item = app("pages/review/label.py", case=runs[0].case_id)
+    assert not item.exception
+    told = "By Single judge · Debate in turn (CEDA): unclear"
+    assert any(own.value == escaped(told) for own in item.caption)
+    at.text_area(key="new.response").set_value(CLAIM).run()
+    links = [link.proto.label.replace("\\", "") for link in at.get("page_link")]
+    by = [label.partition(" by ")[2].partition(":")[0] for label in links]
+    assert by == ["Single judge", "Debate in turn (CEDA)"]

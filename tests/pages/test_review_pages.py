@@ -118,7 +118,7 @@ def test_a_long_queue_is_put_in_order_while_people_work(
         with store.writing():
             texts = ["Cats sleep by day."] * FEWEST + ["Bees make honey."]
             for n, text in enumerate(texts):
-                case = store_case(store, project, Draft(text), "Mira", 1.0 + n)
+                case = store_case(store, project, Draft(text, id=f"case-{n}"), "Mira", 1.0 + n)
                 store.queue.add(imported_item(case, 1.0 + n, "hallucinated", 0.5 + n / 100))
     app("pages/review/pending.py")
     assert state.reordering().wait(60)
