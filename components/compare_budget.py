@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from components.debate_calls import chosen_words
 from components.words import escaped, protocol_words, roster_words, seconds
 from core.comparing import Budget, Way, needed
 from core.config import Settings
@@ -82,7 +83,7 @@ def _expected_row(way: Way, pace: float) -> dict[str, str]:
     likely = way.expected.likely if way.expected else None
     share = way.share
     return {
-        "Protocol": protocol_words(way.plan.protocol, short=True),
+        "Protocol": chosen_words(way.plan),
         "Roster": roster_words(way.plan.roster, short=True),
         "Expected": way.expected.words if way.expected else "no cost",
         "Time": seconds(pace + (likely.seconds if likely else 0.0)),

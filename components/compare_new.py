@@ -12,7 +12,8 @@ from components import state
 from components.compare_budget import draw_budget, draw_expected
 from components.inputs import draw_sources, draw_uploader, split_sources
 from components.new_check import library_choice, project_roster
-from components.protocol_choice import usual_protocol
+from components.protocol_choice import usual_options, usual_protocol
+from components.protocol_options import can_choose, chosen_options, draw_option_fields
 from components.roster_choice import draw_keys_of_rosters, expected_of, planned
 from components.words import escaped, protocol_words, roster_words
 from core.agents.rosters import sheets_of
@@ -26,6 +27,7 @@ from core.seats import BUILT_IN
 from core.store import Store
 
 SINGLE = "single"
+PAGE = "compare"
 
 
 def draw_new_comparison(case: Case | None) -> None:
@@ -121,7 +123,20 @@ def _chosen_ways() -> list[tuple[str, str]]:
         key="compare.rosters",
         persist_state="session",
     )
+    _draw_options(protocols)
     return [(protocol, roster) for roster, protocol in itertools.product(rosters, protocols)]
+
+
+def _draw_options(protocols: Sequence[str]) -> None:
+    """What can be chosen of each protocol, folded away; `_ways` reads it."""
+    with state.open_store() as store:
+        project = state.project(store)
+    if not any(can_choose(protocol) for protocol in protocols):
+        return
+    with st.expander("Options of the protocols", icon=":material/instant_mix:"):
+        for protocol in filter(can_choose, protocols):
+            st.markdown(f"**{escaped(protocol_words(protocol, short=True))}**")
+            draw_option_fields(PAGE, protocol, usual_options(project, protocol))
 
 
 def _entries(store: Store, sources: Sequence[str]) -> list[LibraryEntry]:
@@ -136,8 +151,15 @@ def _ways(
     chosen: Sequence[tuple[str, str]],
     settings: Settings,
 ) -> list[Way]:
+    project = state.project(store)
     plans = [
-        planned(roster, settings.max_turns, settings.passages, protocol=protocol)
+        planned(
+            roster,
+            settings.max_turns,
+            settings.passages,
+            protocol=protocol,
+            options=chosen_options(PAGE, protocol, usual_options(project, protocol)),
+        )
         for protocol, roster in chosen
     ]
     return [Way(plan, expected_of(store, entries, [asked], plan)) for plan in plans]

@@ -9,6 +9,7 @@ import streamlit as st
 
 from components import state
 from components.calls import cost_words, tokens_of
+from components.debate_calls import chosen_words
 from components.highlight import Mark, marked_text
 from components.live import STAGE_WORDS, stop
 from components.show import open_run, rows_chosen, show
@@ -111,7 +112,7 @@ def _cells(name: str, own: Compared) -> dict[str, Any]:
     calls = list(progress.calls.values())
     return {
         "": name,
-        "Protocol": protocol_words(run.plan.protocol, short=True),
+        "Protocol": chosen_words(run.plan),
         "Verdict": STAGE_WORDS[progress.stage] if run.status == "running" else label,
         "p": "" if run.p_hallucinated is None else f"{run.p_hallucinated:.2f}",
         "Marks": "" if is_alive else str(len(progress.spans)),
@@ -142,9 +143,8 @@ def _draw_layers(case: Case, named: Named) -> None:
 
 
 def way_words(own: Compared) -> str:
-    """Protocol and roster, short."""
-    plan = own.run.plan
-    return f"{protocol_words(plan.protocol, short=True)}, {roster_words(plan.roster, short=True)}"
+    """Protocol, what was chosen of it, and roster, short."""
+    return f"{chosen_words(own.run.plan)}, {roster_words(own.run.plan.roster, short=True)}"
 
 
 def _draw_parting(case: Case, runs: Mapping[str, Progress]) -> None:

@@ -6,6 +6,7 @@ from components.audit_rows import has_audit
 from components.words import counted, protocol_words
 from core.debate.floor import Calls
 from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
+from core.manners import DebateOptions
 from core.progress import Progress
 from core.records import Plan
 
@@ -21,11 +22,26 @@ PART_WORDS = {
 
 def plan_words(plan: Plan) -> str:
     """The protocol and what was chosen of it; what was left to the protocol is not told."""
-    options, then = plan.options, then_of(plan)
+    then = then_of(plan)
     parts = [
         protocol_words(plan.protocol, short=True),
         f"then {protocol_words(then.name, short=True)}" if then else "",
         f"at most {counted(plan.max_turns, 'turn')}" if has_turns(plan) else "",
+        _option_words(plan.options),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def chosen_words(plan: Plan) -> str:
+    """The same without turns, which all plans have, and with no debate but one that was chosen."""
+    then = plan.options.then and f"then {protocol_words(plan.options.then, short=True)}"
+    parts = (protocol_words(plan.protocol, short=True), then, _option_words(plan.options))
+    return ", ".join(part for part in parts if part)
+
+
+def _option_words(options: DebateOptions) -> str:
+    """What was chosen, but for the debate that is gone on to; empty where nothing was."""
+    parts = [
         counted(options.rounds, "round") if options.rounds else "",
         counted(options.samples, "sample") if options.samples else "",
         STYLE_WORDS.get(options.style, ""),

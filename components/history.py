@@ -59,8 +59,8 @@ def draw_page(wanted: RunFilter) -> int:
         hide_index=True,
         height="content",
         column_config={
-            "Claim": st.column_config.TextColumn(width=260),
-            "Protocol": st.column_config.TextColumn(width=150),
+            "Claim": st.column_config.TextColumn(width=200),
+            "Protocol": st.column_config.TextColumn(width=180),
             "Roster": st.column_config.TextColumn(width=115),
             "p": st.column_config.TextColumn("p", help="probability of being hallucinated"),
         },
@@ -82,6 +82,9 @@ def _table(
     if set(classifiers.values()) - {SEED_VERSION}:
         for cell, row in zip(cells, rows, strict=True):
             cell["Classifier"] = classifiers.get(row.run.id, "")
+    if not any(row.corrected_label for row in rows):
+        for cell in cells:
+            del cell["People say"]
     return cells
 
 

@@ -33,10 +33,15 @@ PARTS_OUT = {
 
 def draw_protocol_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
     """The fields, folded away; nothing where nothing can be chosen. What they come to."""
-    if not any(option in DRAWN for option in _options(page, protocol, usual)):
+    if not can_choose(protocol):
         return AS_IS
     with st.expander("Options of the protocol", icon=":material/instant_mix:"):
         return draw_option_fields(page, protocol, usual)
+
+
+def can_choose(protocol: str) -> bool:
+    """Whether there is anything to be chosen of the protocol."""
+    return any(option in DRAWN for option in options_of(Plan(protocol)))
 
 
 def draw_option_fields(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:

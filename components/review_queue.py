@@ -24,6 +24,7 @@ from core.store.changes import Mark
 from core.store.queue_filter import AT_RANDOM, ItemFilter, why_of
 
 LABEL_PAGE = "pages/review/label.py"
+MOST_WAYS = 2  # of a text's protocols in the list
 DRAFT_NAME = re.compile(r"run\.(.+)\.correct")  # as correction_draft.key_of names them
 ALL: tuple[ItemState, ...] = ("open", "flagged", "adjudicated")
 STATES: dict[str, tuple[ItemState, ...]] = {
@@ -174,8 +175,10 @@ def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) ->
 def _ways(store: Store, item: Item) -> str:
     """The protocols of all runs that came to a label; what the machine says is the newest's."""
     runs = store.runs.of_case(item.case_id, time.time(), 0.0)
-    names = [protocol_words(run.plan.protocol, short=True) for run in runs if run.label]
-    return ", ".join(dict.fromkeys(reversed(names)))
+    found = [protocol_words(run.plan.protocol, short=True) for run in runs if run.label]
+    names = list(dict.fromkeys(reversed(found)))
+    more = [f"{len(names) - MOST_WAYS} more"] if len(names) > MOST_WAYS else []
+    return ", ".join([*names[:MOST_WAYS], *more])
 
 
 def _cells(item: Item, claim: str, project: Project) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from core.config import Settings
 from core.errors import InputError, KeyMissing
@@ -36,8 +36,8 @@ CENTS_A_DOLLAR = 100
 MOST_WAYS = 12
 MOST_LISTED = 20
 COLUMNS = (
-    "way", "protocol", "roster", "status", "label", "p_hallucinated", "confidence", "cause",
-    "marked", "turns", "calls", "tokens", "us_dollars", "seconds", "problem", "run_id",
+    "way", "protocol", "options", "roster", "status", "label", "p_hallucinated", "confidence",
+    "cause", "marked", "turns", "calls", "tokens", "us_dollars", "seconds", "problem", "run_id",
 )  # fmt: skip
 
 
@@ -259,6 +259,7 @@ def _cells(name: str, own: Compared, response: str) -> dict[str, object]:
     return {
         "way": name,
         "protocol": run.plan.protocol,
+        "options": ", ".join(f"{k} {v}" for k, v in asdict(run.plan.options).items() if v),
         "roster": run.plan.roster,
         "status": run.status,
         "label": run.label,

@@ -8,6 +8,7 @@ import pytest
 
 from components import state
 from core.comparing import compared_cases
+from core.manners import DebateOptions
 from core.store import open_store
 from tests.pages.conftest import OpenApp
 from tests.pages.test_reliability_page import table_with, texts
@@ -78,3 +79,27 @@ def test_rosters_that_need_the_same_keys_ask_for_each_once_and_are_left_out(
 
 def test_a_link_to_no_case_says_so(app: OpenApp) -> None:
     assert "There is no case at this link here" in app(PAGE, case="none").info[0].value
+
+
+def test_what_is_chosen_of_each_protocol_reaches_its_own_run_and_is_told(
+    app: OpenApp, home: Path
+) -> None:
+    at = app(PAGE)
+    at.text_area(key="compare.response").set_value("The tower is 512 m tall.").run()
+    at.multiselect(key="compare.protocols").set_value(["society", "single", "mamm_refine"]).run()
+    at.number_input(key="compare.society.rounds").set_value(1)
+    at.selectbox(key="compare.single.style").set_value("thought").run()
+    told = ["Society of minds, 1 round", "Single judge, thinking aloud"]
+    assert list(table_with(at, "Expected")["Protocol"]) == [*told, "Mended text (MAMM-REFINE)"]
+    at.multiselect(key="compare.protocols").set_value(["society", "single"]).run()
+    at.button(key="compare.start").click().run()
+    assert not at.exception
+    with open_store(home) as store:
+        project = store.projects.first()
+        assert project is not None
+        (case_id,) = compared_cases(store, project.id)
+        runs = store.runs.of_case(case_id, 1.0, 6.0)
+    chosen = {run.plan.protocol: run.plan.options for run in runs}
+    assert chosen == {"society": DebateOptions(rounds=1), "single": DebateOptions(style="thought")}
+    assert all(state.jobs().wait(run.id, 60) for run in runs)
+    assert set(table_with(app(PAGE, case=case_id), "Verdict")["Protocol"]) == set(told)
