@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import streamlit as st
 
 from components import state
 from components.calls import cost_words, tokens_of
+from components.compare_parting import draw_parting
 from components.debate_calls import chosen_words
 from components.highlight import Mark, marked_text
 from components.live import STAGE_WORDS, stop
@@ -23,20 +25,12 @@ from components.words import (
     status_words,
 )
 from core.comparing import Compared, LeftOut, compared, compared_cases, comparison_csv, left_out
-from core.parting import (
-    letters,
-    same_agent_apart,
-    statements_apart,
-    turned,
-    verdicts,
-    words_apart,
-)
-from core.progress import Progress
+from core.parting import letters
 from core.records import Case
 
 POLL_SECONDS = 1.0
+STOPPING = "compare.stopping"  # the case whose runs were asked to stop
 ALIVE = ("queued", "running")
-MOST_LINES = 12
 Named = Mapping[str, Compared]
 
 
@@ -49,7 +43,7 @@ def draw_compared(case: Case) -> None:
     _draw_rows(case, named, left, finished=True)
     if len(named) > 1:
         _draw_layers(case, named)
-        _draw_parting(case, {name: own.progress for name, own in named.items()})
+        draw_parting(case, {name: own.progress for name, own in named.items()})
     _draw_links(named)
 
 
@@ -65,17 +59,29 @@ def _follow(case: Case) -> None:
     named, left = _loaded(case)
     alive = [own.run.id for own in named.values() if own.run.status in ALIVE]
     if not alive:
+        st.session_state.pop(STOPPING, None)
         st.rerun()
         return
-    st.progress(1 - len(alive) / len(named), text=f"{len(alive)} of {len(named)} under way")
+    words = f"{len(alive)} of {len(named)} under way"
+    if st.session_state.get(STOPPING) == case.id:
+        words += ", being stopped"
+    st.progress(1 - len(alive) / len(named), text=words)
     st.button(
         "Stop all",
         key="compare.stop",
         icon=":material/stop:",
-        on_click=stop,
-        args=(alive, case.project_id),
+        on_click=_stop_all,
+        args=(alive, case),
     )
     _draw_rows(case, named, left, finished=False)
+
+
+def _stop_all(alive: Sequence[str], case: Case) -> None:
+    with state.open_store() as store:
+        role = store.projects.role_of(case.project_id, state.person(store))
+    stop(alive, case.project_id)
+    if role is not None:  # else it was refused, which was said
+        st.session_state[STOPPING] = case.id
 
 
 def _draw_rows(case: Case, named: Named, left: Sequence[LeftOut], *, finished: bool) -> None:
@@ -108,22 +114,32 @@ def _draw_rows(case: Case, named: Named, left: Sequence[LeftOut], *, finished: b
 def _cells(name: str, own: Compared) -> dict[str, Any]:
     run, progress = own.run, own.progress
     is_alive = run.status in ALIVE
-    label = f"{LABEL_SIGNS[run.label]} {LABEL_WORDS[run.label]}" if run.label else "–"
     calls = list(progress.calls.values())
     return {
         "": name,
         "Protocol": chosen_words(run.plan),
-        "Verdict": STAGE_WORDS[progress.stage] if run.status == "running" else label,
+        "Verdict": _verdict_words(own),
         "p": "" if run.p_hallucinated is None else f"{run.p_hallucinated:.2f}",
         "Marks": "" if is_alive else str(len(progress.spans)),
         "Turns": str(len(progress.turns)),
-        "Seconds": f"{progress.seconds():.1f}",
+        "Seconds": f"{progress.seconds(time.time() if is_alive else None):.1f}",
         "Calls": str(len(calls)),
         "Tokens": f"{tokens_of(calls):,}",
-        "Cost": cost_words(progress.cost),
+        "Cost": "" if is_alive and not calls else cost_words(progress.cost),
         "Roster": roster_words(run.plan.roster, short=True),
-        "Status": status_words(run),
     }
+
+
+def _verdict_words(own: Compared) -> str:
+    """The label; how far the run came where it has none, or may yet get another."""
+    run = own.run
+    if run.status == "running":
+        return STAGE_WORDS[own.progress.stage]
+    status = status_words(run)
+    if run.label is None:
+        return status
+    label = f"{LABEL_SIGNS[run.label]} {LABEL_WORDS[run.label]}"
+    return label if run.status == status.lower() else f"{label}, {status[:1].lower()}{status[1:]}"
 
 
 def _draw_layers(case: Case, named: Named) -> None:
@@ -145,51 +161,6 @@ def _draw_layers(case: Case, named: Named) -> None:
 def way_words(own: Compared) -> str:
     """Protocol, what was chosen of it, and roster, short."""
     return f"{chosen_words(own.run.plan)}, {roster_words(own.run.plan.roster, short=True)}"
-
-
-def _draw_parting(case: Case, runs: Mapping[str, Progress]) -> None:
-    st.subheader("Where they part", anchor=False)
-    labels = list(verdicts(runs))
-    if len(labels) == 1:
-        st.markdown(f"All verdicts are the same: **{labels[0]}**.")
-    lines = parting_lines(case.response, runs)
-    for line in lines or ["The same words are marked, and nobody turned."]:
-        st.markdown(f"- {escaped(line)}")
-
-
-def parting_lines(response: str, runs: Mapping[str, Progress]) -> list[str]:
-    """What differs, a sentence each: verdicts, statements, words, agents."""
-    found = verdicts(runs)
-    parts = (f"{', '.join(names)}: {label}" for label, names in found.items())
-    lines = [f"The verdicts differ. {'; '.join(parts)}."] if len(found) > 1 else []
-    apart = statements_apart(runs)
-    for held in apart[:MOST_LINES]:
-        lines.append(f"“{clipped(held.text, 90)}”: {_marking(held.is_marked)}.")
-    # Words of these sentences were just told of.
-    stretches = [
-        own
-        for own in words_apart(response, runs)
-        if own.text.strip() and not any(h.start <= own.start and own.end <= h.end for h in apart)
-    ]
-    for own in stretches[:MOST_LINES]:
-        is_marked = dict.fromkeys(own.marked_by, True) | dict.fromkeys(own.passed_by, False)
-        lines.append(f"“{clipped(own.text.strip(), 60)}”: {_marking(is_marked)}.")
-    for turn in turned(runs)[:MOST_LINES]:
-        lines.append(
-            f"{turn.run}: {turn.debater} turned from {turn.before} to {turn.after} in round "
-            f"{turn.round}."
-        )
-    for agent, stances in same_agent_apart(runs)[:MOST_LINES]:
-        parts = (f"{stance} in {', '.join(names)}" for stance, names in stances.items())
-        lines.append(f"{agent} ended differently: {'; '.join(parts)}.")
-    return lines
-
-
-def _marking(is_marked: Mapping[str, bool]) -> str:
-    """Who marks words there and who does not."""
-    by = ", ".join(name for name, own in is_marked.items() if own)
-    others = ", ".join(name for name, own in is_marked.items() if not own)
-    return f"marked by {by}, not by {others}"
 
 
 def _draw_links(named: Named) -> None:
