@@ -32,7 +32,7 @@ def draw_filters() -> RunFilter:
     parameters that are bound.
     """
     _take_from_address()
-    first, *columns = st.columns([4, 2, 2, 2, 2])
+    first, *columns = st.columns([3, 2, 2, 3, 2])
     search = first.text_input("Search", key="history.search", placeholder="Words of the claim")
     chosen = {
         name: column.selectbox(

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.words import escaped, protocol_words
-from core.debate.protocols import DEBATES, PROTOCOLS, options_of
+from core.debate.protocols import DEBATES, PROTOCOLS, options_of, then_of
 from core.manners import AS_IS, MOST_ROUNDS, DebateOptions, Option
 from core.records import Plan
 
@@ -91,10 +91,12 @@ def _options(page: str, protocol: str, usual: DebateOptions) -> tuple[Option, ..
 
 
 def _draw_then(key: str) -> None:
+    then = then_of(Plan("adaptive"))
+    usual = f"{protocol_words(then.name, short=True)}, as is usual" if then else ITS_OWN
     st.selectbox(
         "The debate, where one is needed",
         ["", *DEBATES],
-        format_func=lambda name: protocol_words(name, short=True) if name else "The usual one",
+        format_func=lambda name: protocol_words(name, short=True) if name else usual,
         key=key,
         persist_state="session",
     )

@@ -389,10 +389,8 @@ class Run:
 class Project:
     """People, settings, library and cases that belong together.
 
-    Of its review queue: how many people an item wants, whether the machine's verdict is hidden
-    until they have answered, the share of items drawn at random, and for how long one is in hand.
-    `categories` say what may be wrong with words; `error_rate` how many verdicts may be wrong;
-    `options` what is chosen of its `protocol`.
+    Its queue deals an item to `people_each`, each for `hold_minutes`. `categories` say what may be
+    wrong with words, `error_rate` how many verdicts, `options` what is chosen of its `protocol`.
     """
 
     id: str

@@ -48,7 +48,8 @@ keep_draft(sources)
 protocol = draw_protocol_choice("new.protocol")
 with st.expander("Role, instruction and options", icon=":material/tune:"):
     draw_plan(protocol)
-button, choice, expected = st.columns([4, 5, 6], vertical_alignment="bottom")
+# On a phone they stand below each other: who checks and what it costs comes before the button.
+choice, expected, button = st.columns([5, 6, 4], vertical_alignment="bottom")
 with button:
     st.button(
         "Check",
