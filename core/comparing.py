@@ -18,7 +18,7 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from core.config import Settings
 from core.errors import InputError, KeyMissing
@@ -259,7 +259,7 @@ def _cells(name: str, own: Compared, response: str) -> dict[str, object]:
     return {
         "way": name,
         "protocol": run.plan.protocol,
-        "options": ", ".join(f"{k} {v}" for k, v in asdict(run.plan.options).items() if v),
+        "options": ", ".join(f"{name} {own}" for name, own in run.plan.options.chosen.items()),
         "roster": run.plan.roster,
         "status": run.status,
         "label": run.label,

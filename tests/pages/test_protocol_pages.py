@@ -95,8 +95,8 @@ def test_the_debate_that_is_gone_on_to_has_its_own_options(app: OpenApp, home: P
 def test_a_part_of_a_protocol_can_be_left_out(app: OpenApp, home: Path) -> None:
     at = app()
     at.selectbox(key="new.protocol").set_value("sc_maks").run()
-    at.number_input(key="new.rounds").set_value(1)
-    at.selectbox(key="new.without").set_value("adversary").run()
+    at.number_input(key="new.sc_maks.rounds").set_value(1)
+    at.selectbox(key="new.sc_maks.without").set_value("adversary").run()
     run = checked(at, home)
     assert run.plan.options == DebateOptions(rounds=1, without="adversary")
 
