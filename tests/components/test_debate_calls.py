@@ -24,7 +24,7 @@ def test_a_plan_tells_what_was_chosen_and_nothing_else() -> None:
     words = "Adaptive, then Ensemble, 3 samples, thinking aloud"
     assert plan_words(Plan("adaptive", options=chosen)) == words
     without = Plan("sc_maks", options=DebateOptions(without="adversary"))
-    assert plan_words(without) == "SC-MAKS, without attacks"
+    assert plan_words(without) == "Advice and attack (SC-MAKS), without attacks"
     assert plan_words(Plan("audit", max_turns=2)).endswith("at most 2 turns")
     assert plan_words(Plan("of a newer program")) == "of a newer program, at most 5 turns"
 
