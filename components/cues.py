@@ -110,18 +110,15 @@ def at_moment(placed: Sequence[Cue], position: float) -> tuple[Progress, dict[in
 def landmarks(placed: Sequence[Cue]) -> dict[str, float]:
     """Where each round begins, and where the verdict falls, in seconds; in their order."""
     began: dict[int, float] = {}
-    turns: dict[int, Turn] = {}
+    turns: list[Turn] = []
     for cue in placed:
         event = cue.event
         if event.kind == "turn_started":
             began.setdefault(event.number, cue.at)
         elif event.kind == "turn_finished":
             began.setdefault(event.turn.number, cue.at)
-            turns[event.turn.number] = event.turn
-    found = {
-        one.heading: min(began[turn.number] for turn in one.turns)
-        for one in rounds_of(list(turns.values()))
-    }
+            turns.append(event.turn)
+    found = {one.heading: min(began[turn.number] for turn in one.turns) for one in rounds_of(turns)}
     if any(cue.event.kind == "judgement_reached" for cue in placed):
         found["The verdict"] = placed[-1].at
     return dict(sorted(found.items(), key=lambda item: item[1]))

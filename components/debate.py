@@ -46,58 +46,60 @@ def _draw_rounds(
 ) -> None:
     debaters = list(dict.fromkeys(turn.debater for turn in turns))
     numbers = [turn.number for turn in turns]
-    following = dict(zip(numbers, [*numbers[1:], None], strict=False))
     _draw_asides(after(placed, 0, numbers[0] if numbers else None))
-    rounds = rounds_of(turns)
-    for one in rounds:
+    at = 0  # how many turns stand before; a trace from elsewhere may number two alike
+    for number, one in enumerate(rounds_of(turns), start=1):
         if one.sides:
             show(element("div", one.sides, class_="cp-sides", dir="auto"))
-        place, is_shown = _place_of(one, rounds, key)
-        for turn in one.turns if is_shown else ():
-            with place:
-                own = [signal.words for signal in signals if signal.turn == turn.number]
-                number = debaters.index(turn.debater) + 1
-                show(turn_html(turn, number, with_quotes=False, signals=own))
-                _draw_quotes(turn, key)
-                _draw_asides(after(placed, turn.number, following[turn.number]))
+        is_last = at + len(one.turns) == len(turns)
+        place, is_shown = _place_of(one, len(turns), f"{key}.round.{number}", is_last=is_last)
+        for turn in one.turns:
+            at += 1
+            if is_shown:
+                following = numbers[at] if at < len(numbers) else None
+                with place:
+                    _draw_turn(turn, debaters, signals, f"{key}.{at}")
+                    _draw_asides(after(placed, turn.number, following))
 
 
-def _place_of(one: Round, rounds: Sequence[Round], key: str) -> tuple[DeltaGenerator, bool]:
+def _place_of(one: Round, turns: int, key: str, *, is_last: bool) -> tuple[DeltaGenerator, bool]:
     """Where a round's turns are drawn, and whether they are: not before it is unfolded.
 
     Of a long debate all rounds but the last are folded.
     """
-    if sum(len(each.parts) for each in rounds) <= MOST_UNFOLDED:
+    if turns <= MOST_UNFOLDED:
         show(element("div", one.heading, class_="cp-quiet"))
         return st.container(), True
     fold = st.expander(
         escaped(round_in_short(one.heading, one.turns)),
-        expanded=one is rounds[-1],
-        key=f"{key}.round.{one.number}",
+        expanded=is_last,
+        key=key,
         on_change="rerun",
     )
     return fold, bool(fold.open)
 
 
-def _draw_asides(pieces: Sequence[Html]) -> None:
-    if pieces:
-        show(joined(pieces))
-
-
-def _draw_quotes(turn: Turn, key: str) -> None:
+def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], key: str) -> None:
+    own = [signal.words for signal in signals if signal.turn == turn.number]
+    show(turn_html(turn, debaters.index(turn.debater) + 1, with_quotes=False, signals=own))
     if not turn.quotes:
         return
-    with st.container(key=f"cp-quotes-{turn.number}", horizontal=True):
+    with st.container(key=f"cp-quotes-{key}", horizontal=True):
         for number, quote in enumerate(turn.quotes):
             if quote.start is None:
                 show(quote_line(quote))
             else:
                 draw_place_button(
                     _place(quote, quote.start),
-                    f"{key}.{turn.number}.{number}",
+                    f"{key}.{number}",
                     sign=QUOTE_SIGNS[quote.status],
                     about=QUOTE_WORDS[quote.status],
                 )
+
+
+def _draw_asides(pieces: Sequence[Html]) -> None:
+    if pieces:
+        show(joined(pieces))
 
 
 def _place(quote: Quote, start: int) -> Place:

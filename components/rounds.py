@@ -65,8 +65,11 @@ def rounds_of(turns: Sequence[Turn], speaking: Mapping[int, Speaking] | None = N
 
     One in which all advise, then challenge, then answer again (SC-MAKS) is cut at these phases.
     """
-    parts: dict[int, Part] = {**(speaking or {}), **{turn.number: turn for turn in turns}}
-    ordered = [part for _, part in sorted(parts.items())]
+    taken = {turn.number for turn in turns}
+    under_way = [said for number, said in (speaking or {}).items() if number not in taken]
+    # A trace from elsewhere may number two turns alike: both are shown.
+    parts: list[Part] = [*turns, *under_way]
+    ordered = sorted(parts, key=lambda part: asked_of(part).number)
     debates = _debates([asked_of(part) for part in ordered])
     sides = _sides([asked_of(part) for part in ordered], debates)
     found: list[Round] = []

@@ -47,7 +47,7 @@ def rounds_html(
     asked = [asked_of(part) for one in rounds for part in one.parts]
     debaters = list(dict.fromkeys(one.debater for one in asked))
     numbers = [one.number for one in asked]
-    following = dict(zip(numbers, [*numbers[1:], None], strict=True)) if numbers else {}
+    following = iter([*numbers[1:], None])
     before = after(placed or {}, 0, numbers[0] if numbers else None)
     pieces = [joined(before)] if before else []
     is_long = len(asked) > MOST_UNFOLDED
@@ -60,7 +60,7 @@ def rounds_html(
             else:
                 own = [signal.words for signal in signals if signal.turn == number]
                 drawn.append(turn_html(part, place, signals=own))
-            drawn += after(placed or {}, number, following[number])
+            drawn += after(placed or {}, number, next(following))
         pieces.append(_round(one, drawn, folded=is_long and one is not rounds[-1] and one.is_over))
     return pieces
 

@@ -66,6 +66,36 @@ def test_what_is_folded_is_not_drawn_before_somebody_unfolds_it() -> None:
     count = MOST_UNFOLDED + 2
     at = opened(count)
     assert shown(at, count) == [16, 17]
-    at.session_state["debate.round.4"] = True
+    at.session_state["debate.round.2"] = True
     at.run()
     assert shown(at, count) == [4, 5, 6, 16, 17]
+
+
+def twice() -> None:
+    """Draw a debate in which two turns of each round have one number, as a file may say."""
+    from components.debate import draw_debate
+    from core.progress import Progress
+    from core.records import Quote, Turn
+
+    quote = (Quote("As it says.", "verified", 100.0, "s", "s", None, 0, 11),)
+    draw_debate(
+        Progress(
+            turns=[
+                Turn(name, "m", number, number, "agree", "unclear", f"Words {name}{number}.", quote)
+                for number in range(1, 10)
+                for name in ("Ada", "Ben")
+            ]
+        ),
+        "debate",
+    )
+
+
+def test_two_turns_of_one_number_are_both_drawn() -> None:
+    at = AppTest.from_function(twice, default_timeout=30).run()
+    for fold in at.expander:
+        at.session_state[str(fold.key)] = True
+    at.run()
+    assert not at.exception
+    made = " ".join(block.proto.body for block in at.get("html"))
+    names = [f"{name}{number}" for number in range(1, 10) for name in ("Ada", "Ben")]
+    assert all(made.count(f">Words {name}.</div>") == 1 for name in names)

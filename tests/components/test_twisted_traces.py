@@ -6,7 +6,6 @@ import copy
 import json
 from collections.abc import Iterator
 from functools import cache
-from itertools import groupby
 from typing import Any
 
 import pytest
@@ -15,11 +14,12 @@ from hypothesis import strategies as st
 
 from components.asides import asides
 from components.calls import cost_words, kept_words
-from components.cues import at_moment, cues
+from components.cues import at_moment, cues, landmarks
 from components.live import speaking_now, stage_of
 from components.report import html_report, markdown_report
+from components.rounds import rounds_of
 from components.trace import debate_html
-from components.turn_words import round_in_short, round_words
+from components.turn_words import round_in_short
 from core.debate import NAMES
 from core.debate.protocols import DEBATES
 from core.debate.signals import signals_of
@@ -110,13 +110,15 @@ def draw(run: Run, case: Case, events: list[Event]) -> None:
     assert cost_words(progress.cost)
     assert stage_of(progress, None)
     debate_html(progress.turns, speaking_now(events, None), placed=asides(progress))
-    ordered = sorted(progress.turns, key=lambda turn: turn.number)
-    for heading, own in groupby(ordered, key=round_words):
-        assert round_in_short(heading, list(own))
+    rounds = rounds_of(progress.turns)
+    assert sum(len(one.turns) for one in rounds) == len(progress.turns)
+    for one in rounds:
+        assert round_in_short(one.heading, one.turns)
     for pace in ("recorded", "reading"):
         placed = cues(events, pace)
         for share in (0.0, 0.4, 1.0):
             then, speaking = at_moment(placed, share * placed[-1].at)
+            assert all(at <= placed[-1].at for at in landmarks(placed).values())
             debate_html(then.turns, speaking, signals_of(then), asides(then))
 
 
