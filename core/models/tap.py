@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+CHAT = "ChatCompletionChunk"  # what the library makes of an event; text completions have others
+
 
 class Tap:
     """What went by in a stream: how many events, a refusal, an end, a count of tokens.
@@ -28,7 +30,9 @@ class Tap:
     def onto(self, wrapper: Any) -> None:
         """Put the tap between litellm's wrapper and the stream it reads."""
         self._wrapper, stream = wrapper, wrapper.completion_stream
-        self._is_plain = type(stream).__module__.partition(".")[0] == "openai"
+        is_openais = type(stream).__module__.partition(".")[0] == "openai"
+        made_into = getattr(stream, "_cast_to", None)
+        self._is_plain = is_openais and getattr(made_into, "__name__", "") == CHAT
         if self._is_plain:
             stream._cast_to = object  # the library's own word for: events as they come, unparsed
         if hasattr(stream, "__aiter__"):

@@ -25,6 +25,7 @@ class Stream:
     """Events one after the other, and an error behind them if there is one."""
 
     __module__ = "openai._streaming"
+    _cast_to: type = type("ChatCompletionChunk", (), {})
 
     def __init__(self, *events: Any, error: Exception | None = None) -> None:
         self._events, self._error = events, error
@@ -71,6 +72,30 @@ def test_a_stream_of_another_kind_never_says_that_it_has_said_all() -> None:
     tap, _ = heard(Other(chunk({}, "stop")), 1)
     assert tap.finish == "stop"
     assert not tap.has_said_all
+
+
+def test_a_stream_of_text_completions_is_left_to_litellm() -> None:
+    """Its words stand elsewhere in the event."""
+
+    class Texts(Stream):
+        _cast_to = type("Completion", (), {})
+
+    class Wrapper:
+        def __init__(self) -> None:
+            self.completion_stream: Any = Texts({"choices": [{"text": "Yes."}]})
+
+        async def __anext__(self) -> Any:
+            event = await anext(self.completion_stream)
+            delta = SimpleNamespace(content=event["choices"][0]["text"])
+            return SimpleNamespace(choices=[SimpleNamespace(delta=delta)])
+
+    async def read() -> tuple[str | None, str | None]:
+        tap = Tap()
+        tap.onto(Wrapper())
+        return await tap.words(), await tap.words()
+
+    with ThreadPoolExecutor(1) as alone:
+        assert alone.submit(asyncio.run, read()).result() == ("Yes.", None)
 
 
 def test_litellm_does_not_put_a_stream_together_again(monkeypatch: pytest.MonkeyPatch) -> None:
