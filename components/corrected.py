@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from components import drafts
 from components.correction import choose
 from components.correction_asked import Asked
 from components.correction_draft import keep, key_of
-from components.difference_within import change_words, contested_still, within_html
+from components.difference_within import change_words, contested_still, is_unchanged, within_html
 from components.show import show
 from components.words import counted, escaped
 from core.builtin.mended import mended, mendings_of_spans
 from core.progress import Progress
-from core.records import Case, Run
+from core.records import Case, Run, Span
 
 LONGEST_TOLD = 80  # characters of a line that is read at a glance
 BY_MARKS = "the values beside the marked words"
@@ -48,7 +50,8 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
             "Show the corrected text", key=f"{key}.show", on_click=drafts.keep, args=(key, {})
         )
         return
-    with st.expander(escaped(f"As it should read: {in_short(case.response, text)}"), key=key):
+    words = f"As it should read: {in_short(case.response, text, progress.spans)}"
+    with st.expander(escaped(words), key=key):
         st.caption(f"{escaped(by_words(by))} Nothing is changed until you take it and save.")
         show(within_html(case.response, text))
         if left := contested_still(case.response, text, progress.spans):
@@ -56,11 +59,13 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
         _draw_buttons(Asked(run, case, progress), text, str(kept.get("before", "")))
 
 
-def in_short(before: str, after: str) -> str:
-    """The changes where they are few and short, else how many they are."""
+def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
+    """The changes where they are few and short, else how many; and how many marks it leaves."""
     told = change_words(before, after)
     words = ", ".join(told)
-    return words if len(words) <= LONGEST_TOLD else counted(len(told), "change")
+    short = words if len(words) <= LONGEST_TOLD else counted(len(told), "change")
+    left = sum(is_unchanged(before, after, span.start, span.end) for span in spans)
+    return f"{short} · {left} of {counted(len(spans), 'mark')} left as it was" if left else short
 
 
 def _draw_buttons(asked: Asked, text: str, before: str) -> None:
