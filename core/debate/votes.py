@@ -62,7 +62,8 @@ class Tally:
     def words(self, noun: str) -> str:
         """The vote in a sentence, as people read it; `noun` is what was counted."""
         whole = counted(self.asked, noun)
-        said = f"{self.hallucinated} say hallucinated, {self.supported} supported"
+        verb = "says" if self.hallucinated == 1 else "say"
+        said = f"{self.hallucinated} {verb} hallucinated, {self.supported} supported"
         rest = f", {self.silent} gave no label" if self.silent else ""
         return f"Of {whole} {said}{rest}."
 

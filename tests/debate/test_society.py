@@ -108,9 +108,9 @@ def test_it_stops_as_soon_as_all_agree() -> None:
 @pytest.mark.parametrize(
     ("last", "p", "why"),
     [
-        ([YES, NO], 0.5, "1 say hallucinated, 1 supported. Neither label has the majority."),
+        ([YES, NO], 0.5, "1 says hallucinated, 1 supported. Neither label has the majority."),
         ([OPEN, OPEN], None, "Everybody who answered left it open."),
-        ([NO, OPEN], 0.75, "Of 2 agents 1 say hallucinated, 0 supported, 1 gave no label."),
+        ([NO, OPEN], 0.75, "Of 2 agents 1 says hallucinated, 0 supported, 1 gave no label."),
     ],
 )
 def test_a_tie_and_open_answers_are_not_settled(
