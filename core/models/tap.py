@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 CHAT = "ChatCompletionChunk"  # what the library makes of an event; text completions have others
+# Gemini's own words for an end, outside of any text, whose quotation marks are escaped.
+ENDED = re.compile(r'"(?:finishReason|blockReason)"\s*:\s*"')
 
 
 class Tap:
@@ -26,6 +29,7 @@ class Tap:
         self._wrapper: Any = None
         self._events: AsyncIterator[Any] | None = None
         self._is_plain = False
+        self._may_end = True
 
     def onto(self, wrapper: Any) -> None:
         """Put the tap between litellm's wrapper and the stream it reads."""
@@ -37,6 +41,27 @@ class Tap:
             stream._cast_to = object  # the library's own word for: events as they come, unparsed
         if hasattr(stream, "__aiter__"):
             wrapper.completion_stream = self._events = _Tapped(stream, self)
+        elif make := getattr(wrapper, "make_call", None):
+
+            async def made(**named: Any) -> _Tapped:
+                return self._opened(await make(**named))
+
+            wrapper.make_call = made
+
+    def _opened(self, stream: Any) -> _Tapped:
+        """A stream that litellm opens with its first event, tapped.
+
+        Of Gemini's it says of every event that it was the last: here what the lines say counts.
+        """
+        if "gemini" in type(stream).__module__ and hasattr(stream, "streaming_response"):
+            self._may_end = False
+            stream.streaming_response = self._lines(stream.streaming_response)
+        return _Tapped(stream, self)
+
+    async def _lines(self, lines: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for line in lines:
+            self._may_end = self._may_end or ENDED.search(str(line)) is not None
+            yield line
 
     async def words(self) -> str | None:
         """The next words, empty where an event has none; None at the end of the stream."""
@@ -98,7 +123,8 @@ class Tap:
         for choice in _of(event, "choices") or ():
             delta = _of(choice, "delta")
             self.refusal += str(_of(delta, "refusal") or "")
-            self.finish = _of(choice, "finish_reason") or self.finish
+            if self._may_end:
+                self.finish = _of(choice, "finish_reason") or self.finish
 
 
 class _Tapped:

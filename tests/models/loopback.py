@@ -173,6 +173,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(reply.status, {"error": error}, reply.headers)
         elif self.path.endswith("/api/chat"):
             self._ollama(asked, reply)
+        elif ":streamGenerateContent" in self.path:
+            self._gemini(asked, reply)
         elif asked.body.get("stream") and reply.fault != "not_streamed":
             self._stream(asked, reply)
         else:
@@ -261,6 +263,23 @@ class _Handler(BaseHTTPRequestHandler):
             counts = {"prompt_eval_count": 100, "eval_count": 20}
             message = {"role": "assistant", "content": ""}
             self._line({"message": message, "done": True, "done_reason": reply.finish, **counts})
+        self._end()
+
+    def _gemini(self, asked: Asked, reply: Reply) -> None:
+        """The stream of Gemini's own API; `finish` is a word of its own, such as STOP."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        counts = {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120}
+        starts = range(0, len(reply.text), reply.piece)
+        for start in starts:
+            text = reply.text[start : start + reply.piece]
+            told: dict[str, Any] = {"content": {"parts": [{"text": text}], "role": "model"}}
+            if start == starts[-1] and reply.fault != "no_finish":
+                told["finishReason"] = reply.finish
+            self._event({"candidates": [{**told, "index": 0}], "usageMetadata": counts})
+            self._pause(asked, reply.gap)
         self._end()
 
     def _line(self, event: dict[str, Any]) -> None:

@@ -168,6 +168,23 @@ def test_ollama_is_told_its_window_and_its_broken_stream_is_seen() -> None:
     assert type(found) is ModelError
 
 
+def test_a_stream_that_is_opened_with_its_first_event_comes_to_its_end() -> None:
+    """As Gemini's is: what ended it, and whether it broke off, is known all the same."""
+    found, server, _ = asked_of(Reply(TEXT, finish="STOP"), model="gemini/tiny")
+    assert isinstance(found, Completion), found
+    assert (found.text, found.finish) == (TEXT, "stop")
+    assert (found.tokens_in, found.tokens_out, found.is_counted) == (100, 20, True)
+    assert len(server.asked) == 1
+    found, _, _ = asked_of(Reply(TEXT, finish="MAX_TOKENS"), model="gemini/tiny")
+    assert isinstance(found, Completion)
+    assert found.finish == "length"
+    found, _, _ = asked_of(Reply(TEXT, finish="SAFETY"), model="gemini/tiny")
+    assert type(found) is ModelRefused
+    found, _, _ = asked_of(Reply(TEXT, fault="no_finish"), model="gemini/tiny")
+    assert type(found) is ModelError
+    assert "an end without a reason" in str(found)
+
+
 def test_calls_from_several_threads_overlap() -> None:
     with loopback(Reply(TEXT, pause=0.4)) as server:
         model = LiteLlm(Keys({}))
