@@ -41,6 +41,7 @@ Vector = Sequence[float]
 CHATTY = "LiteLLM,LiteLLM Router,LiteLLM Proxy,openai,httpx,httpcore,aiohttp,botocore,boto3"
 ANSWERS = ("Message", "Delta", "ModelResponse", "ModelResponseStream", "EmbeddingResponse")
 FILTERED = "content_filter"
+LATEST_COUNT = 5.0  # seconds after an answer's end, which is not lost with its count
 LONGEST_ANSWER = 1_000_000  # characters, far beyond any token limit that a server keeps to
 
 
@@ -154,7 +155,7 @@ class _Answer:
             tap.onto(wrapper)
             while (piece := await self._within(tap.words())) is not None:
                 if tap.has_said_all:
-                    piece += await self._within(tap.rest())
+                    piece += await tap.rest(min(LATEST_COUNT, self.call.seat.seconds))
                 if piece:
                     said.append(piece)
                     put(without_keys(shown_safely(piece), self.request))

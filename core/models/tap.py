@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -68,11 +69,12 @@ class Tap:
         if not self._is_plain or self._events is None:
             return await self._words_by_litellm()
         try:
-            event = await anext(self._events, None)
+            return _words_in(await anext(self._events))
+        except StopAsyncIteration:
+            return None
         except Exception as error:
             self._wrapper._handle_stream_fallback_error(error)  # raises it, as litellm tells it
             raise
-        return None if event is None else _words_in(event)
 
     async def _words_by_litellm(self) -> str | None:
         chunk = await anext(self._wrapper, None)
@@ -99,18 +101,19 @@ class Tap:
         """True when nothing but a count can follow, in the API's own stream, which says so."""
         return self._is_plain and self.finish is not None
 
-    async def rest(self) -> str:
+    async def rest(self, seconds: float) -> str:
         """Hear out what is left of the stream, so that its connection can be used again.
 
         Returns words that came after the end, which there should be none of. A stream that breaks
-        now has said all: only its count may be missing.
+        now, or goes on for more than so many seconds, has said all: only its count may be missing.
         """
-        late = ""
+        late: list[str] = []
         if self._events is not None:
             with suppress(Exception):
-                async for event in self._events:
-                    late += _words_in(event)
-        return late
+                async with asyncio.timeout(seconds):
+                    async for event in self._events:
+                        late.append(_words_in(event))
+        return "".join(late)
 
     def hear(self, event: Any) -> None:
         """Take note of one event, whichever shape the provider's code gave it."""

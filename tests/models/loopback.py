@@ -21,6 +21,7 @@ Fault = Literal[
     "",
     "hang_before",
     "hang_within",
+    "hang_after",
     "cut_off",
     "no_finish",
     "malformed",
@@ -220,7 +221,7 @@ class _Handler(BaseHTTPRequestHandler):
             for start in range(0, len(reply.text), reply.piece)
         ]
         for number, piece in enumerate(pieces):
-            if reply.fault and number == max(1, len(pieces) // 2):
+            if reply.fault not in ("", "hang_after") and number == max(1, len(pieces) // 2):
                 break
             self._event(chunk({name: piece}))
             asked.sent_at.append(time.monotonic())
@@ -244,6 +245,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._end()
                 return
         self._event(chunk({}, reply.finish))
+        if reply.fault == "hang_after":
+            self._hang(asked)
+            return
         if reply.usage and (asked.body.get("stream_options") or {}).get("include_usage"):
             self._event({**chunk({}), "choices": [], "usage": reply.usage})
         self._data(b"data: [DONE]\n\n")

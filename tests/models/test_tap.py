@@ -37,7 +37,7 @@ class Stream:
             raise self._error
 
 
-def heard(stream: Any, events: int) -> tuple[Tap, str]:
+def heard(stream: Any, events: int, seconds: float = 5.0) -> tuple[Tap, str]:
     """The tap after so many events were read through it, and what the rest said."""
 
     async def read() -> tuple[Tap, str]:
@@ -46,7 +46,7 @@ def heard(stream: Any, events: int) -> tuple[Tap, str]:
         through = aiter(wrapper.completion_stream)
         for _ in range(events):
             await anext(through)
-        return tap, await tap.rest()
+        return tap, await tap.rest(seconds)
 
     # In a thread of its own: a browser test of the same worker leaves a loop running in this one.
     with ThreadPoolExecutor(1) as alone:
@@ -63,6 +63,37 @@ def test_what_comes_after_the_end_is_heard() -> None:
 def test_a_stream_that_breaks_after_its_end_has_said_all() -> None:
     tap, rest = heard(Stream(chunk({}, "length"), error=OSError("reset")), 1)
     assert (rest, tap.finish, tap.is_counted) == ("", "length", False)
+
+
+def test_a_stream_that_does_not_end_after_its_end_has_said_all() -> None:
+    """Its answer is whole and was paid for, and is not waited for as long as a silent model."""
+
+    class Open(Stream):
+        async def __aiter__(self) -> AsyncIterator[Any]:
+            yield chunk({}, "stop")
+            yield chunk({"content": " And more."})
+            await asyncio.sleep(60)
+
+    tap, rest = heard(Open(), 1, seconds=0.05)
+    assert (rest, tap.finish, tap.is_counted) == (" And more.", "stop", False)
+
+
+def test_an_answer_is_not_lost_with_its_count() -> None:
+    with loopback(Reply("All of it.", fault="hang_after")) as server:
+        call = Call(Seat("openai/tiny", server.base, seconds=1), (Message("user", "Say it."),))
+        found = LiteLlm(Keys({})).complete(call, in_silence, Stop())
+        assert len(server.asked) == 1
+    assert (found.text, found.finish, found.is_counted) == ("All of it.", "stop", False)
+
+
+def test_an_event_that_is_none_is_not_the_end() -> None:
+    async def read() -> list[str | None]:
+        tap = Tap()
+        tap.onto(SimpleNamespace(completion_stream=Stream(None, chunk({"content": "Yes."}))))
+        return [await tap.words() for _ in range(3)]
+
+    with ThreadPoolExecutor(1) as alone:
+        assert alone.submit(asyncio.run, read()).result() == ["", "Yes.", None]
 
 
 def test_a_stream_of_another_kind_never_says_that_it_has_said_all() -> None:
