@@ -40,7 +40,7 @@ def argue(floor: Floor) -> Iterator[Event]:
     if judgement is None:
         yield from _stage(floor, 0, ())
         found = _taken(floor, 0)
-        if _is_contested(found):
+        if _is_contested(found, len(floor.debaters)):
             yield from _stage(floor, 1, found)
         critics = _taken(floor, 1)
         last = last_answers((*found, *critics))
@@ -80,9 +80,9 @@ def _taken(floor: Floor, stage: int) -> tuple[Turn, ...]:
     return taken(floor, _speeches(floor, stage))
 
 
-def _is_contested(found: Sequence[Turn]) -> bool:
-    """True where words are contested that most do not call correct."""
-    votes = tally(turn.stance for turn in found)
+def _is_contested(found: Sequence[Turn], debaters: int) -> bool:
+    """True where words are contested that most of all debaters do not call correct."""
+    votes = tally((turn.stance for turn in found), debaters)
     return votes.hallucinated > 0 and votes.label != "supported" and bool(contested(found))
 
 

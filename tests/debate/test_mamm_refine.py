@@ -240,6 +240,14 @@ def test_one_critic_of_three_mends_nothing() -> None:
     assert not run.revised
 
 
+def test_a_lost_detection_is_no_vote_that_nothing_is_contested() -> None:
+    """Two of four are not most, so that all read what the third has found before they vote."""
+    said = {"Ada": [FINE, HIGH, MENDS], "Ben": [FINE, HIGH, MENDS], "Cleo": [HIGH, HIGH, MENDS]}
+    run = Refining({**said, "Dan": [lost(), HIGH, MENDS]})
+    assert run.judgement.label == "hallucinated"
+    assert run.revised == [MENDED]
+
+
 def test_with_nobody_left_there_is_no_label() -> None:
     run = Refining({"Ada": [lost()], "Ben": [lost()]})
     assert (run.judgement.label, run.judgement.cause) == ("unclear", "unreadable_reply")
