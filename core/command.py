@@ -12,7 +12,7 @@ from core.errors import InputError
 from core.evaluation.arguments import add_commands as add_evaluation
 from core.exchange.arguments import add_commands
 from core.learning.arguments import add_commands as add_learning
-from core.manners import MOST_ROUNDS, PARTS, DebateOptions
+from core.manners import DEBATE_NAMES, MOST_ROUNDS, PARTS, DebateOptions
 from core.tools.arguments import add_commands as add_tools
 
 MOST_TOKENS = 1_000_000_000
@@ -179,17 +179,24 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--swap", action="store_true", help="debaters change places; copmad is judged both ways"
     )
     parser.add_argument(
-        "--then", choices=DEBATES, default="", metavar="PROTOCOL",
+        "--then", choices=DEBATE_NAMES, default="", metavar="PROTOCOL",
         help="what an adaptive check goes on to",
     )  # fmt: skip
     parser.add_argument(
-        "--without", choices=PARTS, default="",
-        help="hold sc_maks without that part, to see what the part is worth",
+        "--without", choices=PARTS, action="append", default=[],
+        help="hold sc_maks without that part, to see what the part is worth; one part at a time",
     )  # fmt: skip
 
 
 def debate_options(given: argparse.Namespace) -> DebateOptions:
-    """What was chosen of the protocol."""
+    """What was chosen of the protocol.
+
+    Raises:
+        InputError: several parts are to be left out: their worth could not be told apart.
+    """
+    parts = list(dict.fromkeys(given.without))
+    if len(parts) > 1:
+        raise InputError(f"Expected one part after --without, found {', '.join(parts)}: give one.")
     return DebateOptions(
         given.rounds,
         given.samples,
@@ -197,7 +204,7 @@ def debate_options(given: argparse.Namespace) -> DebateOptions:
         given.swap,
         given.seed,
         given.then,
-        given.without,
+        *parts,
     )
 
 

@@ -135,6 +135,7 @@ def test_a_chart_image_contradicts_through_ocr_alone(
     assert found["label"] == "supported", found["rationale"]
 
 
+TWICE = ("--protocol", "sc_maks", "--without")
 BAD = [
     (["--claim", "", "--document", "{cats}"], "empty"),
     (["--claim", "  \n", "--document", "{cats}"], "empty"),
@@ -146,6 +147,7 @@ BAD = [
     (["--claim", "x", "--protocol", "duel"], "duel"),
     (["--claim", "x", "--samples", "3"], "--samples"),
     (["--claim", "x", "--protocol", "adaptive", "--then", "single"], "single"),
+    (["--claim", "x", *TWICE, "cooperation", "--without", "adversary"], "cooperation, adversary"),
     (["--claim-file", "{tmp}/none.txt"], "none.txt"),
     (["--claim-file", "{tmp}/latin.txt"], "latin.txt"),
     (["--claim", "abc \udcff def"], "--claim"),
