@@ -179,7 +179,7 @@ def check_arriving(
             store.runs.add(run, jobs.owner, clock())
             store.runs.append(run.id, jobs.owner, _of_whole(events, case))
         jobs.submit(store, [run.id], jobs.payer(person))
-    return ended(home, jobs, run.id, case, clock), [*notices, *complaints]
+    return ended(home, jobs, run.id, person, clock), [*notices, *complaints]
 
 
 def line_of(statement: Statement, entry: Remembered) -> str:

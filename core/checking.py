@@ -246,7 +246,7 @@ def check_once(
         settings = store.projects.settings()
     plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
     jobs = Jobs(home, keys=keys)
-    found = ended(home, jobs, jobs.start(case, plan, by=person), case, clock)
+    found = ended(home, jobs, jobs.start(case, plan, by=person), person, clock)
     return found, [*notices, *complaints]
 
 
@@ -273,9 +273,9 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
 
 
 def ended(
-    home: Path, jobs: Jobs, run_id: str, case: Case, clock: Callable[[], float]
+    home: Path, jobs: Jobs, run_id: str, person: str, clock: Callable[[], float]
 ) -> dict[str, Any]:
-    """The outcome of a run of this process once it has ended; Ctrl-C stops it.
+    """The outcome of a run of this process once it has ended; by Ctrl-C the person stops it.
 
     `for_people` is added: whether the verdict is below what its project answers by itself; null
     where the project has not said what it wants, or there is no probability.
@@ -283,7 +283,7 @@ def ended(
     try:
         jobs.wait(run_id)
     except KeyboardInterrupt:
-        jobs.stop(run_id, case.author)
+        jobs.stop(run_id, person)
         jobs.wait(run_id)
     with open_store(home) as store:
         lease = store.projects.settings().lease_seconds

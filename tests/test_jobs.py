@@ -347,13 +347,30 @@ def test_a_run_that_cannot_even_be_marked_as_failed_costs_no_worker(
     assert all(jobs.wait(run_id, PATIENCE) for run_id in broken)
     assert "database or disk is full" in caplog.text
     assert not any(record.exc_info for record in caplog.records)
-    told = ended(home, jobs, jobs.start(case, Plan()), case, time.time)
+    told = ended(home, jobs, jobs.start(case, Plan()), "Mira", time.time)
     assert (told["status"], told["label"]) == ("interrupted", None)
     assert "could not be stored" in told["cause_words"]
     monkeypatch.setattr(Jobs, "_append", append)
     run_id = jobs.start(case, Plan())
     assert jobs.wait(run_id, PATIENCE)
     assert look(home, run_id).status == "finished"
+
+
+def test_who_interrupts_a_check_stops_it_whoever_first_submitted_its_text(
+    home: Path, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs, pressed, stopped = Jobs(home), [KeyboardInterrupt()], list[str]()
+
+    def wait(run_id: str) -> bool:
+        if pressed:
+            raise pressed.pop()
+        return Jobs.wait(jobs, run_id, PATIENCE)
+
+    monkeypatch.setattr(jobs, "wait", wait)
+    monkeypatch.setattr(jobs, "stop", lambda _, by: stopped.append(by))
+    other = f"not {case.author}"
+    ended(home, jobs, jobs.start(case, Plan(), by=other), other, time.time)
+    assert stopped == [other]
 
 
 def remarks(home: Path, run_id: str) -> list[PersonSpoke]:
