@@ -23,8 +23,10 @@ def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
     Raises:
         InputError: with the protocols that were chosen.
     """
-    if is_learned and not any(is_weighed(plan) for plan in plans):
-        names = ", ".join(dict.fromkeys(plan.protocol for plan in plans))
+    weighing = [p for p in plans if is_weighed(p) and p.options.without != "weights"]
+    if is_learned and not weighing:
+        left_out = " without weights" if any(is_weighed(plan) for plan in plans) else ""
+        names = ", ".join(dict.fromkeys(plan.protocol for plan in plans)) + left_out
         raise InputError(
             f"Expected a protocol that weighs answers beside --weights learned, found {names}; "
             "choose sc_maks, or leave --weights out."

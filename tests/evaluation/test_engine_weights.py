@@ -75,6 +75,7 @@ def test_rows_are_weighed_by_what_was_learned_and_it_is_said(
         ({Answerer("Somebody else"): 1.0}, SC_MAKS, "found none of them in record, weights 1"),
         ({}, ("--protocol", "society"), "choose sc_maks"),
         ({}, ("--tool", "calculator"), "leave one out"),
+        (None, (*SC_MAKS, "--without", "weights"), "found sc_maks without weights"),
     ],
 )
 def test_weights_that_nothing_would_be_weighed_by_are_refused(
