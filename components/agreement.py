@@ -65,17 +65,14 @@ def draw_agreement() -> None:
     if not tables.together:
         st.caption("No item has answers of two people yet.")
     _table(tables.together, "agreement.together")
-    if tables.pairs:
-        st.subheader("In pairs", anchor=False)
-        _table(tables.pairs, "agreement.pairs")
-    st.subheader("People and the machine", anchor=False)
-    judged = counted(tables.judged, "answer")
-    st.markdown(f"The machine was overturned in **{tables.overturned} of {judged}**.")
+    _table(tables.pairs, "agreement.pairs", "In pairs")
+    if tables.judged:
+        st.subheader("People and the machine", anchor=False)
+        judged = counted(tables.judged, "answer")
+        st.markdown(f"The machine was overturned in **{tables.overturned} of {judged}**.")
     _table(tables.machine, "agreement.machine")
     _table(tables.confusion, "agreement.confusion")
-    if tables.agents:
-        st.subheader("People and each agent", anchor=False)
-        _table(tables.agents, "agreement.agents")
+    _table(tables.agents, "agreement.agents", "People and each agent")
     st.caption(
         "In brackets: between which values a figure lies in 95 of 100 resamples of the items. "
         f"Below {FEWEST} items a figure says little."
@@ -179,7 +176,7 @@ def _confusion(judged: Sequence[Correction]) -> Rows:
     return [
         {"The machine said": LABEL_WORDS[machine]}
         | {f"People: {words.lower()}": many[machine, label] for label, words in LABEL_WORDS.items()}
-        for machine in LABEL_WORDS
+        for machine in (LABEL_WORDS if judged else ())
     ]
 
 
@@ -215,6 +212,8 @@ def _words(figure: Figure) -> str:
     return f"{figure.value:.2f}{between}" + (", too few to say" if figure.is_thin else "")
 
 
-def _table(rows: Rows, key: str) -> None:
+def _table(rows: Rows, key: str, title: str = "") -> None:
+    if rows and title:
+        st.subheader(title, anchor=False)
     if rows:
         st.dataframe(rows, key=key, hide_index=True, height="content")

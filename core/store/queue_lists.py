@@ -29,10 +29,11 @@ class QueueLists:
         return [row["language"] for row in rows]
 
     def stances(self, project_id: str) -> dict[str, tuple[tuple[str, Label], ...]]:
-        """What each agent said of each case, where a run's agents are known."""
+        """What each agent said of each case that people answered, in the queue or on its run."""
         rows = self._db.query(
-            "SELECT case_id, stances FROM items WHERE project_id = ? AND given > 0 "
-            "AND stances NOT IN ('', '[]')",
+            "SELECT case_id, stances FROM items WHERE project_id = ? "
+            "AND stances NOT IN ('', '[]') "
+            "AND EXISTS (SELECT 1 FROM standing s WHERE s.case_id = items.case_id)",
             [project_id],
         )
         kind = tuple[tuple[str, Label], ...]

@@ -72,6 +72,35 @@ def say(store: Store, run_id: str, author: str, label: Label, at: float = 1.0) -
         record(store, correction, case)
 
 
+def test_agreement_knows_agents_of_a_run_that_was_judged_outside_the_queue(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    with open_store(home) as store:
+        say(store, run_id, "Mira", "hallucinated", 1.0)
+    at = app("pages/review/agreement.py")
+    agents = [table.value for table in at.dataframe if "Agent" in table.value]
+    told = dict(zip(agents[0]["Agent"], agents[0]["Same answer"], strict=True))
+    assert told["Rule checker"] == "1 of 1"
+
+
+def test_agreement_does_not_count_verdicts_that_nobody_answered(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    with open_store(home) as store, store.writing():
+        run = store.runs.get(run_id, 9.0, 60.0)
+        assert run is not None
+        case = store.cases.get(run.case_id)
+        assert case is not None
+        store.corrections.add(
+            Correction("outside", None, case.id, "Ida", 1.0, "supported"), case.response
+        )
+    at = app("pages/review/agreement.py")
+    assert not at.exception
+    assert "People and the machine" not in [item.value for item in at.subheader]
+    assert not any("of 0" in item.value for item in at.markdown)
+    assert not any("The machine said" in table.value for table in at.dataframe)
+
+
 def test_agreement_counts_each_persons_newest_answer(app: OpenApp, run_id: str, home: Path) -> None:
     with open_store(home) as store:
         say(store, run_id, "Mira", "supported", 1.0)
