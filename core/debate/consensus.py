@@ -35,6 +35,8 @@ SAME = 1e-9  # weights are sums of floats
 DIGITS = 4
 HALF = 0.5 + SAME
 REASON_CHARACTERS = 240
+# Without it the share is not what the agents' weights add up to.
+WITH_CRITIQUES = ": where critiques of an answer quote the evidence, they count for half of it"
 Shares = Mapping[Label, float]
 
 
@@ -136,15 +138,17 @@ def _judgement(
     own = [answer for answer in answers if answer.stance == label]
     best = max(own, key=lambda turn: (weights[turn.debater], is_backed(turn)), default=None)
     thin = ", no more than half but more than for any other answer" if shares[label] <= HALF else ""
-    share = f"{round(100 * shares[label])} % of the weight says that {SAYING[label]}{thin}."
+    share = f"{round(100 * shares[label])} % of the weight says that {SAYING[label]}"
     told = last_reason(floor.progress.turns, best).text if best else ""
     said = DOUBT.sub("", CONFIDENCE.sub("", told))
     reason = f" {best.debater}: “{shortened(said, REASON_CHARACTERS)}”" if best else ""
-    prose = f"{capitalised(views)}. {share}{reason}"
+    alone = sum(weights[turn.debater] for turn in own)
+    moved = "" if abs(alone - shares[label]) < SAME else WITH_CRITIQUES
+    prose = f"{capitalised(views)}. {share}{thin}{moved}.{reason}"
+    # The classifier's input stays as it was measured: this sentence explains a figure to people.
+    text = verdict_text(label, f"{capitalised(views)}. {share}{thin}.{reason}")
     points = dict.fromkeys(point for turn in own for point in turn.points)
-    return Judgement(
-        NAME, label, verdict_text(label, prose), prose=prose, p=p, points=tuple(points)
-    )
+    return Judgement(NAME, label, text, prose=prose, p=p, points=tuple(points))
 
 
 def _views(answers: Sequence[Turn]) -> str:

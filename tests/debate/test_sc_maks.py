@@ -350,6 +350,15 @@ def test_a_share_of_less_than_half_wins_and_is_said_to_be_thin() -> None:
     judgement = judgement_of(list(run.events()))
     assert judgement.label == "hallucinated"
     assert "50 % of the weight says that it is wrong, no more than half" in judgement.prose
+    assert "they count for half of it" in judgement.prose, "two of five are not half"
+    assert "they count for half of it" not in judgement.text, "the classifier's input is as it was"
+
+
+def test_a_share_that_the_weights_alone_add_up_to_is_not_explained() -> None:
+    says: dict[str, Say] = {name: always("supported") for name in "AB"}
+    run, _, _ = debating({**says, "C": always("hallucinated")}, rounds=1)
+    judgement = judgement_of(list(run.events()))
+    assert "67 % of the weight says that it is correct." in judgement.prose
 
 
 def test_an_image_that_cannot_be_read_is_no_matter_of_weights() -> None:
