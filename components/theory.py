@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from components import state
@@ -55,7 +57,7 @@ def _draw_majority(found: Measured | None) -> None:
             "words, some right and some wrong. The sliders begin at made-up values."
         )
     else:
-        names = ", ".join(words_of(found.agents).values())
+        names = "; ".join(words_of(found.agents).values())
         st.caption(
             escaped(
                 f"Measured over {found.n} decided cases, of first turns and the judge's readers "
@@ -108,6 +110,19 @@ def _draw_majority_figure(
     st.caption(
         "Source: CEDA A.1 (Hoeffding's bound, an effective number of agents). The dashed curve is "
         "a beta-binomial of agents alike: our choice, not the paper's."
+        + (f" {same_cases(found.curve)}" if found else "")
+    )
+
+
+def same_cases(curve: Sequence[tuple[int, float, float]]) -> str:
+    """Over which cases the diamonds are: those of many agents are over fewer and clearer ones."""
+    over = [cases for _, _, cases in curve]
+    if len(over) < 2 or round(max(over)) == round(min(over)):
+        return ""
+    return (
+        "A diamond is over the cases on which all of its agents decided: "
+        f"{over[0]:.0f} on average for one agent, {over[-1]:.0f} for {curve[-1][0]}. Where these "
+        "are the clearer ones, diamonds fall without more agents being the reason."
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.theory import finding
+from components.theory import finding, same_cases
 from core.learning.debate_information import Information
 from core.learning.majority import Interval
 from core.store import open_store
@@ -28,6 +28,11 @@ def test_without_answers_the_equations_can_be_tried_out(app: OpenApp) -> None:
     at.slider(key="theory.correlation").set_value(1.0).run()
     assert "5 such agents are worth **1.0** independent ones" in texts(at)
     assert len(at.get("plotly_chart")) == 2
+
+
+def test_diamonds_over_other_cases_are_told() -> None:
+    assert same_cases([]) == same_cases([(1, 0.3, 40.0), (2, 0.3, 40.0)]) == ""
+    assert "30 on average for one agent, 21 for 2." in same_cases([(1, 0.3, 30.0), (2, 0.1, 21.0)])
 
 
 def test_sliders_begin_at_what_was_measured(app: OpenApp, home: Path) -> None:
