@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from components.charts import HALLUCINATED, SUPPORTED
+from components.charts import HALLUCINATED, MODEBAR, SUPPORTED
 
 LINE = 34  # pixels for each line of a figure
 HEAD = 88  # for the title and up to two lines of legend
@@ -109,6 +109,7 @@ def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
         title="The better one's errors that the other makes up for",
         height=200 + 46 * len(names),
         margin={"l": 10, "r": 10, "t": 40, "b": 10},
+        modebar=MODEBAR,
     )
     return figure
 
@@ -143,6 +144,7 @@ def _lines(figure: go.Figure, title: str, many: int) -> go.Figure:
         height=HEAD + FOOT + LINE * many,
         margin={"l": 10, "r": 10, "t": HEAD, "b": FOOT},
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+        modebar=MODEBAR,
     )
     return figure
 

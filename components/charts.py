@@ -13,6 +13,8 @@ configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's 
 HALLUCINATED = "#d9540b"
 SUPPORTED = "#0284c7"
 QUIET = "#7d8793"
+# The bar of tools lies over the title, on a phone for good: full screen is what is wanted there.
+MODEBAR = {"remove": ["toImage", "zoom", "pan", "zoomIn", "zoomOut", "autoScale", "resetScale"]}
 
 
 def threshold_figure(
@@ -48,5 +50,6 @@ def plain(figure: go.Figure, height: int = 320) -> go.Figure:
         margin={"l": 40, "r": 10, "t": 40, "b": 40},
         height=height,
         legend={"orientation": "h", "y": -0.3},
+        modebar=MODEBAR,
     )
     return figure

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from components.agent_charts import Cell, Interval, counts_figure, forest_figure, pairs_figure
+from components.learning_charts import loss_figure
 from tests.components.test_charts import LEAST_CONTRAST, THEME, colours, contrast
 
 EVIL = '<a href="http://evil.example">a</a>'
@@ -46,3 +47,10 @@ def test_names_are_no_markup(figure: Any) -> None:
     for trace in figure.to_dict()["data"]:
         for name in [*trace["y"]]:
             assert "<" not in str(name)
+
+
+def test_no_tools_but_full_screen_lie_over_a_title() -> None:
+    figures = [FOREST, PAIRS, loss_figure([(1, 0.3), (2, 0.2)])]
+    for figure in figures:
+        removed = figure.to_dict()["layout"]["modebar"]["remove"]
+        assert {"zoom", "pan", "toImage"} <= set(removed)
