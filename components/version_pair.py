@@ -29,10 +29,10 @@ def draw_pair(versions: Sequence[Version], active: str) -> None:
     st.subheader("Side by side", anchor=False)
     left, right = st.columns(2)
     with left:
-        after = _chosen("version", "Version", names, newest, active)
+        after = _chosen("version", "Version", names, newest)
     with right:
         usual = str(cards.get(after, {}).get("compared_with") or active)
-        before = _chosen("beside", "Beside", names, usual, active)
+        before = _chosen("beside", "Beside", names, usual)
     if after == before:
         st.caption("Choose two different ones.")
         return
@@ -54,18 +54,15 @@ def _name(before: str, after: str) -> str:
     return f"pair {before} {after}"
 
 
-def _chosen(name: str, words: str, names: list[str], usual: str, active: str) -> str:
+def _chosen(name: str, words: str, names: list[str], usual: str) -> str:
     """A choice that the address carries; an unknown one in it is the usual one."""
     key = f"retrain.pair.{name}"
     given = st.query_params.get(name, "")
     if st.session_state.get(key) not in names:
         wanted = given if given in names else usual
         st.session_state[key] = wanted if wanted in names else SEED_VERSION
-    value = str(
-        st.selectbox(
-            words, names, key=key, format_func=lambda n: f"{n} (active)" if n == active else n
-        )
-    )
+    # Which is active stands above: a choice once made keeps the words that it was made in.
+    value = str(st.selectbox(words, names, key=key))
     if st.query_params.get(name) != value:
         st.query_params[name] = value
     return value
