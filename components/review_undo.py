@@ -22,7 +22,7 @@ def draw_saved() -> None:
         case = store.cases.get(last.get("case", ""))
     if case is None:
         return
-    left, right = st.columns([6, 1], vertical_alignment="center")
+    left, right = st.columns([4, 1], vertical_alignment="center")
     did = f"Saved: {LABEL_WORDS[said.label].lower()}" if said else last["did"].capitalize()
     left.caption(f"{did}, “{escaped(clipped(case.response, 80))}”")
     right.button(

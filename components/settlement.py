@@ -174,7 +174,7 @@ def _draw_last() -> None:
         last = store.cases.get(str(st.session_state.get("settle.last", "")))
     if last is None:
         return
-    left, right = st.columns([6, 1], vertical_alignment="center")
+    left, right = st.columns([4, 1], vertical_alignment="center")
     left.caption(f"Settled: “{escaped(clipped(last.response, 80))}”")
     if right.button("Back to it", key="settle.back", icon=":material/undo:", shortcut="Alt+Z"):
         st.session_state.pop("settle.last", None)
