@@ -44,6 +44,8 @@ def place_words(place: Place | Passage) -> str:
 
 def draw_evidence(progress: Progress, key: str) -> None:
     """Each statement's passages, those quoted in the debate first; a click shows the source."""
+    if not progress.passages:
+        st.caption("No evidence was looked up in this run.")
     labels = progress.judgement.statement_labels if progress.judgement else ()
     several = len(progress.passages) > 1
     has_neighbours = any(p.before or p.after for p in progress.evidence.values())
@@ -179,10 +181,7 @@ def _show_image(place: Place) -> None:
 
 
 def source_picture(place: Place, source: Source) -> tuple[bytes, bytes | None] | None:
-    """PNGs of the page or image with the passage boxed, and of the strip around the boxes.
-
-    None for sources without pages to see.
-    """
+    """PNGs of the page with the passage boxed and of the strip around it; None without pages."""
     if source.kind not in ("pdf", "image"):
         return None
     try:

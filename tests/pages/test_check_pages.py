@@ -694,6 +694,7 @@ def test_a_recorded_debate_is_replayed_at_a_reading_pace(app: OpenApp, home: Pat
         (run,) = store.runs.of_case(case.id, 1.0, 6)
     at = app("pages/check/run.py", run=run.id)
     assert any("knows no times" in caption.value for caption in at.caption)
+    assert any("No evidence was looked up" in caption.value for caption in at.caption)
     assert not any("0.0 s" in caption.value for caption in at.caption)
     assert "I stand by it" in drawn(at)
     assert "preferred the translation of the negative side" in drawn(at)
