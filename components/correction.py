@@ -20,6 +20,7 @@ from components.words import LABEL_WORDS, escaped
 from core.progress import Progress
 from core.records import Case, Label, Run
 from core.reviews import Correction
+from core.store import Store
 
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 
@@ -36,7 +37,17 @@ def draw_corrections(
     draw_settled(golds)
     draw_answers(corrections, person, run.id)
     asked = Asked(run, case, progress, suggestions=suggestions)
-    draw_judgement(replace(asked, categories=project.categories) if project else asked)
+    if project is not None:
+        # What was said in sight of the verdict is no blind answer: there they are still asked.
+        after = asked.after if project.is_blind else _given
+        asked = replace(asked, categories=project.categories, after=after)
+    draw_judgement(asked)
+
+
+def _given(store: Store, correction: Correction) -> None:
+    """Who answers outside the queue is not asked the same there again."""
+    if store.queue.get(correction.case_id) is not None:
+        store.queue.end(correction.case_id, correction.author, "submitted", correction.at)
 
 
 def draw_answers(corrections: Sequence[Correction], person: str, asked_id: str) -> None:

@@ -72,6 +72,29 @@ def say(store: Store, run_id: str, author: str, label: Label, at: float = 1.0) -
         record(store, correction, case)
 
 
+@pytest.mark.parametrize("is_blind", [False, True])
+def test_who_answered_on_the_run_page_is_not_asked_the_same_in_the_queue(
+    app: OpenApp, run_id: str, home: Path, is_blind: bool
+) -> None:
+    run = queued(home, run_id)
+    with open_store(home) as store, store.writing():
+        project = first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        store.projects.save(replace(project, is_blind=is_blind))
+    at = app("pages/check/run.py", run=run_id)
+    at.button(key=f"run.{run_id}.correct.choose.hallucinated").click().run()
+    at.text_area(key=f"run.{run_id}.correct.reason").set_value("It says so.").run()
+    at.button(key=f"run.{run_id}.correct.save").click().run()
+    with open_store(home) as store:
+        held, said = store.queue.of(run.case_id, "Mira"), store.corrections.of_case(run.case_id)
+    assert [own.author for own in said] == ["Mira"]
+    assert (held.state if held else None) == (None if is_blind else "submitted")
+    at.button(key=f"said.{said[0].id}.back").click().run()
+    with open_store(home) as store:
+        held = store.queue.of(run.case_id, "Mira")
+    assert (held.state if held else None) == (None if is_blind else "claimed")
+
+
 def test_agreement_knows_agents_of_a_run_that_was_judged_outside_the_queue(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
