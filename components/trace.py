@@ -10,7 +10,6 @@ from components.plain import spoken, stated
 from components.rounds import MOST_UNFOLDED, Round, Speaking, asked_of, rounds_of
 from components.turn_words import (
     REPLY_WORDS,
-    REPLYING,
     STANCE_WORDS,
     Asked,
     manner_words,
@@ -22,6 +21,7 @@ from components.turn_words import (
 from components.words import QUOTE_SIGNS, QUOTE_WORDS
 from core.builtin.speech import shortened
 from core.debate.signals import Signal
+from core.manners import ANSWERING
 from core.records import Quote, Reply, Stance, Turn
 
 
@@ -100,7 +100,7 @@ def turn_html(
 
 def _head(turn: Turn) -> Html:
     """Who speaks, in which manner, whether it agrees, and what it calls the claim."""
-    replied = [_reply_badge(turn.reply, turn.number)] if turn.manner in REPLYING else []
+    replied = [_reply_badge(turn.reply, turn.number)] if turn.manner in ANSWERING else []
     return element("div", *_who(turn), *replied, *_stance(turn, turn.stance))
 
 

@@ -8,7 +8,7 @@ from components.plain import places_told, spoken, stated, without_places
 from components.words import LABEL_WORDS, counted, percent
 from core.debate.signals import Signal, SignalKind, by_debater
 from core.events import TurnStarted
-from core.manners import Manner
+from core.manners import ANSWERING, NAMING, Manner
 from core.records import Reply, Stance, Turn
 
 STANCE_WORDS: dict[Stance, str] = {label: word.lower() for label, word in LABEL_WORDS.items()}
@@ -40,12 +40,8 @@ WHAT_SIGNALS_ARE = (
 )
 # A turn that was taken, or one under way, of which no more is known than what was asked.
 Asked = Turn | TurnStarted
-# These answer somebody, so that agreeing or disagreeing says something.
-REPLYING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
 # These are asked for confidence and for one doubt about their own claim (ColMAD 2.3).
 AUDITED: frozenset[Manner] = frozenset({"answer", "reconsider", "collaborate"})
-# These name words of the response in lines of a form of their own (MAMM-REFINE).
-NAMING: frozenset[Manner] = frozenset({"detect", "critique"})
 
 
 def round_words(turn: Asked) -> str:
@@ -76,7 +72,7 @@ def said_words(turn: Turn) -> str:
         reply, words = spoken(turn.text)
         # What is said contradicts what was recorded: people must see it.
         return turn.text if reply is not None and reply != turn.reply else words
-    reply, rest = spoken(turn.text) if turn.manner in REPLYING else (None, turn.text)
+    reply, rest = spoken(turn.text) if turn.manner in ANSWERING else (None, turn.text)
     if reply is not None and reply != turn.reply:
         return turn.text
     stance, words = stated(rest)
@@ -136,7 +132,7 @@ def signals_counted(
 def told_in_short(turn: Turn) -> str:
     """Round, debater, what was asked and the stance, on one line of plain text."""
     before, after = stance_words(turn, turn.stance)
-    asked = REPLY_WORDS[turn.reply] if turn.manner in REPLYING else ""
+    asked = REPLY_WORDS[turn.reply] if turn.manner in ANSWERING else ""
     parts = [manner_words(turn), asked, f"{before} {turn.stance}" if before else "", after]
     who = f"{round_words(turn)}: {turn.debater} ({turn.agent})"
     return ", ".join([who, *(part for part in parts if part)])

@@ -10,6 +10,10 @@ Manner = Literal[
     "debate", "answer", "reconsider", "collaborate", "compete", "tit_for_tat",
     "detect", "critique", "revise", "advise", "attack",
 ]  # fmt: skip
+# These answer somebody: AGREE or DENY first, then the stance. All others begin with the stance.
+ANSWERING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
+# These name words of the response, in lines of a form of their own (MAMM-REFINE).
+NAMING: frozenset[Manner] = frozenset({"detect", "critique"})
 # How a judge is asked; core/roles.py says what each of them reads.
 JudgeManner = Literal[
     "debate", "plain", "thought", "examples", "collaborate", "compete", "moderate",

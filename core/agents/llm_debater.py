@@ -18,7 +18,7 @@ from core.agents.told import Told, fitted_debate, heard, last_message
 from core.builtin.speech import SIDES, reply_to
 from core.concurrency import Stop
 from core.errors import ReplyError
-from core.manners import Manner, turn_tokens
+from core.manners import ANSWERING, NAMING, turn_tokens
 from core.models.prices import window_of
 from core.models.prompting import FIELDS
 from core.models.window import estimated_tokens, fitting
@@ -26,10 +26,6 @@ from core.records import Point, Reply, Stance, Turn
 from core.roles import DebateView, Speak
 
 PLACES_SHARE = 8  # so much of a window is for contested places
-# These answer somebody: AGREE or DENY first, then the stance. All others begin with the stance.
-ANSWERING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
-# These name places of the response, a line each.
-NAMING: frozenset[Manner] = frozenset({"detect", "critique"})
 
 
 class LlmDebater(LlmAgent):

@@ -19,13 +19,11 @@ from core.builtin.mended import mended, mendings_of
 from core.builtin.nothing_new import has_said, new_words, nothing_new, own_turns
 from core.builtin.remarks import answered
 from core.builtin.speech import SIDES, WORDS_OF_STANCE, in_brief, listed, listed_plainly, reply_to
-from core.manners import Manner
+from core.manners import ANSWERING, Manner
 from core.records import Point, Stance, Turn
 from core.roles import DebateView
 
 MOST_SURE = 0.95  # words that are all carried are no certainty
-# These say AGREE or DENY first, as models do that are asked so.
-ANSWERING: frozenset[Manner] = frozenset({"tit_for_tat", "advise", "attack", "critique"})
 NOTHING = "I find nothing in my passages for this side."
 
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.agents.llm_debater import ANSWERING
 from core.debate.protocols import DEBATES, PROTOCOLS
-from core.manners import PARTS, DebateOptions
+from core.manners import ANSWERING, PARTS, DebateOptions
 from core.models.prompting import FIELDS, shipped
 from tests.models.loopback import Asked
 
