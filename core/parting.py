@@ -93,11 +93,16 @@ def statements_apart(runs: Mapping[str, Progress]) -> list[Held]:
 
 
 def turned(runs: Mapping[str, Progress]) -> list[Turned]:
-    """Every change of a debater's stance within a run, in the order of turns."""
+    """Every change of a debater's stance within a run, in the order of turns.
+
+    A side that it was assigned is not what it holds, and is passed over.
+    """
     found = []
     for name, progress in runs.items():
         held: dict[str, Stance] = {}
         for turn in sorted(progress.turns, key=lambda own: own.number):
+            if turn.assigned is not None:
+                continue
             before = held.get(turn.debater)
             if before is not None and before != turn.stance:
                 found.append(Turned(name, turn.debater, before, turn.stance, turn.round))

@@ -30,6 +30,20 @@ def run(label: Label | None, marked: list[Marked], *stances: tuple[str, Stance])
     return progress
 
 
+def test_a_side_that_a_debater_was_assigned_is_no_change_of_mind() -> None:
+    progress = Progress()
+    sides: tuple[Stance, ...] = ("supported", "hallucinated")
+    for number, side in enumerate(sides, start=1):
+        turn = Turn("Ada", "Reader", number, number, "deny", side, "So.", assigned=side)
+        progress.add(TurnFinished(float(number), turn, 1.0))
+    assert turned({"A": progress}) == []
+    for number, stance in enumerate(sides, start=3):
+        progress.add(
+            TurnFinished(1.0, Turn("Ada", "Reader", number, 2, "deny", stance, "So."), 1.0)
+        )
+    assert [(own.before, own.after) for own in turned({"A": progress})] == [sides]
+
+
 def test_words_that_only_some_mark_are_named_with_who_does() -> None:
     runs = {
         "A": run("hallucinated", [(24, 29)]),
