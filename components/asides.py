@@ -11,10 +11,13 @@ from components.words import LABEL_WORDS, QUOTE_WORDS, percent
 from core.argued import ConsensusWeighed, JudgementSampled, PersonSpoke, RoundSummarised
 from core.debate.signals import signals_of
 from core.progress import Progress
+from core.roles import LEARNED
 
 METHOD_WORDS = {
     "uniform": "all alike",
     "record": "by how often each was right here",
+    "logistic": "by how often each was right here, what they err in together counted once",
+    "policy": "by how each answer fared in the debate",
 }
 
 
@@ -85,7 +88,8 @@ def sample_html(sample: JudgementSampled) -> Html:
 
 def weights_html(weighed: ConsensusWeighed) -> Html:
     """How much each agent's answer counts, and what they come to."""
-    how = METHOD_WORDS.get(weighed.method, weighed.method)
+    method, learned, number = weighed.method.partition(LEARNED)
+    how = METHOD_WORDS.get(method, method) + (f" (weights {number})" if learned else "")
     who = " · ".join(f"{name} {percent(weight)}" for name, weight in weighed.weights)
     words = f"Weighed {how}: {who}. Together: {percent(weighed.p)} for hallucinated."
     return element("div", words, class_="cp-quiet", dir="auto")

@@ -35,6 +35,7 @@ from core.voted import SpanRuling as SpanRuling  # of an adjudicator
 from core.voted import SpanVote
 
 Speak = Callable[[str], None]
+LEARNED = ", weights "  # between a weigher's method and the number of what was learned
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,7 @@ class Weigher(Protocol):
 
     @property
     def method(self) -> str:
-        """Where the weights come from: uniform, record, logistic or policy, with its number."""
+        """Where the weights come from: uniform, or how they were learned, `LEARNED`, a number."""
         ...
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:

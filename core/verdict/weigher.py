@@ -16,7 +16,7 @@ import numpy as np
 
 from core.errors import ConfigError
 from core.records import Stance, Turn
-from core.roles import CaseView
+from core.roles import LEARNED, CaseView
 from core.verdict.answer_features import NAMES, answer_features, answers_in, vector
 from core.verdict.answer_features import SCHEMA as FEATURES_SCHEMA
 from core.verdict.answer_network import AnswerNetwork, network_from, softmax
@@ -119,7 +119,7 @@ class LearnedWeigher:
     @property
     def method(self) -> str:
         """Where the weights come from, with the number under which they are kept."""
-        return f"{self.learned.method}, weights {self.number}"
+        return f"{self.learned.method}{LEARNED}{self.number}"
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.asides import after, asides, spoken_texts
+from components.asides import after, asides, spoken_texts, weights_html
 from components.cues import at_moment, cues
 from components.markup import Html
 from components.report import markdown_report
@@ -22,6 +22,7 @@ from core.events import Event, RunStarted, TurnFinished
 from core.outcome import outcome
 from core.progress import folded
 from core.records import Judgement, Plan, Run, Turn
+from core.verdict.weigher import LearnedWeigher, LearnedWeights, Method
 from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall.")
@@ -55,6 +56,24 @@ def test_they_stand_between_the_turns_that_they_were_said_between() -> None:
     assert places == sorted(places)
     assert made.count("Look &lt;b&gt;") == made.count("In &lt;i&gt;brief") == 1
     assert "Weighed all alike: Ada 75 % · Ben 25 %. Together: 60 % for hallucinated." in made
+
+
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [
+        ("uniform", "Weighed all alike (weights 3): Ada 60 % · Ben 40 %."),
+        ("record", "Weighed by how often each was right here (weights 3): Ada 60 % · Ben 40 %."),
+        ("logistic", "what they err in together counted once (weights 3): Ada 60 % · Ben 40 %."),
+        (
+            "policy",
+            "Weighed by how each answer fared in the debate (weights 3): Ada 60 % · Ben 40 %.",
+        ),
+    ],
+)
+def test_learned_weights_are_told_in_words_with_their_number(method: Method, told: str) -> None:
+    weigher = LearnedWeigher(LearnedWeights(method), {}, 3)
+    weighed = ConsensusWeighed(5.0, weigher.method, (("Ada", 0.6), ("Ben", 0.4)), 0.6)
+    assert told in weights_html(weighed)
 
 
 def test_words_before_the_first_turn_and_without_any_are_shown() -> None:
