@@ -20,7 +20,7 @@ from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import judge_view, spoken
 from core.debate.unheard import unheard
 from core.events import Event, JudgementReached
-from core.records import Plan, Turn
+from core.records import Plan
 
 ROUNDS = 2
 NOBODY = "no debater gave a reply that could be used"
@@ -52,17 +52,11 @@ def rounds_of(plan: Plan) -> int:
     return plan.options.rounds or ROUNDS
 
 
-def heard_before(floor: Floor, number: int) -> tuple[Turn, ...]:
-    """All turns before that one, in order; the same after a Resume."""
-    before = (turn for turn in floor.progress.turns if turn.number < number)
-    return tuple(sorted(before, key=lambda turn: turn.number))
-
-
 def _speech(floor: Floor, number: int) -> Speech:
     """The turn of that number; whoever has nobody to hear answers alone."""
     names = floor.debaters
     place, name = divmod(number - 1, len(names))
-    hears = heard_before(floor, number)
+    hears = floor.turns_before(number)
     return Speech(number, names[name], place, "collaborate" if hears else "answer", hears)
 
 

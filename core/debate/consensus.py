@@ -67,8 +67,7 @@ def weights_of(
     floor: Floor, weigher: Weigher, answers: Sequence[Turn]
 ) -> tuple[tuple[str, float], ...]:
     """The weights of those who have an answer, in order; they sum to 1."""
-    turns = sorted(floor.progress.turns, key=lambda turn: turn.number)
-    known = dict(weigher.weights(floor.view, turns))
+    known = dict(weigher.weights(floor.view, floor.turns))
     own = {answer.debater: known.get(answer.debater, 0.0) for answer in answers}
     whole = sum(own.values())
     if whole <= 0:  # nobody who answered counts: then all alike

@@ -49,8 +49,7 @@ class _Debate:
     def turns(self, floor: Floor, *, until: int = 0) -> tuple[Turn, ...]:
         """Those of its turns that were taken, before the one of number `until` where given."""
         end = until or self.first + self.length
-        own = (turn for turn in floor.progress.turns if self.first <= turn.number < end)
-        return tuple(sorted(own, key=lambda turn: turn.number))
+        return tuple(turn for turn in floor.turns_before(end) if turn.number >= self.first)
 
     def speech(self, floor: Floor, step: int) -> Speech:
         """Its turn of that step, from 0; rounds of a second debate go on counting."""

@@ -59,6 +59,15 @@ class Floor:
         """What people said into the debate so far, as (who, words)."""
         return tuple((said.by, said.text) for said in self.progress.remarks)
 
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """All that were taken, in the order in which they were asked for, whoever was quicker."""
+        return tuple(sorted(self.progress.turns, key=lambda turn: turn.number))
+
+    def turns_before(self, number: int) -> tuple[Turn, ...]:
+        """Those before that one, in order; the same after a Resume."""
+        return tuple(turn for turn in self.turns if turn.number < number)
+
     def turn(self, number: int) -> Turn | None:
         """The turn of that number, if it was taken and not lost."""
         return next((turn for turn in self.progress.turns if turn.number == number), None)

@@ -72,8 +72,7 @@ def _round(floor: Floor, number: int) -> Iterator[Event]:
     for place, name in enumerate(_seated(floor)):
         floor.play.stop.check()
         own = SEATS * (number - 1) + place + 1
-        said = [turn for turn in floor.progress.turns if turn.number < own]
-        heard = tuple(sorted(said, key=lambda turn: turn.number))
+        heard = floor.turns_before(own)
         side = OPPOSITE[heard[-1].stance] if number == 1 and heard else None
         yield from spoken(floor, [Speech(own, name, number, "tit_for_tat", heard, assigned=side)])
 

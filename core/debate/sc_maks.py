@@ -77,7 +77,7 @@ def argue(floor: Floor) -> Iterator[Event]:
         return
     names = floor.debaters
     alone = [Speech(number, name, 0, "answer") for number, name in enumerate(names, 1)]
-    yield from _phase(floor, alone)
+    yield from spoken(floor, alone)
     last = _Round(0, names, _phases(floor.plan))
     for number in range(1, _rounds(floor.plan) + 1):
         if len(names) < 2 or not answers_before(floor, last.answers + len(names)):
@@ -110,8 +110,7 @@ def calls(debaters: int, plan: Plan) -> Calls:
 
 def answers_before(floor: Floor, number: int) -> dict[str, Turn]:
     """Each agent's last answer among the turns before that number, in the agents' order."""
-    turns = sorted(floor.progress.turns, key=lambda turn: turn.number)
-    last = {t.debater: t for t in turns if t.manner in ANSWERS and t.number < number}
+    last = {t.debater: t for t in floor.turns_before(number) if t.manner in ANSWERS}
     return {name: last[name] for name in floor.debaters if name in last}
 
 
@@ -131,7 +130,7 @@ def _held(floor: Floor, at: _Round) -> Iterator[Event]:
     for place, manner in enumerate(at.phases):
         first = at.first + place * len(at.pairs)
         critiques = _critiques(at, first, manner, answers, said, summary)
-        yield from _phase(floor, critiques)
+        yield from spoken(floor, critiques)
         said += taken(floor, critiques)
     anew = [
         Speech(
@@ -144,7 +143,7 @@ def _held(floor: Floor, at: _Round) -> Iterator[Event]:
         )
         for place, name in enumerate(at.names)
     ]
-    beside = [lambda: _phase(floor, anew), lambda: summarised(floor, at.number, said)]
+    beside = [lambda: spoken(floor, anew), lambda: summarised(floor, at.number, said)]
     yield from merged(beside, workers=len(beside))
 
 
@@ -175,13 +174,6 @@ def _critiques(
     ]
 
 
-def _phase(floor: Floor, speeches: Sequence[Speech]) -> Iterator[Event]:
-    """The phase's turns; one that later turns followed is over, with what was lost in it."""
-    end = max((speech.number for speech in speeches), default=0)
-    if not any(turn.number > end for turn in floor.progress.turns):
-        yield from spoken(floor, speeches)
-
-
 def _settled(floor: Floor, at: _Round) -> Turn | None:
     """One of the answers, where after the round all are the same and no critique holds."""
     answers = list(answers_before(floor, at.answers + len(at.names)).values())
@@ -194,8 +186,7 @@ def _settled(floor: Floor, at: _Round) -> Turn | None:
 def _said_in(floor: Floor, at: _Round) -> list[Turn]:
     """The critiques of that round."""
     within = range(at.first, at.answers) if at.number else range(0)
-    turns = sorted(floor.progress.turns, key=lambda turn: turn.number)
-    return [turn for turn in turns if turn.number in within]
+    return [turn for turn in floor.turns if turn.number in within]
 
 
 def _concluded(floor: Floor, last: _Round) -> Iterator[Event]:

@@ -74,14 +74,12 @@ def judge_view(
     is_sampled: bool = False,
     summary: str = "",
 ) -> JudgeView:
-    """What the judge sees; all turns in the order in which they were asked for, unless given."""
-    progress = floor.progress
-    ordered = sorted(progress.turns, key=lambda turn: turn.number) if turns is None else turns
+    """What the judge sees; all turns in their order, unless given."""
     return JudgeView(
         floor.view,
         floor.context,
-        tuple(ordered),
-        progress.reached_consensus,
+        floor.turns if turns is None else tuple(turns),
+        floor.progress.reached_consensus,
         manner,
         number,
         is_sampled,
