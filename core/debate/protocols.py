@@ -71,9 +71,15 @@ def then_of(plan: Plan) -> DebateProtocol | None:
     return adaptive.next_of(DEBATES, plan) if plan.protocol == "adaptive" else None
 
 
+def _held_in(plan: Plan) -> tuple[DebateProtocol, ...]:
+    """The plan's protocol, and the debate that it goes on to where it has one."""
+    then = then_of(plan)
+    return (protocol_of(plan), then) if then else (protocol_of(plan),)
+
+
 def manners_of(plan: Plan) -> tuple[tuple[Manner, ...], tuple[JudgeManner, ...]]:
     """How debaters, and the judge, are asked by such a plan."""
-    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
+    own = _held_in(plan)
     manners = dict.fromkeys(manner for one in own for manner in one.manners)
     judging = dict.fromkeys(manner for one in own for manner in one.judging)
     return tuple(manners), tuple(judging)
@@ -81,14 +87,13 @@ def manners_of(plan: Plan) -> tuple[tuple[Manner, ...], tuple[JudgeManner, ...]]
 
 def writing_of(plan: Plan) -> tuple[str, ...]:
     """The prompts that the context writer's seat is asked by in such a plan."""
-    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
+    own = _held_in(plan)
     return tuple(dict.fromkeys(prompt for one in own for prompt in one.writing))
 
 
 def is_weighed(plan: Plan) -> bool:
     """Whether debaters' answers are weighed in such a plan's debate."""
-    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
-    return any(one.is_weighed for one in own)
+    return any(one.is_weighed for one in _held_in(plan))
 
 
 def options_of(plan: Plan) -> tuple[Option, ...]:
@@ -98,7 +103,7 @@ def options_of(plan: Plan) -> tuple[Option, ...]:
     """
     if plan.protocol == AUDIT:
         return ()
-    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
+    own = _held_in(plan)
     return tuple(dict.fromkeys(option for one in own for option in one.options))
 
 
@@ -140,10 +145,10 @@ def seated_for(plan: Plan, sheet: RosterSheet) -> RosterSheet:
     A roster that seats a model as judge keeps it. Source: ColMAD 4.3 (the first debater's model
     is the judge's by default).
     """
-    own = [one for one in (protocol_of(plan), then_of(plan)) if one is not None]
     seats = [debater.seat for debater in sheet.debaters]
     are_models = bool(seats) and not any(seat.is_built_in for seat in seats)
-    if not (any(o.is_judged_by_first for o in own) and are_models and sheet.judge.is_built_in):
+    is_by_first = any(one.is_judged_by_first for one in _held_in(plan))
+    if not (is_by_first and are_models and sheet.judge.is_built_in):
         return sheet
     longest = max(seats[0].max_tokens, sheet.judge.max_tokens)
     return replace(sheet, judge=replace(seats[0], max_tokens=longest))
