@@ -6,7 +6,6 @@ Source: CEDA A.3.3 for the manner “debate”; core/roles.py says of the others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from core.agents.ask import Asking, LlmAgent, case_fields, one_line
@@ -47,7 +46,7 @@ class LlmDebater(LlmAgent):
             view.manner, case, stop, role=f"debater {view.debater}", slot=f"turn {view.number}"
         )
         asking = _with_room(asking, view)
-        fields = {name: fill() for name, fill in _fields(asking, view).items()}
+        fields = _fields(asking, view)
         lines = passage_lines(evidence, view.share)
         told = _told(asking, view)
         asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
@@ -115,22 +114,19 @@ def _with_room(asking: Asking, view: DebateView) -> Asking:
     return replace(asking, seat=replace(asking.seat, max_tokens=room))
 
 
-def _fields(asking: Asking, view: DebateView) -> Mapping[str, Callable[[], str]]:
-    """How each field that the manner's prompt has is filled; debate and evidence go in last."""
-    evidence = view.view.evidence
-    known: dict[str, Callable[[], str]] = {
-        name: text.__str__ for name, text in case_fields(asking, view.view.case).items()
+def _fields(asking: Asking, view: DebateView) -> dict[str, str]:
+    """What the fields of the manner's prompt hold; debate and evidence go in last."""
+    evidence, wanted = view.view.evidence, FIELDS[view.manner]
+    conflicts = conflict_lines(view.conflicts, evidence, view.share)
+    known = case_fields(asking, view.view.case) | {
+        "debater": one_line(view.debater),
+        "conflicts": asking.fenced("conflicts", conflicts),
+        "about": one_line(view.about),
+        "assigned": SIDES[view.assigned or "unclear"],
     }
-    known |= {
-        "debater": lambda: one_line(view.debater),
-        "conflicts": lambda: asking.fenced(
-            "conflicts", conflict_lines(view.conflicts, evidence, view.share)
-        ),
-        "contested": lambda: asking.fenced("places", _places(asking, view)),
-        "about": lambda: one_line(view.about),
-        "assigned": lambda: SIDES[view.assigned or "unclear"],
-    }
-    return {name: fill for name, fill in known.items() if name in FIELDS[view.manner]}
+    if "contested" in wanted:  # else what does not fit would be told of though nobody is shown it
+        known["contested"] = asking.fenced("places", _places(asking, view))
+    return {name: text for name, text in known.items() if name in wanted}
 
 
 def _places(asking: Asking, view: DebateView) -> str:
