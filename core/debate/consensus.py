@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from core.agents.stated import CONFIDENCE, DOUBT
+from core.agents.stated import reason_in
 from core.argued import ConsensusWeighed
 from core.builtin.plain_verdict import verdict_text
 from core.builtin.speech import capitalised, counted, listed_plainly, shortened
 from core.debate.floor import Floor
-from core.debate.majority import last_reason
+from core.debate.majority import MOST_SAID, last_reason
 from core.debate.turns import judge_view
 from core.events import Event, JudgementReached
 from core.records import Cause, Judgement, Label, Turn
@@ -34,7 +34,6 @@ SAYING: dict[Label, str] = {
 SAME = 1e-9  # weights are sums of floats
 DIGITS = 4
 HALF = 0.5 + SAME
-REASON_CHARACTERS = 240
 # Without it the share is not what the agents' weights add up to.
 WITH_CRITIQUES = ": where critiques of an answer quote the evidence, they count for half of it"
 Shares = Mapping[Label, float]
@@ -139,8 +138,7 @@ def _judgement(
     thin = ", no more than half but more than for any other answer" if shares[label] <= HALF else ""
     share = f"{round(100 * shares[label])} % of the weight says that {SAYING[label]}"
     told = last_reason(floor.progress.turns, best).text if best else ""
-    said = DOUBT.sub("", CONFIDENCE.sub("", told))
-    reason = f" {best.debater}: “{shortened(said, REASON_CHARACTERS)}”" if best else ""
+    reason = f" {best.debater}: “{shortened(reason_in(told), MOST_SAID)}”" if best else ""
     alone = sum(weights[turn.debater] for turn in own)
     moved = "" if abs(alone - shares[label]) < SAME else WITH_CRITIQUES
     prose = f"{capitalised(views)}. {share}{thin}{moved}.{reason}"

@@ -15,16 +15,16 @@ import numpy as np
 
 from core.errors import ConfigError, InputError
 from core.learning.answer_figures import Gain, compare_answers, gain_over
-from core.learning.answer_weights import Fitted, fit
+from core.learning.answer_weights import Fitted, fit, with_platt
 from core.learning.answers import Answers, answers_of, past_of, read_of, weights_for
 from core.learning.heard import Row
-from core.learning.policy import is_installed
+from core.learning.policy import MISSING, is_installed
 from core.learning.reward_model import rewards
 from core.learning.scores import auroc
 from core.learning.votes import Numbers, folds, numbered
 from core.store.learned import Learned, read_body
 from core.verdict.seated_weigher import learned_in
-from core.verdict.weigher import METHODS, LearnedWeights, Method, weights_from
+from core.verdict.weigher import METHODS, NOTHING, LearnedWeights, Method, weights_from
 
 SEED = 11
 FEWEST = 40  # groups of debates
@@ -164,8 +164,6 @@ def _told(fitted: Fitted, answers: Answers) -> dict[str, Any]:
 
 def _adapted_gain(new: Answers, before: LearnedWeights) -> Gain:
     """How much lower the log loss of the adapted policy is than that of the kept one."""
-    from core.learning.answer_weights import with_platt
-
     fold = folds(new.groups, new.labels, SEED)
     adapted_p, kept_p = np.empty(len(new)), np.empty(len(new))
     for own in np.unique(fold):
@@ -179,13 +177,10 @@ def _adapted_gain(new: Answers, before: LearnedWeights) -> Gain:
 def _of(before: LearnedWeights, new: Answers) -> LearnedWeights:
     """The kept weights with its agents in the order of these answers."""
     place = {agent: number for number, agent in enumerate(before.agents)}
-    blank = type(before.whole)((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-    past = tuple(before.past[place[a]] if a in place else blank for a in new.agents)
+    past = tuple(before.past[place[a]] if a in place else NOTHING for a in new.agents)
     return replace(before, agents=new.agents, past=past)
 
 
 def policy_words() -> str:
     """What stands in the way of training a policy; "" where nothing does."""
-    from core.learning.policy import MISSING
-
     return "" if is_installed() else MISSING
