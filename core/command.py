@@ -12,7 +12,7 @@ from core.errors import InputError
 from core.evaluation.arguments import add_commands as add_evaluation
 from core.exchange.arguments import add_commands
 from core.learning.arguments import add_commands as add_learning
-from core.manners import DEBATE_NAMES, MOST_ROUNDS, PARTS, DebateOptions
+from core.manners import DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
 from core.tools.arguments import add_commands as add_tools
 
 MOST_TOKENS = 1_000_000_000
@@ -55,7 +55,6 @@ SAY_SOMETHING = (
 )  # fmt: skip
 # Spaces, controls and characters that only shape others: a text of these alone says nothing.
 UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
-STYLES = ("plain", "thought", "examples")
 
 
 class OneLineParser(argparse.ArgumentParser):

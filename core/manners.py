@@ -40,6 +40,7 @@ NAMES = (
 )
 # Those that an adaptive check can go on to.
 DEBATE_NAMES = tuple(name for name in NAMES if name not in ("single", "adaptive"))
+STYLES: tuple[JudgeManner, ...] = ("plain", "thought", "examples")  # of a single judge
 MOST_ROUNDS = 20  # and samples
 LINES_TOKENS = 80  # for lines of their own after a turn
 TEXT_SHARE = 1.5  # of the response's own tokens, for one that is given mended

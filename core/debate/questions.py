@@ -14,7 +14,7 @@ from core.agents.ask import too_small
 from core.agents.talk import LEAST_TOKENS
 from core.debate.protocols import manners_of, protocol_of, seated_for, then_of
 from core.errors import InputError
-from core.manners import judge_prompt, turn_tokens
+from core.manners import STYLES, judge_prompt, turn_tokens
 from core.models.fence import Fence
 from core.models.prices import window_of
 from core.models.prompting import FIELDS, PromptBook, filled
@@ -22,7 +22,6 @@ from core.models.window import estimated_tokens, words_tokens
 from core.records import Case, Plan, Project
 from core.seats import RosterSheet, Seat
 
-STYLES = ("plain", "thought", "examples")  # of a single judge, of which one is chosen
 BARE = frozenset({"debater", "debaters", "about", "assigned", "language", "revisions"})
 DEBATE, EVIDENCE = frozenset({"heard", "transcript"}), frozenset({"evidence", "passages"})
 SPEAKERS = 2

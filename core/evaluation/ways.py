@@ -12,13 +12,13 @@ from typing import Any
 
 from core.debate.protocols import PROTOCOLS
 from core.errors import InputError
-from core.manners import AS_IS, PARTS, DebateOptions
+from core.manners import AS_IS, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
 
 NUMBERS = ("rounds", "samples", "seed")
 WORDS: Mapping[str, tuple[str, ...]] = {
-    "style": ("plain", "thought", "examples"), "then": tuple(PROTOCOLS), "without": PARTS,
+    "style": STYLES, "then": DEBATE_NAMES, "without": PARTS,
 }  # fmt: skip
-MOST = 20
+DIGITS = len(str(MOST_ROUNDS))
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,13 @@ def _option(key: str, value: str) -> dict[str, Any]:
     """The option as `DebateOptions` has it."""
     if key == "swap" and not value:
         return {"is_swapped": True}
-    if key in NUMBERS and value.isascii() and value.isdigit() and 1 <= int(value[:3]) <= MOST:
-        return {key: int(value[:3])}
+    is_number = value.isascii() and value.isdigit() and len(value) <= DIGITS
+    if key in NUMBERS and is_number and 1 <= int(value) <= MOST_ROUNDS:
+        return {key: int(value)}
     if key in WORDS and value in WORDS[key]:
         return {key: value}
     raise InputError(
         "Expected an option such as rounds=1, samples=5 (at most "
-        f"{MOST}), style=thought, then=ceda, without=adversary or swap, found "
+        f"{MOST_ROUNDS}), style=thought, then=ceda, without=adversary or swap, found "
         f"“{key[:40]}={value[:40]}”."
     )

@@ -150,6 +150,8 @@ def test_a_way_is_a_protocol_with_options() -> None:
         (("--protocols", "ceda,loud"), "Expected protocols of"),
         (("--protocols", "ceda:rounds=1"), "Expected no --rounds"),
         (("--protocols", "single:samples=0"), "Expected an option"),
+        (("--protocols", "single:samples=0050"), "Expected an option"),
+        (("--protocols", "adaptive:then=single"), "Expected an option"),
         (("--protocols", "single:style=loud"), "Expected an option"),
         (("--protocols", "sc_maks:without="), "Expected an option"),
         (("--protocols", "society:without=adversary"), "Expected no --without"),
