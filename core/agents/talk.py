@@ -69,7 +69,7 @@ class Shown:
     def cut(self, window: int) -> str:
         """What did not fit the model's window; empty where all did."""
         lost = [f"{self.left_out} of {counted(self.turns, 'turn')}"] if self.left_out else []
-        lost += [f"the end of {self.shortened}"] if self.shortened else []
+        lost += [f"the end of {counted(self.shortened, 'contribution')}"] if self.shortened else []
         return f"{' and '.join(lost)} did not fit the model's {window:,} tokens." if lost else ""
 
 
