@@ -41,13 +41,20 @@ def test_what_is_sent_is_what_the_library_itself_would_send(
 ) -> None:
     from openai._utils import async_maybe_transform
 
+    transformed: list[Any] = []
+
+    async def its_own(body: Any, expected_type: Any) -> Any:
+        transformed.append(body)
+        return await async_maybe_transform(body, expected_type)
+
     with loopback(Reply("Yes.")) as server:
         sent(model, server)
         library = importlib.import_module(BODIES)
         assert library.async_maybe_transform is not async_maybe_transform
-        monkeypatch.setattr(library, "async_maybe_transform", async_maybe_transform)
+        monkeypatch.setattr(library, "async_maybe_transform", its_own)
         sent(model, server)
     spared, whole = (asked.body for asked in server.asked)
+    assert transformed, "the library does not look there any more: nothing is spared"
     assert spared == whole
     assert len(spared["messages"]) == len(CALL)
     assert {"model", "stream", "stream_options", "response_format"} <= set(spared)
