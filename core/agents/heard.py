@@ -66,6 +66,7 @@ HAN = re.compile(r"[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]")
 QUOTED = re.compile(
     r"“([^“”]+)”|„([^“”„]+)[“”]|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』|\"([^\"\n]+)\""
 )
+SAYS_SOMETHING = re.compile(r"[^\W_]")
 TICKS = re.compile("[✓✔☑✅✗✘❌☒]\ufe0f?")
 ENDED = re.compile(r"""[.!?。！？।؟…][)"'”’」』»\]*_]*\s*$""")
 
@@ -119,6 +120,12 @@ def quotes_in(text: str) -> tuple[Quote, ...]:
         for match in QUOTED.finditer(text)
     )
     return tuple(Quote(words, "not_found", 0.0) for words in found if _is_citation(words))
+
+
+def parted(text: str) -> tuple[str, str]:
+    """(the prose of a reply, its last line that says anything, in NFKC); both may be empty."""
+    *before, last = ["", *(line for line in text.splitlines() if SAYS_SOMETHING.search(line))]
+    return "\n".join(before).strip(), unicodedata.normalize("NFKC", last)
 
 
 def without_marks(text: str) -> str:

@@ -6,10 +6,10 @@ This is the boundary at which the paper's numbers become labels: 1 is correct, 0
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import replace
 
 from core.agents.ask import case_fields
+from core.agents.heard import parted
 from core.agents.laid_out import conflict_lines, fact_lines, passage_lines
 from core.agents.llm_ranker import LlmRanker
 from core.agents.told import fitted_debate, transcript
@@ -35,7 +35,6 @@ GO_ON = re.compile(
 )
 LABELS: dict[str, Label] = {"1": "supported", "0": "hallucinated"}
 RIGHT = frozenset({"correct", "supported", "正确", "正確"})
-SAYS_SOMETHING = re.compile(r"[^\W_]")
 SAMPLED_AT = 0.7  # the temperature at which samples of one judge are drawn (self-consistency)
 
 
@@ -91,10 +90,8 @@ def moderated(said: Completion) -> tuple[Label, str]:
     Raises:
         Unusable: that line is neither.
     """
-    lines = [line for line in said.text.splitlines() if SAYS_SOMETHING.search(line)]
-    if lines and GO_ON.fullmatch(unicodedata.normalize("NFKC", lines[-1])):
-        return "unclear", "\n".join(lines[:-1]).strip()
-    return verdict_of(said)
+    prose, last = parted(said.text)
+    return ("unclear", prose) if GO_ON.fullmatch(last) else verdict_of(said)
 
 
 def verdict_of(said: Completion) -> tuple[Label, str]:
@@ -103,8 +100,7 @@ def verdict_of(said: Completion) -> tuple[Label, str]:
     Raises:
         Unusable: that line is no verdict; a verdict in an earlier line is not one.
     """
-    lines = [line for line in said.text.splitlines() if SAYS_SOMETHING.search(line)]
-    last = unicodedata.normalize("NFKC", lines[-1]) if lines else ""
+    prose, last = parted(said.text)
     match = VERDICT.fullmatch(last)
     contradicts = (
         match is not None
@@ -116,4 +112,4 @@ def verdict_of(said: Completion) -> tuple[Label, str]:
             "Expected a last line that reads “Verdict: 1” or “Verdict: 0” and nothing after it, "
             f"found “{' '.join(last.split())[-80:]}”."
         )
-    return LABELS[match["number"]], "\n".join(lines[:-1]).strip()
+    return LABELS[match["number"]], prose

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 from core.agents.ask import Asking, LlmAgent, case_fields
 from core.agents.contested import place_lines
+from core.agents.heard import parted
 from core.agents.laid_out import passage_lines
 from core.concurrency import Stop
 from core.errors import ModelError
@@ -25,7 +25,6 @@ BEST = re.compile(
 )
 PROMPT = "judge_rerank"
 LEAST = 2  # between fewer there is no choice
-SAYS_SOMETHING = re.compile(r"[^\W_]")
 
 
 class LlmRanker(LlmAgent):
@@ -96,8 +95,7 @@ def best_in(said: Completion, count: int) -> int:
     Raises:
         Unusable: that line names none of so many.
     """
-    lines = [line for line in said.text.splitlines() if SAYS_SOMETHING.search(line)]
-    last = unicodedata.normalize("NFKC", lines[-1]) if lines else ""
+    _, last = parted(said.text)
     match = BEST.fullmatch(last)
     number = int(match["number"]) if match else 0
     if not 1 <= number <= count:
