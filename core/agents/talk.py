@@ -21,6 +21,10 @@ NEARLY = 0.9  # of a length that did not fit: marks take some room too
 CLOSING = r"[\s,.;:!?，。；：！？]*[”\"»」』“]"
 # What our own code writes among what was said, by the language of the prompt.
 LEFT_OUT = {"en": "({} left out)", "zh": "（此前的 {} 次发言已省略）"}
+BEFORE = {"en": "Before, in brief: ", "zh": "此前摘要："}
+PERSON = {"en": "{} (a person): ", "zh": "{}（真人）："}
+ABOUT = {"en": " on {}’s answer", "zh": " 谈 {} 的回答"}
+ASSIGNED = {"en": " (assigned {})", "zh": "（指定立场 {}）"}
 SHORTENED = {"en": " … (shortened)", "zh": "……（有删节）"}
 
 

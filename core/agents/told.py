@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from core.agents.ask import SPARE_SHARE, Asking, one_line
 from core.agents.heard import without_marks
 from core.agents.laid_out import quote_mark
-from core.agents.talk import Line, Shown, Talk
+from core.agents.talk import ABOUT, ASSIGNED, BEFORE, PERSON, Line, Shown, Talk
 from core.builtin.speech import SIDES
 from core.errors import ModelError
 from core.models.call import Message
@@ -48,8 +48,8 @@ def heard(asking: Asking, view: DebateView) -> Told:
 
 def last_message(asking: Asking, view: DebateView) -> Told:
     """What is answered, as it stands, with what people have said into the debate."""
-    harmless = asking.work.fence.harmless
-    remarks = [f"{one_line(who)} (a person): {words}" for who, words in view.remarks]
+    harmless, person = asking.work.fence.harmless, PERSON[asking.prompt.language]
+    remarks = [f"{person.format(one_line(who))}{words}" for who, words in view.remarks]
     lines = tuple(Line("", harmless(words)) for words in (view.last_message, *remarks))
     return Told(Talk(lines, asking.prompt.language), "last_message", "last message", False)
 
@@ -62,11 +62,12 @@ def last_turns(asking: Asking, view: JudgeView) -> Told:
 
 def _spoken(asking: Asking, view: JudgeView | DebateView) -> Talk:
     fence, evidence = asking.work.fence, view.view.evidence
+    language = asking.prompt.language
 
     def plain(words: str) -> str:
         return fence.harmless(" ".join(without_marks(words).split()))
 
-    lines = [Line("Before, in brief: ", plain(view.summary), is_turn=False)] if view.summary else []
+    lines = [Line(BEFORE[language], plain(view.summary), is_turn=False)] if view.summary else []
     last = {(turn.debater, turn.about != ""): turn for turn in view.turns}
     for turn in view.turns:
         marks = tuple((fence.harmless(q.text), quote_mark(q, evidence)) for q in turn.quotes)
@@ -74,15 +75,16 @@ def _spoken(asking: Asking, view: JudgeView | DebateView) -> Talk:
         head = f"{turn.number}. {fence.harmless(one_line(turn.debater))}{_how(asking, turn)}: "
         lines.append(Line(head, plain(turn.text), marks, stays))
     for who, words in view.remarks:
-        lines.append(Line(f"{plain(one_line(who))} (a person): ", plain(words), is_turn=False))
-    return Talk(tuple(lines), asking.prompt.language)
+        person = PERSON[language].format(plain(one_line(who)))
+        lines.append(Line(person, plain(words), is_turn=False))
+    return Talk(tuple(lines), language)
 
 
 def _how(asking: Asking, turn: Turn) -> str:
     """Of whose answer a turn speaks, and for which side."""
-    about = asking.work.fence.harmless(one_line(turn.about))
-    to = f" on {about}’s answer" if turn.about else ""
-    return f"{to} (assigned {SIDES[turn.assigned]})" if turn.assigned else to
+    about, language = asking.work.fence.harmless(one_line(turn.about)), asking.prompt.language
+    to = ABOUT[language].format(about) if turn.about else ""
+    return to + ASSIGNED[language].format(SIDES[turn.assigned]) if turn.assigned else to
 
 
 def fitted_debate(

@@ -54,6 +54,24 @@ def test_the_summary_is_asked_for_with_what_stood_before_and_marks_that_our_code
     assert (asked.role, asked.slot, asked.prompt) == ("context writer", "summary 1", "en/summary")
 
 
+def test_what_our_code_writes_among_the_words_is_in_the_prompts_language() -> None:
+    place = workplace(["AGREE, WRONG. “1926” 有误。"])
+    seen = debate_view(make_view(replace(VIEW.case, language="zh"), [FACT]), (ATTACK,))
+    assigned = replace(ATTACK, number=4, about="", assigned="hallucinated", manner="compete")
+    seen = replace(seen, turns=(*seen.turns, assigned), manner="tit_for_tat", summary="开场。")
+    seen = replace(seen, remarks=(("Mira", "看报告。"),))
+    LlmDebater(SEAT, place.work).argue(seen, in_silence, Stop())
+    for line in (
+        "此前摘要：开场。",
+        "3. Ada 谈 Ben 的回答: CORRECT",
+        "4. Ada（指定立场 WRONG）: CORRECT",
+    ):
+        assert line in place.prompt
+    assert "Mira（真人）：看报告。" in place.prompt
+    assert "in brief" not in place.prompt
+    assert "a person" not in place.prompt
+
+
 def test_a_summary_that_was_cut_ends_with_its_last_sentence() -> None:
     place = workplace([Said("Ada opened the debate. Ben replied that the", "length")])
     assert LlmContextWriter(SEAT, place.work).summarise(VIEW, [ATTACK], "", Stop()) == CUT
