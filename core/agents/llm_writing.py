@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from core.agents.ask import LlmAgent, case_fields
+from core.agents.contested import MARK
 from core.agents.heard import whole_sentences
 from core.agents.laid_out import passage_lines
 from core.agents.told import fitted_debate, transcript
@@ -72,14 +73,19 @@ class LlmReviser(LlmAgent):
         told = transcript(asking, view)
         lines = passage_lines(evidence)
         asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
-        return ask_readable(asking.say, messages, revised_in, asking.mend)
+
+        def read(said: Completion) -> str:
+            return revised_in(said, case.response)
+
+        return ask_readable(asking.say, messages, read, asking.mend)
 
 
-def revised_in(said: Completion) -> str:
+def revised_in(said: Completion, response: str) -> str:
     """The text between the marks, as it stands there.
 
     Raises:
-        Unusable: there is none, or the reply was cut off within it.
+        Unusable: there is none, the reply was cut off within it, or there are several, as a draft
+            before the last one, and the `response` holds no such marks itself.
     """
     match = MARKED.search(said.text)
     if match is None or not match["text"].strip():
@@ -88,4 +94,6 @@ def revised_in(said: Completion) -> str:
             "Expected a line “<<<TEXT”, the whole text, and a line “TEXT>>>” at the end; found "
             f"none.{cut}"
         )
+    if MARK.search(match["text"]) and not MARK.search(response):
+        raise Unusable("Expected one text between “<<<TEXT” and “TEXT>>>”, found several.")
     return match["text"]

@@ -125,13 +125,22 @@ def test_a_reply_without_marks_is_asked_for_again_and_then_of_no_use() -> None:
 @given(st.text(min_size=1, max_size=200).filter(lambda t: t.strip() and "\r" not in t))
 def test_any_text_comes_back_as_it_stood_between_the_marks(text: str) -> None:
     said = Completion(marked(text), "stop", 1, 1, False, 0.0, 0.1)
-    assert revised_in(said) == text
+    assert revised_in(said, text) == text
 
 
 @pytest.mark.parametrize("reply", ["", "TEXT>>>", "<<<TEXT\n \nTEXT>>>", "<<<TEXT\nIt opened"])
 def test_no_text_is_made_of_half_a_reply(reply: str) -> None:
     with pytest.raises(Unusable):
-        revised_in(Completion(reply, "length", 1, 1, False, 0.0, 0.1))
+        revised_in(Completion(reply, "length", 1, 1, False, 0.0, 0.1), TEXT)
+
+
+def test_a_draft_and_what_was_said_of_it_are_no_part_of_the_corrected_text() -> None:
+    better = TEXT.replace("1926", "1931")
+    place = workplace([f"{marked(TEXT)}\nOn second thoughts:\n{marked(better)}", marked(better)])
+    assert LlmContextWriter(SEAT, place.work).revise(judge_view(VIEW), WRONG, Stop()) == better
+    holds_marks = f"A form has <<<TEXT in it.\n\n{TEXT}"
+    said = Completion(marked(holds_marks), "stop", 1, 1, False, 0.0, 0.1)
+    assert revised_in(said, holds_marks) == holds_marks
 
 
 def test_the_writer_is_ruled_by_the_prompts_that_its_protocol_asks_it_by() -> None:
