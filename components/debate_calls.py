@@ -98,8 +98,7 @@ def _words(asked: Calls) -> str:
         (asked.summaries, "summary"),
         (asked.revisions, "revision"),
     )
-    words = [counted(number, noun) for number, noun in parts if number]
-    return ", ".join(words).replace("summarys", "summaries")
+    return ", ".join(counted(number, noun) for number, noun in parts if number)
 
 
 def _debaters(progress: Progress) -> int:

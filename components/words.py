@@ -121,8 +121,11 @@ def seconds(value: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """“1 call”, “2 calls”."""
-    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """“1 call”, “2 calls”, “2 summaries”."""
+    if number == 1:
+        return f"{number} {noun}"
+    is_changed = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    return f"{number:,} {noun[:-1]}ies" if is_changed else f"{number:,} {noun}s"
 
 
 def percent(value: float) -> str:

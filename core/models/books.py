@@ -89,13 +89,14 @@ class Books:
                 for entry in entries:
                     _carry_out(entry, store)
         except BaseException as error:  # noqa: BLE001 - handed to those whose writes are lost
-            self._let_go(is_broken=True)
             for entry in entries:
                 entry.error = error
+            self._let_go(is_broken=True)
         else:
             self._let_go()
-        for entry in entries:
-            entry.is_done = True
+        finally:  # also where a connection cannot even be closed: others wait for theirs
+            for entry in entries:
+                entry.is_done = True
 
     def _let_go(self, *, is_broken: bool = False) -> None:
         """Close the connection unless others go on with it; by whoever has the turn."""

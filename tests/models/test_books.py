@@ -125,6 +125,21 @@ def test_a_connection_that_failed_is_not_kept(home: Path, opened: list[Path | No
     assert opened == [home, home]
 
 
+def test_what_was_written_is_told_though_its_connection_cannot_be_closed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Store) -> None:
+        raise sqlite3.OperationalError("cannot be closed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "close", broken)
+        told = together(home, [noting(number) for number in range(MANY)])
+        results = [one.exception(20) or one.result() for one in told]
+    kept = [result for result in results if not isinstance(result, sqlite3.OperationalError)]
+    assert len(kept) == MANY - 1  # but for whoever closed it
+    assert set(kept) <= set(range(MANY))
+
+
 def test_what_one_act_raises_is_its_own_loss_alone(home: Path) -> None:
     def refused(store: Store) -> int:
         noting(3)(store)
