@@ -18,7 +18,7 @@ from core.answering import policy_of
 from core.audited import AUDIT
 from core.concurrency import Stop
 from core.config import MEGABYTE, shown_safely
-from core.debate import NAMES as DEBATES
+from core.debate import NAMES
 from core.debate.protocols import require_options
 from core.errors import NOT_STORED, InputError
 from core.evidence.terms import terms
@@ -37,7 +37,7 @@ from core.store import Store, open_store
 
 FIRST_PROJECT = "First project"
 PERSON_NOTE = "person"
-PROTOCOLS = (*DEBATES, AUDIT)
+PROTOCOLS = (*NAMES, AUDIT)
 NO_KEYS = Keys({})
 
 

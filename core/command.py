@@ -7,7 +7,7 @@ import unicodedata
 from typing import NoReturn
 
 from core.agents.shipped import SHIPPED
-from core.debate import NAMES as DEBATES
+from core.debate import NAMES
 from core.errors import InputError
 from core.evaluation.arguments import add_commands as add_evaluation
 from core.exchange.arguments import add_commands
@@ -159,7 +159,7 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol",
         default="ceda",
-        help="how they argue: " + ", ".join(DEBATES) + "; or audit: statement by statement with "
+        help="how they argue: " + ", ".join(NAMES) + "; or audit: statement by statement with "
         "tools, debate on what stays contested (default: ceda)",
     )
     _add_options(parser)
