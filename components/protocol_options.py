@@ -116,7 +116,7 @@ def _draw_samples(key: str) -> None:
     _draw_number(
         "Judgements that are drawn",
         key,
-        "Of several the most frequent label counts, and its share is the probability. The "
+        "The label that more than half of them give counts; else it stays unclear. The "
         "built-in judge always says the same and is asked once.",
     )
 

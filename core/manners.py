@@ -51,7 +51,7 @@ class DebateOptions:
     """What can be chosen of a protocol; 0 and "" are its own defaults.
 
     `rounds` are those of debate after the first answers. `samples` judgements are drawn and the
-    most frequent label is taken (self-consistency); a coin that is needed comes from `seed`.
+    label of more than half is taken (self-consistency); a coin that is needed comes from `seed`.
     `style` is how a single judge is asked: plainly, for its chain of thought, or by examples.
     `is_swapped`: debaters change places; CopMAD's judge hears both orders. `then` is the protocol
     that an adaptive check goes on to. `without` leaves one part of SC-MAKS out: its cooperative
