@@ -259,7 +259,9 @@ def _cells(name: str, own: Compared, response: str) -> dict[str, object]:
     return {
         "way": name,
         "protocol": run.plan.protocol,
-        "options": ", ".join(f"{name} {own}" for name, own in run.plan.options.chosen.items()),
+        "options": ", ".join(
+            f"{option} {value}" for option, value in run.plan.options.chosen.items()
+        ),
         "roster": run.plan.roster,
         "status": run.status,
         "label": run.label,

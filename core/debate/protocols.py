@@ -96,6 +96,11 @@ def is_weighed(plan: Plan) -> bool:
     return any(one.is_weighed for one in _held_in(plan))
 
 
+def may_be_learned(plan: Plan) -> bool:
+    """Whether learned weights would count in it: they are weighed, and not left out."""
+    return is_weighed(plan) and plan.options.without != "weights"
+
+
 def options_of(plan: Plan) -> tuple[Option, ...]:
     """What can be chosen of such a plan's protocol, and of the debate that it goes on to.
 

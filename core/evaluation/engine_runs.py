@@ -14,7 +14,7 @@ from pathlib import Path
 from core.builtin.span_reader import between, stretches
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, PROJECT_ROOT
-from core.debate.protocols import is_weighed
+from core.debate.protocols import is_weighed, may_be_learned
 from core.errors import InputError, ModelError
 from core.evaluation.agent_figures import first_answers, statement_labels
 from core.evaluation.engine_weights import weights_in_use, weights_said
@@ -70,8 +70,7 @@ def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -
     with open_store(home) as store:
         settings = store.projects.settings()
         active = store.versions.active()
-        counts = is_learned and is_weighed(plan) and plan.options.without != "weights"
-        found = weights_in_use(store, home) if counts else None
+        found = weights_in_use(store, home) if is_learned and may_be_learned(plan) else None
     passages, turns = settings.passages, settings.max_turns
     plan = replace(plan, classifier=active, passages=passages, max_turns=turns)
     if found is None:

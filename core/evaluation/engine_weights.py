@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.builtin.speech import listed_plainly
-from core.debate.protocols import is_weighed
+from core.debate.protocols import is_weighed, may_be_learned
 from core.errors import InputError
 from core.learned_marks import CONSENSUS
 from core.records import Plan
@@ -23,8 +23,7 @@ def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
     Raises:
         InputError: with the protocols that were chosen.
     """
-    weighing = [p for p in plans if is_weighed(p) and p.options.without != "weights"]
-    if is_learned and not weighing:
+    if is_learned and not any(may_be_learned(plan) for plan in plans):
         left_out = " without weights" if any(is_weighed(plan) for plan in plans) else ""
         names = ", ".join(dict.fromkeys(plan.protocol for plan in plans)) + left_out
         raise InputError(
