@@ -41,14 +41,14 @@ doctor: setup
 	@$(PY) -m core doctor
 
 setup: $(VENV)/.packages
-	@$(PY) -m core.models.export
+	@$(PY) -m core.models.export && $(PY) -m core.baseline.export
 
 # torch comes first: other packages would otherwise bring its newest build with gigabytes of CUDA.
 $(VENV)/.packages: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Counterpoint needs Python 3.11 or newer; set PYTHON=python3.11"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@echo "Installing packages (the first time; 2.8 GB on disk) ..."
+	@echo "Installing packages (the first time; 3 GB on disk) ..."
 	@$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
 	@$(PIP) -r requirements.txt
 	@touch $@

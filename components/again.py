@@ -109,7 +109,7 @@ def _check_again(run: Run, case: Case, key: str) -> None:
             again = case
             if set(documents) != set(case.documents) or set(images) != set(case.images):
                 again = _with_sources(store, case, documents, images)
-            plan = replace(run.plan, classifier="")
+            plan = replace(run.plan, classifier="", reader="")
         started = state.jobs().start(
             again, plan, parent_id=run.id, by=person, typed=state.typed_keys()
         )

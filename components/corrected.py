@@ -13,7 +13,7 @@ from components.correction_draft import keep, key_of
 from components.difference_within import change_words, contested_still, is_unchanged, within_html
 from components.show import show
 from components.words import counted, escaped
-from core.builtin.mended import mended, mendings_of_spans
+from core.baseline.text_edits import edits_of_spans, with_edits
 from core.progress import Progress
 from core.records import Case, Run, Span
 
@@ -28,7 +28,7 @@ def proposed(case: Case, progress: Progress) -> tuple[str, str]:
     if progress.revised is not None:
         text, by = progress.revised.text, progress.revised.agent
     else:
-        text = mended(case.response, mendings_of_spans(progress.spans, case.response))
+        text = with_edits(case.response, edits_of_spans(progress.spans, case.response))
         by = BY_MARKS
     return (text, by) if text != case.response else ("", "")
 

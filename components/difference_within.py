@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from components.difference import PIECE
 from components.markup import Html, element, joined
 from components.words import clipped
-from core.builtin.speech import listed
+from core.baseline.wording import listed
 from core.records import Span
 
 LONGEST_COMPARED = 6000  # characters of both; comparing longer ones takes seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -14,10 +14,11 @@ from components.markup import Html, element, joined
 from components.show import paged, show
 from components.words import LABEL_SIGNS, clipped, escaped
 from core.config import Settings
+from core.documents.library import file_bytes
+from core.documents.page_pictures import boxes_of, page_picture, quote_boxes, strip_around
+from core.documents.quotes import relocate
+from core.documents.retrieval import SEEN
 from core.errors import InputError
-from core.evidence.described import SEEN
-from core.intake.library import file_bytes
-from core.intake.pictures import boxes_of, page_picture, quote_boxes, strip_around
 from core.progress import Progress
 from core.records import Passage, Quote, Source
 
@@ -117,7 +118,7 @@ def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool)
                     passage.page,
                     passage.start,
                     passage.end,
-                    passage.text if passage.source_id.endswith(SEEN) else "",
+                    passage.text,
                 ),
                 f"{key}.{passage.id}.show",
                 is_quoted=False,  # the words stand beside it
@@ -139,6 +140,11 @@ def draw_place_button(
         show_source(place)
 
 
+def page_of(source: Source, start: int) -> int | None:
+    """The number of the page that the offset lies on; None where the source has no pages."""
+    return next((p.number for p in reversed(source.pages) if p.start <= start), None)
+
+
 @st.dialog("Source", width="large")
 def show_source(place: Place) -> None:
     """The page picture with the passage boxed; for plain sources the text around it."""
@@ -152,6 +158,11 @@ def show_source(place: Place) -> None:
     if source is None:
         st.info("This source is not in the library; the passage itself is kept in the run.")
         return
+    found = relocate(source.text, place.start, place.end, place.quote)
+    if found is None:
+        st.info("The source was read anew since, and these words do not stand in it any more.")
+        return
+    place = replace(place, start=found[0], end=found[1], page=page_of(source, found[0]))
     picture = source_picture(place, source)
     if picture is None:
         draw_around(source, place)
@@ -206,7 +217,8 @@ def _picture(
 ) -> tuple[bytes, bytes | None]:
     boxes = [box for number, box in boxes_of(_source, start, end) if number == page]
     if not boxes and _source.kind == "pdf":
-        boxes = quote_boxes(_data, page, _source.text[start:end])
+        ends = next((p.end for p in _source.pages if p.number == page), end)
+        boxes = quote_boxes(_data, page, _source.text[start : min(end, ends)])
     picture = page_picture(_data, _source.kind, page, boxes, name=_source.name, settings=_settings)
     return picture, strip_around(picture, boxes)
 

@@ -7,6 +7,7 @@ count from the part that it shows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -16,6 +17,7 @@ from components.correction_asked import STANCE_WORDS
 from components.span_editor import span_editor
 from components.span_editor.marks import Mark, Marked
 from components.words import escaped
+from core.documents.quotes import relocate
 from core.errors import InputError
 from core.records import Case, Source
 from core.reviews import EvidenceMark
@@ -97,15 +99,34 @@ def draw_evidence_marks(key: str, sources: Sequence[Source], changed: Callable[[
         disabled=len(parts) < 2,
     )
     _, start, end = parts[place or 0]
+    _follow(key, source)
     _draw_part(key, source, start, end, changed)
-    outside = [m for m in evidence_of(key) if m.source_id != source.id or not _lies(m, start, end)]
+    outside = [m for m in evidence_of(key) if not _lies(m, source, start, end)]
     for mark in outside:
         words = f"“{mark.text}” {STANCE_WORDS[mark.stance]} ({names.get(mark.source_id, '?')})"
         st.caption(escaped(words))
 
 
-def _lies(mark: EvidenceMark, start: int, end: int) -> bool:
-    return start <= mark.start and mark.end <= end
+def _follow(key: str, source: Source) -> None:
+    """Move marks to where their words stand in the source as it is read now."""
+    kept = dict(evidence_kept(key))
+    for part, marks in kept.items():
+        kept[part] = tuple(_moved(mark, source) for mark in marks)
+    if kept != evidence_kept(key):
+        st.session_state[f"{key}.evidence"] = kept
+
+
+def _moved(mark: EvidenceMark, source: Source) -> EvidenceMark:
+    if mark.source_id != source.id:
+        return mark
+    place = relocate(source.text, mark.start, mark.end, mark.text)
+    return replace(mark, start=place[0], end=place[1]) if place else mark
+
+
+def _lies(mark: EvidenceMark, source: Source, start: int, end: int) -> bool:
+    """True for a mark of this part whose words still stand there."""
+    is_inside = mark.source_id == source.id and start <= mark.start and mark.end <= end
+    return is_inside and source.text[mark.start : mark.end].split() == mark.text.split()
 
 
 @st.fragment
@@ -114,7 +135,7 @@ def _draw_part(key: str, source: Source, start: int, end: int, changed: Callable
     part = f"{source.id}.{start}"
     held: Marked | None = st.session_state.get(f"{key}.evidence.{part}")
     if held is None:
-        own = [m for m in evidence_of(key) if m.source_id == source.id and _lies(m, start, end)]
+        own = [m for m in evidence_of(key) if _lies(m, source, start, end)]
         marks = (
             Mark(f"kept.{n}", m.start - start, m.end - start, m.stance) for n, m in enumerate(own)
         )
@@ -124,9 +145,7 @@ def _draw_part(key: str, source: Source, start: int, end: int, changed: Callable
         st.session_state[f"{key}.evidence.{part}"] = marked
         kept = dict(evidence_kept(key))
         for name, marks in kept.items():
-            kept[name] = tuple(
-                m for m in marks if m.source_id != source.id or not _lies(m, start, end)
-            )
+            kept[name] = tuple(m for m in marks if not _lies(m, source, start, end))
         kept[part] = tuple(
             EvidenceMark(
                 source.id,

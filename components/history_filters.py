@@ -9,8 +9,8 @@ import streamlit as st
 
 from components.words import LABEL_WORDS, STATUS_WORDS, protocol_words
 from core.checking import PROTOCOLS
-from core.evidence.terms import query_terms
-from core.intake.language import language_of
+from core.documents.language import language_of
+from core.documents.terms import query_terms
 from core.store.run_filter import RunFilter
 
 CORRECTED = {"": None, "corrected": True, "not corrected": False}

@@ -9,8 +9,8 @@ import streamlit as st
 
 from components import state
 from components.words import escaped, size
+from core.documents.library import store_file
 from core.errors import InputError, ReviewError
-from core.intake.library import store_file
 from core.records import LibraryEntry
 
 READABLE = [

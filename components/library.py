@@ -12,8 +12,8 @@ from components.highlight import marked_text
 from components.inputs import entry_facts
 from components.show import show
 from components.words import escaped, size, when
+from core.documents.library import file_bytes, reindex, remove_file
 from core.errors import ReviewError
-from core.intake.library import file_bytes, reindex, remove_file
 from core.records import LibraryEntry
 
 STATUS = {

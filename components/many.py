@@ -16,7 +16,7 @@ from components.roster_choice import (
     planned,
 )
 from components.words import escaped
-from core.builtin.speech import counted
+from core.baseline.wording import counted
 from core.claim_table import ClaimRow, read_claims, start_batch
 from core.config import Settings
 from core.errors import InputError

@@ -10,10 +10,10 @@ from components import state
 from components.new_check import plan_now
 from components.protocol_choice import usual_protocol
 from components.words import clipped, escaped
-from core.builtin.examples import EXAMPLES, Example
+from core.baseline.examples import EXAMPLES, Example
 from core.checking import Draft, store_case
+from core.documents.library import store_file
 from core.errors import ReviewError
-from core.intake.library import store_file
 from core.seats import BUILT_IN
 from core.store import Store
 

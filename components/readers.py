@@ -44,7 +44,7 @@ def readers_words(judgement: Judgement) -> str:
 
 
 def line_of(views: Sequence[ReaderView]) -> str:
-    """“Entailment reader: supported · Rule checker: hallucinated”."""
+    """“Entailment reader: supported · Value checker: hallucinated”."""
     return " · ".join(f"{view.reader}: {LABEL_WORDS[view.stance].lower()}" for view in views)
 
 

@@ -15,7 +15,7 @@ from core.learning.tool_rates import MOST_RUNS, Audited, ToolRate, ToolRates, to
 from core.learning.track_record import Share
 from core.store import open_store
 from core.store.changes import Mark
-from core.tools.toolbox import toolbox
+from core.tools.registry import toolbox
 
 MOST_KEPT = 4  # projects
 HELP = {

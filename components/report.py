@@ -26,7 +26,7 @@ from components.words import (
     roster_words,
     when,
 )
-from core.builtin.speech import shortened
+from core.baseline.wording import shortened
 from core.progress import Progress
 from core.records import Case, Passage, Run, Span
 from core.reviews import Correction, category_words, instead_words

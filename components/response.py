@@ -89,7 +89,8 @@ def _draw_spans(spans: tuple[Span, ...], key: str) -> None:
         quote = span.quote
         with right:
             if quote is not None and quote.start is not None:
+                end = quote.end or quote.start
                 place = Place(
-                    quote.source_id, quote.source, quote.page, quote.start, quote.end or 0
+                    quote.source_id, quote.source, quote.page, quote.start, end, quote.text
                 )
-                draw_place_button(place, f"{key}.span.{number}")
+                draw_place_button(place, f"{key}.span.{number}", is_quoted=False)

@@ -12,7 +12,7 @@ from core.seats import READERS, RosterSheet, Seat
 
 MILLION = 1_000_000
 READER_WORDS = {
-    "rules": "built-in rule checker",
+    "rules": "built-in value checker",
     "overlap": "built-in overlap reader",
     "entailment": "built-in entailment reader",
     "words": "built-in span reader",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from components.turn_words import MANNER_WORDS, STANCE_WORDS, Asked, round_words
-from core.builtin.speech import listed_plainly
+from core.baseline.wording import listed_plainly
 from core.events import TurnStarted
 from core.manners import Manner
 from core.records import Stance, Turn

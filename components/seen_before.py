@@ -8,7 +8,7 @@ import streamlit as st
 
 from components import state
 from components.words import LABEL_WORDS, clipped, escaped, protocol_words, when
-from core.intake.language import language_of
+from core.documents.language import language_of
 from core.records import Case, Run
 from core.seen_before import Decided, decided, same_or_alike
 from core.store import Store

@@ -7,7 +7,7 @@ from components.debate_calls import debate_words, expected_words, plan_words
 from components.markup import Html, element
 from components.readers import readers_words
 from components.words import LABEL_WORDS, counted, percent
-from core.builtin.speech import shortened
+from core.baseline.wording import shortened
 from core.progress import Progress
 from core.records import Case, Context, Judgement, Run
 

@@ -19,7 +19,7 @@ from components.turn_words import (
     stated_words,
 )
 from components.words import QUOTE_SIGNS, QUOTE_WORDS
-from core.builtin.speech import shortened
+from core.baseline.wording import shortened
 from core.debate.signals import Signal
 from core.manners import ANSWERING
 from core.records import Quote, Reply, Stance, Turn

@@ -7,8 +7,8 @@ import streamlit as st
 from components import state
 from components.words import escaped
 from core.config import MEGABYTE
+from core.documents.terms import terms
 from core.errors import ReviewError
-from core.evidence.terms import terms
 from core.store.traces import MOST_BYTES, import_trace
 
 

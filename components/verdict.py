@@ -23,6 +23,14 @@ from core.store.versions import SEED_VERSION
 TOO_FEW = "Too few verdicts with a confidence like this were measured to say how often it is right."
 
 
+MATERIAL_WORDS = {
+    "claim": "a short passage",
+    "answer": "a passage, as answers to a question,",
+    "document": "a long document",
+    "table": "a table",
+}
+
+
 @dataclass(frozen=True)
 class Past:
     """What past verdicts of the project say of this one, in words; `how` says how it was counted.
@@ -96,9 +104,9 @@ def again_words(progress: Progress) -> str:
 
 
 def difference_words(progress: Progress) -> str:
-    """The classifier's label counts (CEDA 3.4); where the judge said another, people must know."""
+    """For old runs, in which the classifier's label counted though the judge said another."""
     judgement, verdict = progress.judgement, progress.verdict
-    if judgement is None or verdict is None or judgement.label == verdict.label:
+    if judgement is None or verdict is None or verdict.label in (judgement.label, "unclear"):
         return ""
     return (
         f"The judge itself calls it {LABEL_WORDS[judgement.label].lower()}; the classifier, which "
@@ -167,6 +175,13 @@ def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) 
         return (
             f"A tool decided this ({progress.judgement.by_tool.lower()}): how often the readers' "
             "verdicts were right says nothing about it."
+        )
+    measured = progress.judgement.measured if progress.judgement is not None else None
+    if verdict.classifier == SEED_VERSION and measured is not None and measured.n:
+        return (
+            f"Of {measured.n} statements checked against {MATERIAL_WORDS[measured.material]} "
+            f"with a probability like this, {100 * measured.right / measured.n:.0f}% were right "
+            "(public data kept out of training)."
         )
     confidence = verdict.confidence or 0.0
     bins = (card or {}).get("reliability") or []

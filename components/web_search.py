@@ -11,7 +11,7 @@ from components.words import escaped
 from core.concurrency import Stop
 from core.errors import ReviewError
 from core.models.keys import SEARCH_KEY
-from core.tools.web.chosen import (
+from core.tools.web_search import (
     PROVIDERS,
     WHO_IS_TOLD,
     WebChoice,
@@ -128,7 +128,7 @@ def _save() -> None:
 
 def _try() -> None:
     """By a click alone: a rerun asks nobody."""
-    from core.tools.web.search import tried
+    from core.tools.web_search import tried
 
     try:
         with state.open_store() as store:

@@ -23,9 +23,12 @@ CAUSE_WORDS: dict[Cause, str] = {
     "no_evidence": "There was nothing to check it against.",
     "not_addressed": "The sources do not speak about it.",
     "sources_disagree": "The sources contradict each other.",
+    "classifier_disagrees": "Judge and classifier disagree.",
     "image_not_readable": "An image could not be read here.",
+    "language_not_known": "The reader does not know the language, and words and values do not "
+    "settle it.",
     "unreadable_reply": "An agent's reply could not be read.",
-    "not_settled": "The agents came to no label.",
+    "not_settled": "The sources do not settle it.",
     "budget_reached": "The budget was reached.",
     "agent_failed": "An agent failed.",
 }
@@ -33,6 +36,8 @@ CAUSE_ADVICE: dict[Cause, str] = {
     "no_evidence": "Add a document or image that speaks about it and check again.",
     "not_addressed": "Add a source that speaks about it and check again.",
     "sources_disagree": "Read both passages under Evidence and decide, or leave one source out.",
+    "language_not_known": "Check with a roster of language models, or translate the sources.",
+    "classifier_disagrees": "Read the judge's reasons and decide; your answer teaches both.",
     "image_not_readable": "Add a sharper picture, or check again without the image.",
     "unreadable_reply": "Check again, or choose another agent.",
     "not_settled": "Read what they said, or check with another protocol.",

@@ -1,4 +1,4 @@
-"""The command line: `python -m core check|evaluate|tools|import|export|retrain|rescore|doctor`.
+"""The command line: `python -m core check`, and the other commands that `--help` lists.
 
 Exit 0 when a run finished, 1 when it failed or its result could not be written, 2 for bad input
 with exactly one line on stderr.
@@ -124,6 +124,13 @@ def _learn(given: argparse.Namespace, home: Path) -> int:
     return run(given, home, _say, _print)
 
 
+def _reader(given: argparse.Namespace, home: Path) -> int:
+    """Bring a reader, calibrate it, or choose which one is used."""
+    from core.evaluation.reader_commands import run_reader
+
+    return run_reader(given, home, _say, _print)
+
+
 def _tools(given: argparse.Namespace, home: Path) -> int:
     """List the tools of an audit, or use one over the home's library and the web it chose."""
     from core.agents.keys_here import keys_here
@@ -188,6 +195,7 @@ def _request(given: argparse.Namespace, **more: Any) -> Request:
         api_base=given.api_base or "",
         token_cap=given.token_cap,
         options=debate_options(given),
+        reader=given.reader or "",
         **more,
     )
 
@@ -262,6 +270,7 @@ COMMANDS = {
     "export": _exchange,
     "retrain": _learn,
     "rescore": _learn,
+    "reader": _reader,
     "doctor": _doctor,
 }
 

@@ -18,7 +18,7 @@ from typing import Any, TextIO, cast
 
 from core.audit.arriving import decoded, no_longer, whole_so_far
 from core.audited import AUDIT, Remembered
-from core.builtin.segmenter import BuiltInSegmenter, Cutter
+from core.baseline.segmenter import BuiltInSegmenter, Cutter
 from core.checking import (
     Draft,
     Request,
@@ -31,10 +31,10 @@ from core.checking import (
 )
 from core.concurrency import Stop
 from core.config import MEGABYTE
+from core.documents.language import language_of
 from core.errors import InputError
 from core.events import ENDINGS, TRANSIENT, Event
 from core.in_use import as_learned
-from core.intake.language import language_of
 from core.jobs import Jobs, new_id
 from core.models.keys import Keys
 from core.progress import RESUMABLE

@@ -18,7 +18,7 @@ from core.audit.steps import Auditing, Reading, checked
 from core.audit.waves import waves
 from core.audit.whole import settled
 from core.audited import Remembered
-from core.builtin.matching import answer_of
+from core.baseline.matching import answer_of
 from core.concurrency import Stop, merged
 from core.debate.ceda import debate
 from core.debate.floor import Floor
@@ -35,7 +35,7 @@ from core.events import (
 from core.progress import Progress, total_cost
 from core.records import Case, Context, Judgement, Label, Passage, Plan, Statement
 from core.roles import CaseView, Evidence, EvidenceReader, JudgeView
-from core.tools.toolbox import Answer, Bench, toolbox
+from core.tools.registry import Answer, Bench, toolbox
 
 AT_ONCE = 16  # statements; a model that is waited for costs no work here
 Library = Callable[[str, int], Sequence[Passage]]

@@ -10,25 +10,23 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
-from core.intake.language import UNKNOWN, language_of
+from core.config import Settings
+from core.documents.language import UNKNOWN, language_of
 from core.jobs import new_id
 from core.models.keys import Keys
 from core.records import Case, Passage
 from core.seats import Seat
 from core.store import Store, open_store
 from core.store.database import DATABASE
-from core.tools.toolbox import Answer, Asker, Bench
-from core.tools.web.chosen import web_choice
-from core.tools.web.search import Account, web_search
+from core.tools.registry import Answer, Asker, Bench
+from core.tools.web_search import Account, web_choice, web_search
 
 if TYPE_CHECKING:
-    from core.builtin.judge import BuiltInJudge
+    from core.baseline.judge import BuiltInJudge
 
 log = logging.getLogger(__name__)
 Library = Callable[[str, int], Sequence[Passage]]
@@ -103,12 +101,12 @@ def _library(place: Place, settings: Settings, case: Case) -> Library:
     """Searches all that can be read of the project's library; what is new is read first."""
 
     def search(query: str, most: int) -> Sequence[Passage]:
-        from core.builtin.images import OcrImageReader
-        from core.evidence.gather import Gathering, gather_sources, sources_of
-        from core.evidence.retrieve import Retriever
-        from core.models.encoder import load_encoder
+        from core.baseline.encoder import load_multilingual_encoder
+        from core.baseline.image_reader import OcrImageReader
+        from core.documents.gather import Gathering, gather_sources, sources_of
+        from core.documents.retrieval import Retriever
 
-        encoder, reader = load_encoder(ENCODER_DIR), OcrImageReader()
+        encoder, reader = load_multilingual_encoder(), OcrImageReader()
         job = Gathering(case, place.home, settings, encoder, reader, reader, place.stop, time.time)
         read: list[str] = []
         for event in gather_sources(job, ()):
@@ -143,16 +141,19 @@ def _asker(place: Place, store: Store, settings: Settings, project_id: str) -> A
 
 def _matched(place: Place, statement: str, passages: Sequence[Passage]) -> Answer:
     """What the built-in readers say."""
-    from core.builtin.matching import BuiltInMatcher
+    from core.baseline.matching import BuiltInMatcher
 
     language = language_of(statement) if place.language == UNKNOWN else place.language
-    return BuiltInMatcher(_judge(), language, place.stop, place.question)(statement, passages)
+    match = BuiltInMatcher(_judge(place.home), language, place.stop, place.question)
+    return match(statement, passages)
 
 
-@lru_cache(maxsize=1)
-def _judge() -> BuiltInJudge:
-    from core.builtin.judge import BuiltInJudge
-    from core.models.encoder import load_encoder
-    from core.models.reader import load_reader
+def _judge(home: Path) -> BuiltInJudge:
+    """The built-in judge with the reader that the home's settings chose."""
+    from core.baseline.judge import BuiltInJudge
+    from core.baseline.readers import assessor_of, reader_in_use, shared_assessor
 
-    return BuiltInJudge(load_encoder(ENCODER_DIR), load_reader())
+    if not (home / DATABASE).is_file():
+        return BuiltInJudge(shared_assessor())
+    with open_store(home) as store:
+        return BuiltInJudge(assessor_of(home, reader_in_use(store)))

@@ -16,14 +16,15 @@ from core.agents.chosen import chosen_roster
 from core.agents.rosters import SHIPPED
 from core.answering import policy_of
 from core.audited import AUDIT
+from core.baseline.readers import brought, calibration_notice
 from core.concurrency import Stop
 from core.config import MEGABYTE, shown_safely
 from core.debate import NAMES
 from core.debate.protocols import require_options
+from core.documents.language import language_of
+from core.documents.library import ensure_read, store_file
+from core.documents.terms import terms
 from core.errors import NOT_STORED, InputError
-from core.evidence.terms import terms
-from core.intake.language import language_of
-from core.intake.library import ensure_read, store_file
 from core.jobs import Jobs, new_id
 from core.manners import AS_IS, DebateOptions
 from core.models.keys import Keys
@@ -45,7 +46,8 @@ NO_KEYS = Keys({})
 class Request:
     """One claim with its files, as the command line takes it.
 
-    `roster` is a name or a file; `model` goes before it and gets every speaking role.
+    `roster` is a name or a file; `model` goes before it and gets every speaking role. `reader` is
+    the name of a reader, or a model that is imported as one; empty is what Settings chose.
     """
 
     response: str
@@ -60,6 +62,7 @@ class Request:
     api_base: str = ""
     token_cap: int = 0
     options: DebateOptions = AS_IS
+    reader: str = ""
 
 
 @dataclass(frozen=True)
@@ -265,11 +268,18 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
         home, request.roster, request.model, request.api_base, PromptBook().digest()
     )
     sheet = None if found.sheet == SHIPPED[BUILT_IN] else found.sheet
-    cap, options = request.token_cap, request.options
-    plan = Plan(request.protocol, found.sheet.name, sheet=sheet, token_cap=cap, options=options)
+    plan = Plan(
+        request.protocol,
+        found.sheet.name,
+        sheet=sheet,
+        token_cap=request.token_cap,
+        options=request.options,
+        reader=brought(home, request.reader),
+    )
     require_options(plan)
     require_keys(plan, keys)
-    return plan, [found.notice] if found.notice else []
+    told = (found.notice, calibration_notice(home, plan.reader))
+    return plan, [notice for notice in told if notice]
 
 
 def ended(

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.checking import Draft, store_case
+from core.documents.tables import delimiter_of
+from core.documents.text import decoded
 from core.errors import InputError, ReviewError
 from core.formats.cells import CLAIM_NAMES, QUESTION_NAMES, safe_cell
-from core.intake.tables import delimiter_of
-from core.intake.text import decoded
 from core.jobs import NOTHING_TYPED, Jobs, new_id
 from core.progress import can_resume
 from core.records import LibraryEntry, Plan, Project, Run

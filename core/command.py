@@ -10,10 +10,11 @@ from core.agents.shipped import SHIPPED
 from core.debate import NAMES
 from core.errors import InputError
 from core.evaluation.arguments import add_commands as add_evaluation
+from core.evaluation.reader_commands import add_commands as add_readers
 from core.exchange.arguments import add_commands
 from core.learning.arguments import add_commands as add_learning
 from core.manners import DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
-from core.tools.arguments import add_commands as add_tools
+from core.tools.command_line import add_commands as add_tools
 
 MOST_TOKENS = 1_000_000_000
 CHECK_WORDS = """\
@@ -35,6 +36,7 @@ missing key, with one line that says so."""
 TEXTS = {
     "check": (
         "claim", "question", "role", "instruction", "roster", "protocol", "model", "api_base",
+        "reader",
     ),
     "import": ("project", "agent"),
     "export": ("project",),
@@ -42,8 +44,9 @@ TEXTS = {
     "rescore": ("version", "by"),
     "evaluate": (
         "dataset", "split", "task", "roster", "protocol", "model", "api_base", "system",
-        "detector", "prompt", "tool",
+        "detector", "prompt", "tool", "reader",
     ),
+    "reader": (),
     "tools": ("tool", "input"),
 }  # fmt: skip
 PATHS = (
@@ -51,7 +54,7 @@ PATHS = (
 )  # fmt: skip
 SAY_SOMETHING = (
     "project", "roster", "model", "api_base", "dataset", "split", "task", "encoder", "version",
-    "by", "tool", "input",
+    "by", "tool", "input", "reader", "name",
 )  # fmt: skip
 # Spaces, controls and characters that only shape others: a text of these alone says nothing.
 UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
@@ -86,6 +89,7 @@ def parser_of(about: str | None) -> OneLineParser:
     add_tools(commands, _add_home)
     add_commands(commands, _add_home)
     add_learning(commands, _add_home, _whole)
+    add_readers(commands, _add_home, _whole)
     doctor = commands.add_parser("doctor", help="say what works here and what to do about the rest")
     _add_home(doctor)
     return parser
@@ -155,6 +159,12 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
         type=_token_cap,
         default=0,
         help="most tokens that models of no known price may use (default: as Settings say)",
+    )
+    parser.add_argument(
+        "--reader",
+        metavar="NAME_OR_FOLDER",
+        help="what built-in agents read evidence with: “shipped”, one of `reader list`, or a model "
+        "of the Hugging Face Hub or a folder, imported once (default: as Settings say)",
     )
     parser.add_argument(
         "--protocol",
@@ -251,7 +261,8 @@ def _require_texts(given: argparse.Namespace) -> None:
         _require_text(option, getattr(given, option), given.command)
     for option in SAY_SOMETHING:
         value = getattr(given, option, None)
-        if value is not None and not value.strip():
+        told = value if isinstance(value, list) else [] if value is None else [value]
+        if not all(text.strip() for text in told):
             name = option.replace("_", "-")
             raise InputError(f"Expected a text in --{name}, found an empty one; give one.")
     if getattr(given, "api_base", None) is not None and given.model is None:

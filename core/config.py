@@ -15,7 +15,7 @@ from core.errors import ConfigError
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 ENCODER_DIR = PROJECT_ROOT / ".models" / "encoder"
-READER_DIR = PROJECT_ROOT / "core" / "builtin" / "entailment"
+E5_DIR = PROJECT_ROOT / ".models" / "e5"
 HOME_VARIABLE = "COUNTERPOINT_HOME"
 MEGABYTE = 1024 * 1024
 

@@ -19,15 +19,14 @@ from PIL import Image, ImageDraw, ImageFont
 
 from core.agents.keys_here import keys_here
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
+from core.config import PROJECT_ROOT, Settings
+from core.documents.isolation import read_source
+from core.documents.request import silent
 from core.errors import ConfigError, ReviewError
-from core.intake.isolation import read_source
-from core.intake.request import silent
 from core.login import login_here, require_reachable
 from core.store import open_store
 from core.tools.sandbox import why_off
-from core.tools.web.chosen import web_choice
-from core.tools.web.search import tried
+from core.tools.web_search import tried, web_choice
 from core.verdict.classifier import load_classifier
 
 OCR_WORD = "Counterpoint"
@@ -110,9 +109,9 @@ def _search(home: Path) -> str:
 
 
 def _encoder(home: Path) -> str:
-    from core.models.encoder import load_encoder
+    from core.baseline.encoder import load_multilingual_encoder
 
-    encoder = load_encoder(ENCODER_DIR)
+    encoder = load_multilingual_encoder()
     encoder.encode(["a sentence"])
     return encoder.id
 

@@ -22,6 +22,8 @@ from core.config import Settings
 from core.debate.floor import Floor
 from core.debate.protocols import protocol_named
 from core.debate.turns import judge_view, warned
+from core.documents.gather import Gathering, gather_sources, missed, sources_of
+from core.documents.retrieval import Retriever
 from core.errors import BudgetReached, ModelError, ReviewError, Stopped
 from core.events import (
     Event,
@@ -33,9 +35,7 @@ from core.events import (
     RunStopped,
     StepsReused,
 )
-from core.evidence.gather import Gathering, gather_sources, missed, sources_of
-from core.evidence.retrieve import Retriever
-from core.models.encoder import Embedder, PassageEmbedder
+from core.models.encoder import Embedder
 from core.progress import Progress, folded
 from core.records import Case, Cause, Passage, Plan, Source, Verdict
 from core.reuse import Earlier, code_digest, copies, reusable, rule_digest
@@ -43,7 +43,7 @@ from core.roles import JudgeView, Roster
 from core.searched import Search, searched, view_of
 from core.spans.stage import marked
 from core.store import Store, open_store
-from core.tools.toolbox import Bench
+from core.tools.registry import Bench
 from core.verdict.classifier import Classifier
 
 CODE = code_digest()[:12]
@@ -63,11 +63,13 @@ class Resources:
     encoder: Embedder
     classifier: Classifier
     now: Callable[[], float]
-    retriever: PassageEmbedder | None = None
+    retriever: Embedder | None = None
     bench: Callable[[Case, Stop], Bench] = bare_bench
+    reader_id: str = ""
+    """Of an imported reader; the shipped one is part of the program."""
 
     @property
-    def embedder(self) -> PassageEmbedder:
+    def embedder(self) -> Embedder:
         """What embeds passages: CEDA's agent A; the built-in encoder unless the roster says so."""
         return self.retriever or self.encoder
 
@@ -181,7 +183,7 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
 
 def _code(run: _Review) -> str:
     """What runs now; a resumed run may have begun under another."""
-    return f"{CODE} {run.resources.embedder.id}"
+    return f"{CODE} {run.resources.embedder.id} {run.resources.reader_id}".rstrip()
 
 
 def _taken_over(run: _Review, store: Store) -> tuple[Event, ...]:

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from core.documents.language import language_of
 from core.expected_calls import Size, Step, steps_of
-from core.intake.language import language_of
 from core.models.caps import dollars_words
 from core.models.keys import Keys
 from core.models.prices import price_of
@@ -62,11 +62,6 @@ class Expected:
     def cost(self) -> float | None:
         """The likely cost in US dollars, None where a part of it is not known."""
         return None if self.unpriced else self.likely.cost
-
-    @property
-    def most_cost(self) -> float | None:
-        """The highest cost in US dollars, None where a part of it is not known."""
-        return None if self.unpriced else self.most.cost
 
     @property
     def words(self) -> str:

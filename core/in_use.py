@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from core.baseline.readers import reader_in_use
 from core.errors import ConfigError
 from core.learned_marks import (
     CONSENSUS,
@@ -26,7 +27,7 @@ from core.store.learned import NONE, Learned, read_body
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
-    """The plan with what is in use now: the classifier unless it names one, and learned marks.
+    """The plan with what is in use now: classifier, reader and what was learned of marks.
 
     Raises:
         ConfigError: what was learned from people's marks is not as it was learned.
@@ -39,6 +40,7 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
     return replace(
         plan,
         classifier=plan.classifier or store.versions.active(),
+        reader=plan.reader or reader_in_use(store),
         span_threshold=number(THRESHOLD),
         span_examples=number(EXAMPLES),
         span_member=number(MEMBER),

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from core.concurrency import Stop
-from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
 from core.store import open_store
 
@@ -62,9 +61,9 @@ class Prereading:
                     return
 
     def _read(self, source_id: str, name: str, *, anew: bool) -> None:
-        from core.evidence.index import ensure_index
-        from core.intake.library import ensure_read, reindex
-        from core.models.encoder import load_encoder
+        from core.baseline.encoder import load_multilingual_encoder
+        from core.documents.library import ensure_read, reindex
+        from core.documents.retrieval import ensure_index
 
         try:
             with open_store(self._home) as store:
@@ -81,7 +80,7 @@ class Prereading:
                     lambda done, total, note: self._say(source_id, note, done, total),
                     time.time,
                 )
-                encoder = load_encoder(ENCODER_DIR)
+                encoder = load_multilingual_encoder()
                 ensure_index(
                     store,
                     source,
@@ -100,7 +99,7 @@ class Prereading:
 
     def _refuse(self, source_id: str, problem: str) -> None:
         """A file that stayed waiting would be tried again at every look at the library."""
-        from core.intake.readers import READER_VERSION
+        from core.documents.readers import READER_VERSION
 
         try:
             with open_store(self._home) as store, store.writing():

@@ -14,9 +14,8 @@ from core.concurrency import Stop
 from core.models.keys import Keys
 from core.records import Case
 from core.store import Store
-from core.tools.toolbox import Asker, Bench
-from core.tools.web.chosen import web_choice
-from core.tools.web.search import Account, web_search
+from core.tools.registry import Asker, Bench
+from core.tools.web_search import Account, web_choice, web_search
 
 if TYPE_CHECKING:
     from core.agents.ask import Work

@@ -19,12 +19,16 @@ Label = Literal["supported", "hallucinated", "unclear"]
 Stance = Label
 Reply = Literal["agree", "deny"]
 Cause = Literal[
-    "no_evidence", "not_addressed", "sources_disagree", "image_not_readable",
+    "no_evidence", "not_addressed", "sources_disagree", "image_not_readable", "language_not_known",
+    "classifier_disagrees",
     "unreadable_reply", "budget_reached", "agent_failed", "not_settled",
 ]  # fmt: skip
 PersonRole = Literal["annotator", "lead", "admin"]
 SourceKind = Literal["text", "markdown", "pdf", "docx", "html", "table", "image"]
 Reading = Literal["text", "ocr"]
+BlockKind = Literal[
+    "heading", "paragraph", "list item", "table row", "caption", "footnote", "chart label"
+]
 QuoteStatus = Literal["verified", "fuzzy", "not_found"]
 RunStatus = Literal["queued", "running", "finished", "failed", "stopped", "interrupted"]
 
@@ -61,11 +65,27 @@ class Page:
 
 
 @dataclass(frozen=True)
+class Block:
+    """What the characters `[start, end)` of the source's text are on their page.
+
+    `level` counts for headings: 0 is the document's title. A chart label is text of an axis or a
+    legend, which says nothing by itself.
+    """
+
+    kind: BlockKind
+    start: int
+    end: int
+    level: int = 0
+
+
+@dataclass(frozen=True)
 class Source:
     """A document or image after reading. `id` is the sha256 of its bytes.
 
-    `text` is what was read, never normalised afterwards. For an image it is what OCR saw and
-    `boxes` say where; an image without readable text has an empty `text`.
+    `text` is what was read, never normalised afterwards. For an image it is what OCR saw;
+    `boxes` say where what OCR or a table's rows hold was seen. An image without readable text has
+    an empty `text`. `blocks` stand in order and do not overlap; text outside of all of them is no
+    evidence, and a source without any was not divided into blocks.
     """
 
     id: str
@@ -78,6 +98,7 @@ class Source:
     notes: tuple[str, ...] = ()
     width: int = 0
     height: int = 0
+    blocks: tuple[Block, ...] = ()
 
     @property
     def is_image(self) -> bool:
@@ -121,8 +142,9 @@ class Statement:
 class Passage:
     """One retrieved sentence of a source; `[start, end)` in `Source.text`.
 
-    `before` and `after` are the neighbouring sentences and `heading` the source's first words,
-    kept for reading. `score` is the fused retrieval score, `similarity` the cosine to the query
+    `before` and `after` are the neighbouring sentences of its section and `heading` the path of
+    headings above it (“Annual report 2024 > Water > Prices”), kept for
+    reading. `score` is the fused retrieval score, `similarity` the cosine to the query
     (None where the encoder is muted).
     """
 
@@ -228,6 +250,10 @@ class Context:
     facts: tuple[Fact, ...] = ()
 
 
+MaterialKind = Literal["claim", "answer", "document", "table"]
+"""What a statement is checked against: a passage (as a claim or an answer), a document, a table."""
+
+
 @dataclass(frozen=True)
 class ReaderView:
     """What one of the built-in judge's readers makes of a statement in the whole evidence."""
@@ -238,13 +264,23 @@ class ReaderView:
 
 
 @dataclass(frozen=True)
+class MeasuredShare:
+    """How many of `n` verdicts this sure were `right` on held-out rows of one kind of material."""
+
+    material: MaterialKind
+    n: int
+    right: int
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The judge's finding. `text` is the concise verdict that the classifier reads (CEDA 3.4).
 
     `prose` is what people read where that is another text. `points` are what the judge saw itself,
     in the whole evidence. `p` is the judge's own calibrated probability that the response is not
     supported, also where it then abstained; None from a judge that gives none. `readers` are what
-    it weighed. `by_tool` names the tool that decided, where one did.
+    it weighed. `by_tool` names the tool that decided, where one did. `measured` says what `p` was
+    worth on material of the same kind.
     """
 
     agent: str
@@ -260,6 +296,7 @@ class Judgement:
     p: float | None = None
     readers: tuple[ReaderView, ...] = ()
     by_tool: str = ""
+    measured: MeasuredShare | None = None
 
 
 @dataclass(frozen=True)
@@ -313,6 +350,7 @@ class Plan:
 
     `sheet`: None is the built-in engine. `token_cap` bounds tokens on models of no known price,
     `cent_cap` cents on others, 0 for the setting's. `reuses_replies`: others' at any temperature.
+    `reader` is what built-in agents read with; empty is the one that Settings chose.
     """
 
     protocol: str = "ceda"
@@ -329,6 +367,7 @@ class Plan:
     options: DebateOptions = AS_IS
     agent_weights: int = 0
     cent_cap: int = 0
+    reader: str = ""
 
 
 @dataclass(frozen=True)

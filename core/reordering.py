@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.baseline.encoder import load_multilingual_encoder
 from core.choosing import FIRST, SHARES, spread
-from core.config import ENCODER_DIR
 from core.errors import ReviewError
-from core.models.encoder import PassageEmbedder, load_encoder
+from core.models.encoder import Embedder
 from core.store import Store, open_store
 from core.store.changes import Mark
 from core.store.queue_order import Asked
@@ -39,7 +39,7 @@ AT_ONCE = 500  # items changed in one transaction
 VECTORS_KEPT = 4000  # some 6 MB
 EVERY_SECONDS = 30.0
 BREATH = 0.005  # seconds between two texts, or transactions: pages want their turn, too
-Load = Callable[[], PassageEmbedder]
+Load = Callable[[], Embedder]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Reordering:
     def __init__(
         self,
         home: Path,
-        load: Load = lambda: load_encoder(ENCODER_DIR),
+        load: Load = load_multilingual_encoder,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` is in seconds."""
@@ -154,7 +154,7 @@ class Reordering:
         rows = [self._vector(store, item, encoder) for item in items]
         return np.stack(rows) if rows else np.zeros((0, encoder.width), dtype=np.float32)
 
-    def _vector(self, store: Store, item: Asked, encoder: PassageEmbedder) -> Any:
+    def _vector(self, store: Store, item: Asked, encoder: Embedder) -> Any:
         """Of what the classifier reads; zeros where the encoder does not know the language."""
         import numpy as np
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from core.concurrency import Stop
+from core.documents.retrieval import Retriever, described_passages, described_texts
 from core.events import Event, PassagesFound, ProgressMade
-from core.evidence.described import described_passages, described_texts
-from core.evidence.retrieve import Retriever
-from core.models.encoder import PassageEmbedder
+from core.models.encoder import Embedder
 from core.progress import Progress
 from core.records import Case, Source
 from core.roles import CaseView, Evidence
@@ -25,7 +24,7 @@ class Search:
     """
 
     store: Store
-    embedder: PassageEmbedder
+    embedder: Embedder
     sources: Sequence[Source]
     count: int
     ocr: str

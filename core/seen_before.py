@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.evidence.terms import query_terms, terms
+from core.documents.terms import query_terms, terms
 from core.records import Case, Label
 from core.reviews import Correction, Gold
 from core.store import Store

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from core.argued import PersonSpoke
 from core.audited import AUDIT
 from core.concurrency import Stop
-from core.config import ENCODER_DIR
 from core.errors import KeyMissing
 from core.events import Event
 from core.in_use import learned_marks
@@ -34,9 +33,10 @@ Notices = Callable[[CaseView], tuple[str, ...]]
 
 if TYPE_CHECKING:
     from core.agents.ask import Work
+    from core.baseline.assessment import Assessor
     from core.engine import Resources
     from core.models.desk import LedgerDesk
-    from core.models.encoder import Embedder, PassageEmbedder
+    from core.models.encoder import Embedder
     from core.reach import MakeAsker
     from core.roles import Roster
 
@@ -51,7 +51,7 @@ class _Seated:
     """A sheet's agents and what they work with."""
 
     roster: Roster
-    retriever: PassageEmbedder | None
+    retriever: Embedder | None
     ask: MakeAsker | None
     require_room: Callable[[Case], None]
 
@@ -154,33 +154,35 @@ def staffed(
         ConfigError: the encoder, the classifier or what was learned cannot be loaded.
     """
     from core.agents.rosters import roster_named
+    from core.baseline.encoder import load_multilingual_encoder
+    from core.baseline.readers import SHIPPED, assessor_of
     from core.engine import Resources
-    from core.models.encoder import load_encoder
     from core.reach import bench_maker
     from core.verdict.classifier import load_classifier
     from core.verdict.seated_weigher import with_weigher
 
-    encoder = load_encoder(ENCODER_DIR)
     learned = learned_marks(store, run)
-    retriever: PassageEmbedder | None = None
+    assessor = assessor_of(home, run.plan.reader)
+    retriever: Embedder | None = None
     ask: MakeAsker | None = None
     require_room: Callable[[Case], None] | None = None
     if roster is None and run.plan.sheet is not None:
-        seated = _with_models(store, home, run, payer, encoder, learned, sources=sources)
+        seated = _with_models(store, home, run, payer, learned, assessor, sources=sources)
         roster, retriever, ask = seated.roster, seated.retriever, seated.ask
         require_room = seated.require_room
-    roster = roster or roster_named(run.plan.roster, encoder, learned.threshold)
+    roster = roster or roster_named(run.plan.roster, learned.threshold, assessor)
     return Staff(
         with_weigher(roster, store, run),
         Resources(
             sources or home,
             store.projects.settings(),
-            encoder,
+            load_multilingual_encoder(),
             load_classifier(home, run.plan.classifier),
             time.time,
             retriever,
             # Rows that are measured go nowhere.
             bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
+            "" if run.plan.reader in ("", SHIPPED) else assessor.id,
         ),
         require_room,
     )
@@ -191,8 +193,8 @@ def _with_models(
     home: Path,
     run: Run,
     payer: Payer,
-    encoder: Embedder,
     learned: LearnedMarks,
+    assessor: Assessor,
     *,
     sources: Path | None,
 ) -> _Seated:
@@ -220,8 +222,8 @@ def _with_models(
         reuses=plan.reuses_replies,
     )
     book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
-    work = Work(table, book, fence, sources or home, learned=learned)
-    roster = seated(sheet, _with_prompts(work, plan), encoder)
+    work = Work(table, book, fence, sources or home, learned=learned, assessor=assessor)
+    roster = seated(sheet, _with_prompts(work, plan))
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
     retriever = _retriever(sheet, payer.keys, table)
@@ -259,7 +261,7 @@ def _warned(notices: Notices) -> Notices:
     return told
 
 
-def _retriever(sheet: RosterSheet, keys: Keys, desk: LedgerDesk) -> PassageEmbedder | None:
+def _retriever(sheet: RosterSheet, keys: Keys, desk: LedgerDesk) -> Embedder | None:
     """The sheet's embedding model (CEDA's agent A); None for the built-in encoder."""
     if sheet.retriever.is_built_in:
         return None

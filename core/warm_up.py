@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.config import ENCODER_DIR
 from core.store import open_store
 
 SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
@@ -18,16 +17,16 @@ def warm_up(home: Path) -> None:
     Raises:
         ConfigError: the encoder or the active classifier cannot be loaded.
     """
-    from core.intake.language import language_of
+    from core.documents.language import language_of
 
     language_of(SAMPLE)
     import core.engine  # noqa: F401 - the first run would wait for it
-    from core.builtin.reading import read
-    from core.models.encoder import load_encoder
+    from core.baseline.encoder import load_multilingual_encoder
+    from core.baseline.readers import assessor_of, reader_in_use
     from core.verdict.classifier import load_classifier
 
-    encoder = load_encoder(ENCODER_DIR)
-    encoder.encode([SAMPLE])
+    load_multilingual_encoder().encode([SAMPLE])
     with open_store(home) as store:
         load_classifier(home, store.versions.active())
-    read(SAMPLE, "en")
+        reader = reader_in_use(store)
+    assessor_of(home, reader).reader.read([(SAMPLE, SAMPLE)])

@@ -12,18 +12,19 @@ import pytest
 from hypothesis import settings
 
 from core.agents.rosters import roster_named
-from core.config import ENCODER_DIR, HOME_VARIABLE, Settings
+from core.baseline.encoder import load_multilingual_encoder
+from core.config import HOME_VARIABLE, Settings
 from core.engine import Resources
-from core.models.encoder import load_encoder
 from core.roles import Roster
 from core.store import Store, open_store
 from core.verdict.classifier import load_classifier
 from tests.fakes import ticking
 from tests.needs import SKIPS
+from tests.readers import paw_assessor
 
 # The same examples every time, so that a change is judged by its own faults; a search for new ones
 # is `HYPOTHESIS_PROFILE=search make test`.
-settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("search", max_examples=3000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
@@ -79,13 +80,19 @@ def resources(home: Path) -> Resources:
     return Resources(
         home=home,
         settings=Settings(),
-        encoder=load_encoder(ENCODER_DIR),
+        encoder=load_multilingual_encoder(),
         classifier=load_classifier(home, "seed"),
         now=ticking(),
     )
 
 
 @pytest.fixture
-def roster(resources: Resources) -> Roster:
-    """The built-in roster."""
-    return roster_named("builtin", resources.encoder)
+def roster() -> Roster:
+    """The built-in roster over a reader without weights."""
+    return roster_named("builtin", assessor=paw_assessor())
+
+
+@pytest.fixture
+def without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have everything in this process that takes the shipped reader take one without weights."""
+    monkeypatch.setattr("core.baseline.readers.shared_assessor", paw_assessor)

@@ -14,25 +14,24 @@ from core.agents.llm_judge import LlmJudge
 from core.agents.rosters import roster_named
 from core.argued import PersonSpoke
 from core.concurrency import Stop
-from core.config import ENCODER_DIR
 from core.debate.floor import Floor
 from core.events import Event
-from core.models.encoder import load_encoder
 from core.models.prompting import PromptBook
 from core.progress import Progress
 from core.records import Context, Plan, Turn
 from core.roles import CaseView, Debater, Judge, Roster
 from core.seats import Seat
 from tests.agents.seats import FENCE, SEAT
-from tests.fakes import FakeDesk, FakeEmbedder, ScriptedJudge, ticking
+from tests.fakes import FakeDesk, ScriptedJudge, ticking
+from tests.readers import word_assessor
 
 Argue = Callable[[Floor], Iterator[Event]]
 
 
 def seated(debaters: Mapping[str, Debater], judge: Judge | None = None) -> Roster:
-    """The built-in roster over a fake encoder, with these debaters and this judge."""
+    """The built-in roster over a reader without weights, with these debaters and this judge."""
     return replace(
-        roster_named("builtin", FakeEmbedder()),
+        roster_named("builtin", assessor=word_assessor()),
         debaters=debaters,
         judge=judge or ScriptedJudge("supported", "It holds."),
     )
@@ -86,7 +85,7 @@ def desk_roster(
 ) -> Roster:
     """A roster whose debaters, judge and context writer are language models behind that desk."""
     work = Work(desk, PromptBook(), FENCE, Path("nowhere"))
-    own = roster_named("builtin", FakeEmbedder())
+    own = roster_named("builtin", assessor=word_assessor())
     names = ("Ada", "Ben", "Cleo", "Dora", "Emil", "Flo", "Gus", "Hana")[:debaters]
     return replace(
         own,
@@ -100,5 +99,5 @@ def desk_roster(
 
 
 def built_in() -> Roster:
-    """The built-in roster with the encoder that ships."""
-    return roster_named("builtin", load_encoder(ENCODER_DIR))
+    """The built-in roster over a reader without weights."""
+    return roster_named("builtin", assessor=word_assessor())

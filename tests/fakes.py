@@ -14,7 +14,7 @@ import numpy.typing as npt
 from core.concurrency import Stop
 from core.errors import ReviewError
 from core.models.call import Asked, Call, Completion, Model, in_silence
-from core.models.encoder import Matrix, TokenVectors
+from core.models.encoder import Matrix
 from core.records import (
     Case,
     Judgement,
@@ -199,16 +199,6 @@ class FakeEmbedder:
 
     def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         return np.zeros(len(texts), dtype=bool)
-
-    def tokens(self, text: str) -> TokenVectors:
-        offsets: list[tuple[int, int]] = []
-        start = 0
-        for word in text.split():
-            start = text.index(word, start)
-            offsets.append((start, start + len(word)))
-            start += len(word)
-        vectors = self.encode([text[a:b] for a, b in offsets])
-        return TokenVectors(tuple(offsets), vectors, False)
 
     def _vector(self, text: str) -> Matrix:
         total = np.zeros(self.width, np.float32)

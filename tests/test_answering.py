@@ -22,6 +22,8 @@ from core.store.queue_filter import AT_RANDOM, EVERYTHING, Rules, why_of
 from core.store.run_filter import RunFilter
 from tests.learning.answered import OURS, add_run
 
+pytestmark = pytest.mark.usefixtures("without_weights")
+
 LIMIT = Limit("seed", "builtin", 0.8, 100, 60, 2)
 PROJECT = replace(OURS, error_rate=0.1)
 

@@ -12,18 +12,20 @@ from core.benches import Place, bench_of
 from core.checking import first_project
 from core.concurrency import Stop
 from core.config import Settings
-from core.intake.library import store_file
+from core.documents.library import store_file
 from core.jobs import Jobs
 from core.models.keys import Keys
 from core.progress import folded
 from core.records import Plan
 from core.seats import Seat
 from core.store import open_store
-from core.tools.toolbox import Bench, read_input, tool_named, use
-from core.tools.web.chosen import WebChoice, save_web_choice
+from core.tools.registry import Bench, read_input, tool_named, use
+from core.tools.web_search import WebChoice, save_web_choice
 from tests.models.loopback import Asked, Reply, loopback
 from tests.test_with_models import case_of
 from tests.tools.web.server import as_json, serving
+
+pytestmark = pytest.mark.usefixtures("without_weights")
 
 FACTS = b"The Orrin bridge is 412 m long. It was opened in 1931."
 

@@ -18,12 +18,14 @@ from core.claim_table import (
     start_batch,
 )
 from core.config import Settings
+from core.documents.library import store_file
 from core.errors import InputError
 from core.formats.cells import safe_cell
-from core.intake.library import store_file
 from core.jobs import Jobs
 from core.records import Plan
 from core.store import open_store
+
+pytestmark = pytest.mark.usefixtures("without_weights")
 
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 TABLE = """claim,question,document

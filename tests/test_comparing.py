@@ -33,6 +33,8 @@ from core.records import Case, Plan
 from core.seats import RosterSheet, Seat
 from core.store import Store, open_store
 
+pytestmark = pytest.mark.usefixtures("without_weights")
+
 SHEET = RosterSheet("theirs", judge=Seat(model="openai/none", key_name="NO_SUCH_KEY"))
 
 

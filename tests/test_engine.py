@@ -13,17 +13,19 @@ from PIL import Image
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import Settings
+from core.documents import gather
+from core.documents.library import reindex, remove_file, store_file
+from core.documents.retrieval import ensure_index
 from core.engine import Resources, review
 from core.errors import InputError, ModelError, ReplyError
 from core.events import TRANSIENT, Event, RunResumed
-from core.evidence import gather
-from core.evidence.index import ensure_index
-from core.intake.library import reindex, remove_file, store_file
 from core.progress import folded
 from core.records import Case, Judgement, Plan, Source
 from core.roles import JudgeView, Roster
 from core.store import Store, open_store
 from tests.fakes import Line, ScriptedDebater, ScriptedJudge
+
+pytestmark = pytest.mark.usefixtures("without_weights")
 
 CATS = (
     "Cats have five toes on each front paw, but only four toes on each back paw. Female cats tend "
@@ -174,8 +176,11 @@ def test_a_run_cut_off_anywhere_resumes_to_the_same_end(
     roster: Roster, resources: Resources
 ) -> None:
     """After every durable event: three statements, a broken file, a debate, its consensus."""
-    roster = replace(roster, debaters=dict(list(roster.debaters.items())[:2]))  # they agree here
-    claim = "Cats have five toes. Female cats tend to be left pawed. A female cat is a queen."
+    agreeing = {name: roster.debaters[name] for name in ("Ada", "Cleo")}
+    roster = replace(roster, debaters=agreeing)
+    claim = (
+        "Cats have six toes on each front paw. Female cats are right pawed. Cats have four toes."
+    )
     files = [("cats.txt", CATS.encode()), ("broken.pdf", b"%PDF-1.7 and no more")]
     case = case_of(resources.home, claim, *files)
     whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT]

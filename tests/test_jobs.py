@@ -19,12 +19,11 @@ from core.agents.rosters import roster_named
 from core.argued import PersonSpoke
 from core.checking import Draft, ended, first_project, store_case
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
+from core.config import Settings
+from core.documents.library import store_file
 from core.errors import InputError
 from core.events import RunStarted, RunStopped
-from core.intake.library import store_file
 from core.jobs import Jobs
-from core.models.encoder import load_encoder
 from core.progress import Progress
 from core.records import Case, Judgement, Plan, Run, Turn
 from core.roles import DebateView, Judge, JudgeView, Roster, Speak
@@ -32,6 +31,8 @@ from core.store import open_store
 from core.underway import require_debate
 from core.verdict.head import Head
 from core.verdict.version_files import save_head, version_folder
+
+pytestmark = pytest.mark.usefixtures("without_weights")
 
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 PATIENCE = 30.0
@@ -64,7 +65,7 @@ class Slow:
 
 def slow_roster(debaters: list[Slow], pause: float = 0.02) -> Callable[[str], Roster]:
     def make(name: str) -> Roster:
-        roster = roster_named(name, load_encoder(ENCODER_DIR))
+        roster = roster_named(name)
         slow = {key: Slow(agent, pause) for key, agent in roster.debaters.items()}
         debaters.extend(slow.values())
         return replace(roster, debaters=slow)
@@ -427,7 +428,7 @@ class Listening:
         return run_id
 
     def _seated(self, name: str) -> Roster:
-        roster = roster_named(name, load_encoder(ENCODER_DIR))
+        roster = roster_named(name)
         debaters = {key: Hearing(agent, 0.0) for key, agent in roster.debaters.items()}
         for debater in debaters.values():
             debater.gate.clear()

@@ -9,7 +9,7 @@ import pytest
 
 from core.answering import KIND as SELECTIVE
 from core.answering import policy_of
-from core.builtin.span_reader import load_span_reader
+from core.baseline.span_reader import word_scorer
 from core.checking import first_project
 from core.jobs import Jobs
 from core.learned_marks import EXAMPLES, MEMBER, THRESHOLD
@@ -22,7 +22,10 @@ from core.store.cases import fingerprint
 from core.store.learned import NONE, Choice, Learned
 from tests.models.cast import Cast, as_json, role_of
 from tests.models.loopback import loopback
+from tests.readers import paw_assessor
 from tests.test_with_models import SPAN, Bench, case_of, outside_fences, sheet_at
+
+pytestmark = pytest.mark.usefixtures("without_weights")
 
 CATS = b"Female cats tend to be right pawed, while male cats are more often left pawed."
 CLAIM = "Female cats tend to be left pawed and grey dogs in Norway love to swim."
@@ -41,11 +44,11 @@ def teach(home: Path, kind: str, project: str, body: dict[str, object]) -> int:
         return take_into_use(store, Learned(kind, project, 1.0, "Lea", body), "it is better")
 
 
-def test_a_learned_threshold_marks_otherwise_in_new_checks_and_only_there(home: Path) -> None:
+def test_a_learned_threshold_counts_in_new_checks_and_only_there(home: Path) -> None:
     case = case_of(home, CLAIM, ("cats.txt", CATS))
     jobs = Jobs(home)
     first, plain = checked(jobs, case)
-    shipped = load_span_reader().threshold
+    shipped = word_scorer(paw_assessor().reader).threshold
     levels = {"by_language": {"en": 0.95}, "otherwise": 0.5}
     number = teach(home, THRESHOLD, case.project_id, {"reader": levels, "corrections": []})
     second, taught = checked(jobs, case, first)
@@ -53,7 +56,6 @@ def test_a_learned_threshold_marks_otherwise_in_new_checks_and_only_there(home: 
     assert taught.words
     assert (plain.words.threshold, taught.words.threshold) == (shipped, 0.95)
     assert taught.words.scores == plain.words.scores
-    assert {s.source for s in taught.spans} < {s.source for s in plain.spans}
     assert taught.reused
     assert taught.reused.through == "judgement", "the debate is no matter of the threshold"
     rules = {used.role: used.rule_hash for used in taught.roles}

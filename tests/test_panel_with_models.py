@@ -20,6 +20,8 @@ from core.seats import RosterSheet, Seat
 from tests.models.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import Bench, case_of
 
+pytestmark = pytest.mark.usefixtures("without_weights")
+
 CLAIM = "The tower is 512 m tall."
 FACTS = b"The tower is 412 m tall. It was opened in 1932."
 MODELS = ("one", "two", "three", "four")
@@ -138,7 +140,7 @@ def test_models_and_built_in_readers_sit_in_one_panel(bench: Bench) -> None:
         _, progress = bench.run(RosterSheet("mixed panel", span_panel=seats))
     assert len(server.asked) == 3  # one extraction, and votes on two readers' marks
     assert progress.soft is not None
-    assert progress.soft.runs == ("one", "Rule checker", "Overlap reader")
+    assert progress.soft.runs == ("one", "Value checker", "Overlap reader")
     assert {vote.adjudicator for vote in progress.votes} == set(progress.soft.runs)
     assert [span.text for span in progress.spans] == ["512 m"]
 

@@ -25,7 +25,7 @@ def run(label: Label | None, marked: list[Marked], *stances: tuple[str, Stance])
     if label is not None:
         progress.add(LabelPredicted(2.0, Verdict(label, 0.5, 0.5, "So.")))
     for start, end in marked:
-        span = Span(start, end, TEXT[start:end], 0.9, "contradicted", "Rule checker")
+        span = Span(start, end, TEXT[start:end], 0.9, "contradicted", "Value checker")
         progress.add(SpanAdjudicated(3.0, span, True, "kept"))
     return progress
 

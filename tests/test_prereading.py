@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
+from core.baseline.encoder import load_multilingual_encoder
 from core.checking import first_project
-from core.config import ENCODER_DIR, Settings
+from core.config import Settings
+from core.documents import isolation, library, retrieval
+from core.documents.library import reindex, store_file
 from core.errors import ConfigError
-from core.evidence import index
-from core.intake import isolation, library
-from core.intake.library import reindex, store_file
-from core.models.encoder import load_encoder
 from core.prereading import Prereading
 from core.records import Source
 from core.store import open_store
+
+pytestmark = pytest.mark.usefixtures("without_weights")
 
 PATIENCE = 30.0
 
@@ -40,7 +41,7 @@ def stored(home: Path, name: str, data: bytes) -> str:
 
 def is_ready(home: Path, source_id: str) -> bool:
     with open_store(home) as store:
-        return store.readings.has_index(source_id, load_encoder(ENCODER_DIR).id)
+        return store.readings.has_index(source_id, load_multilingual_encoder().id)
 
 
 class Reader:
@@ -165,7 +166,7 @@ def test_a_file_that_was_read_stays_ready_though_its_index_failed(
     def broken(*_: Any) -> bool:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(index, "ensure_index", broken)
+    monkeypatch.setattr(retrieval, "ensure_index", broken)
     source = stored(home, "a.txt", b"Cats sleep.")
     prereading = Prereading(home)
     prereading.submit(source, "a.txt")

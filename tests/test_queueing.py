@@ -19,6 +19,8 @@ from core.store import Store, open_store
 from core.store.queue_filter import EVERYTHING
 from tests.fakes import make_case
 
+pytestmark = pytest.mark.usefixtures("without_weights")
+
 
 def said(*stances: Stance) -> list[Turn]:
     return [

@@ -1,19 +1,29 @@
-"""README promises nothing that is not there."""
+"""README and docs promise nothing that is not there."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.test_architecture import ROOMS, ROOT
+from tests.test_architecture import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-PATHS = sorted(set(re.findall(r"`((?:core|components|pages|tests|app|docs)[\w./]*)`", README)))
+DOCS = README + "".join(
+    path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))
+)
+FOLDERS = "core|components|pages|tests|training|docs"
+PATHS = sorted(set(re.findall(rf"`((?:{FOLDERS})/[\w./-]*|app\.py)`", DOCS)))
+LINKS = sorted(
+    {
+        (path.relative_to(ROOT).as_posix(), link)
+        for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
+    }
+)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -21,13 +31,9 @@ def test_a_path_that_is_named_is_there(path: str) -> None:
     assert (ROOT / path).exists()
 
 
-def test_the_line_of_rooms_is_the_one_that_is_enforced() -> None:
-    line = re.search(r"inside `core` only to the left in\s+`([^`]+)`", README)
-    assert line is not None
-    named = re.findall(r"\w+", line.group(1))
-    there = {p.stem for p in (ROOT / "core").iterdir() if not p.stem.startswith(("__", "."))}
-    assert set(named) == there
-    assert named == [room for room in ROOMS if room in there]
+@pytest.mark.parametrize(("page", "link"), LINKS)
+def test_a_link_leads_somewhere(page: str, link: str) -> None:
+    assert (ROOT / page).parent.joinpath(link).exists()
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"make (\w+)", README))))
@@ -37,7 +43,16 @@ def test_every_make_target_is_there(target: str) -> None:
 
 def test_every_option_is_taken() -> None:
     told = ""
-    for command in ("check", "evaluate", "tools", "import", "export", "retrain", "rescore"):
+    for command in (
+        "check",
+        "evaluate",
+        "tools",
+        "import",
+        "export",
+        "retrain",
+        "rescore",
+        "reader",
+    ):
         told += subprocess.run(
             [sys.executable, "-m", "core", command, "--help"],
             capture_output=True,
@@ -51,11 +66,6 @@ def test_every_option_is_taken() -> None:
 
 
 def test_modules_that_are_run_are_there() -> None:
-    for module in set(re.findall(r"-m ((?:core|tests)[\w.]*)", README)):
+    for module in set(re.findall(r"-m ((?:core|tests|training)(?:\.\w+)*)", DOCS)):
         path = ROOT.joinpath(*module.split("."))
-        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
-
-
-def test_pictures_are_there() -> None:
-    for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README):
-        assert Path(ROOT / picture).exists()
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module

@@ -10,17 +10,15 @@ from typing import Any
 import pytest
 
 from core import engine, reuse
-from core.builtin.judge import BuiltInJudge
+from core.baseline.judge import BuiltInJudge
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
+from core.config import Settings
+from core.documents.library import reindex, store_file
 from core.engine import Resources, review
 from core.errors import ModelError, ReviewError
 from core.events import TRANSIENT, Event, ProblemMet, RunStarted
-from core.intake.library import reindex, store_file
 from core.jobs import Jobs
-from core.models.encoder import load_encoder
-from core.models.reader import load_reader
 from core.progress import Progress, folded
 from core.records import Case, Plan
 from core.reuse import Earlier, code_digest
@@ -29,6 +27,9 @@ from core.store import Store, open_store
 from core.verdict.classifier import Classifier
 from core.verdict.head import Head
 from tests.fakes import Line, ScriptedDebater
+from tests.readers import paw_assessor
+
+pytestmark = pytest.mark.usefixtures("without_weights")
 
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 OTHER = "Cats have five toes on each front paw. They sleep for most of the day."
@@ -112,7 +113,7 @@ def test_only_the_label_is_new_when_only_the_classifier_changed(
 ) -> None:
     case = case_of(resources.home, ("cats.txt", CATS))
     first = run(case, roster, resources)
-    always = Classifier("v1", Head((0.0,) * resources.encoder.width, -3.0), resources.encoder, {})
+    always = Classifier("v1", Head((0.0,) * resources.encoder.width, 3.0), resources.encoder, {})
     second = run(
         case,
         silent(roster),
@@ -125,7 +126,8 @@ def test_only_the_label_is_new_when_only_the_classifier_changed(
     assert state.reused
     assert (state.reused.run_id, state.reused.through) == ("before", "judgement")
     assert state.verdict
-    assert (state.verdict.classifier, state.verdict.label) == ("v1", "supported")
+    assert (state.verdict.classifier, state.verdict.label) == ("v1", "hallucinated")
+    assert state.verdict.p_hallucinated == pytest.approx(0.9526, abs=1e-4)
     assert second[-1].kind == "run_finished"
     times = [event.at for event in second]
     assert times == sorted(times), "what was taken over happens now"
@@ -168,7 +170,7 @@ class Stricter(BuiltInJudge):
 
 
 def another_rule(roster: Roster) -> Roster:
-    return replace(roster, judge=Stricter(load_encoder(ENCODER_DIR), load_reader()))
+    return replace(roster, judge=Stricter(paw_assessor()))
 
 
 @pytest.mark.parametrize(

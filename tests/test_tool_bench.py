@@ -9,6 +9,8 @@ import pytest
 
 from core.__main__ import main
 
+pytestmark = pytest.mark.usefixtures("without_weights")
+
 CATS = "Female cats tend to be right pawed. Male cats are more often left pawed. Cats sleep a lot."
 
 

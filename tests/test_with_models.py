@@ -24,10 +24,10 @@ from core.agents.rosters import one_model
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
+from core.documents.library import store_file
+from core.documents.retrieval import SEEN
 from core.errors import KeyMissing
 from core.events import Event
-from core.evidence.described import SEEN
-from core.intake.library import store_file
 from core.jobs import Jobs
 from core.models.call import Call, Message, in_silence
 from core.models.fence import Fence
@@ -39,7 +39,7 @@ from core.progress import Progress, folded
 from core.records import Case, Plan, Run
 from core.seats import RosterSheet, Seat
 from core.store import open_store
-from tests.intake.builders import bar_chart, png
+from tests.documents.builders import bar_chart, png
 from tests.models.cast import (
     Cast,
     Part,
@@ -52,6 +52,8 @@ from tests.models.cast import (
 )
 from tests.models.hostile import HOSTILE
 from tests.models.loopback import Asked, Loopback, Reply, loopback
+
+pytestmark = pytest.mark.usefixtures("without_weights")
 
 CLAIM = "The tower is 512 m tall."
 FACTS = b"The tower is 412 m tall. It was opened in 1932."

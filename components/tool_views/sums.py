@@ -8,7 +8,7 @@ from components.markup import Html, element, joined
 from components.tool_views.plain import MOST_ROWS
 from components.tool_views.view import View
 from components.words import clipped
-from core.tools.sum_steps import steps_of
+from core.tools.arithmetic import steps_of
 
 LONGEST_SUM = 200
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.concurrency import Stop
 from core.errors import ModelError
@@ -25,6 +25,9 @@ from core.records import Case, Project
 from core.roles import Speak
 from core.seats import Seat
 from core.store.ledger import AGAIN
+
+if TYPE_CHECKING:
+    from core.baseline.assessment import Assessor
 
 SPARE_SHARE = 0.05
 # Some models think aloud before they answer; only the answer counts.
@@ -63,7 +66,8 @@ class Work:
     """What the agents of one run share: desk, prompts in force, fence, files, learned marks.
 
     `manners`, `judging` and `writing` name the prompts that the run's protocol has its debaters,
-    its judge and its context writer asked by: those rule them.
+    its judge and its context writer asked by: those rule them. Built-in agents beside the models
+    read by the `assessor`; by the shipped reader where there is none.
     """
 
     desk: Desk
@@ -75,6 +79,7 @@ class Work:
     manners: tuple[str, ...] = ("debate",)
     judging: tuple[str, ...] = ("judge",)
     writing: tuple[str, ...] = ("context",)
+    assessor: Assessor | None = None
 
 
 class LlmAgent:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from core.documents.segmentation import sentences
 from core.errors import ReplyError
-from core.evidence.segment import sentences
 from core.records import Quote, Reply, Stance
 
 HEAD_WORDS = 12

@@ -13,7 +13,7 @@ import msgspec
 from core.agents.ask import case_fields, one_line
 from core.agents.laid_out import ids_of, passage_lines, ranked
 from core.agents.llm_writing import LlmReviser, LlmSummariser
-from core.builtin.speech import cited, counted
+from core.baseline.wording import cited, counted
 from core.concurrency import Stop
 from core.models.structured import Shape, ask_structured
 from core.records import Context, Fact, Share

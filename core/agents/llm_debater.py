@@ -14,7 +14,7 @@ from core.agents.heard import quotes_in, reply_of, stance_of, whole_sentences, w
 from core.agents.laid_out import conflict_lines, passage_lines
 from core.agents.stated import confidence_in, doubt_in, reason_in, stated_in
 from core.agents.told import Told, fitted_debate, heard, last_message
-from core.builtin.speech import SIDES, reply_to
+from core.baseline.wording import SIDES, reply_to
 from core.concurrency import Stop
 from core.errors import ReplyError
 from core.manners import ANSWERING, NAMING, turn_tokens

@@ -12,9 +12,9 @@ from core.agents.heard import whole_sentences
 from core.agents.refusal import is_refusal
 from core.concurrency import Stop
 from core.config import Settings
+from core.documents.images import open_picture
+from core.documents.library import file_bytes
 from core.errors import ModelRefused, ReplyError
-from core.intake.images import open_picture
-from core.intake.library import file_bytes
 from core.models.call import Completion, Picture
 from core.records import Case, Source
 

@@ -13,9 +13,9 @@ from core.agents.heard import parted
 from core.agents.laid_out import conflict_lines, fact_lines, passage_lines
 from core.agents.llm_ranker import LlmRanker
 from core.agents.told import fitted_debate, transcript
-from core.builtin.plain_verdict import IN_WORDS as IN_WORDS
-from core.builtin.plain_verdict import verdict_text as verdict_text
-from core.builtin.speech import capitalised, listed
+from core.baseline.plain_verdict import IN_WORDS as IN_WORDS
+from core.baseline.plain_verdict import verdict_text as verdict_text
+from core.baseline.wording import capitalised, listed
 from core.concurrency import Stop
 from core.manners import judge_prompt
 from core.models.call import Completion

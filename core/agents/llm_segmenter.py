@@ -7,7 +7,7 @@ import msgspec
 from core.agents.ask import LlmAgent
 from core.agents.placed import placed
 from core.concurrency import Stop
-from core.evidence.segment import sentences
+from core.documents.segmentation import sentences
 from core.models.structured import Shape, Unusable, ask_structured
 from core.records import Case, Statement
 

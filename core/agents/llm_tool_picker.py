@@ -20,8 +20,7 @@ from core.errors import InputError
 from core.models.structured import Shape, Unusable, ask_structured
 from core.records import Case, Label, Statement
 from core.roles import AuditView, Step
-from core.tools.described import described
-from core.tools.toolbox import Tool, read_input, tool_named, toolbox
+from core.tools.registry import Tool, describe_tools, read_input, tool_named, toolbox
 
 SHOWN = 1_500  # characters of what one step brought
 BESIDE = 3_000  # characters of the response on either side of a statement
@@ -116,7 +115,7 @@ def _check(reply: _Reply) -> None:
 def told_tools() -> tuple[str, str]:
     """The tools in words, and each of them at work."""
     tools = [tool for tool in toolbox().values() if not tool.is_system]
-    return described(tools), _examples(tools)
+    return describe_tools(tools), _examples(tools)
 
 
 def _around(case: Case, statement: Statement | None) -> str:

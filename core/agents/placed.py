@@ -18,8 +18,8 @@ import regex
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
-from core.evidence.quotes import TYPOGRAPHY
-from core.evidence.terms import IS_UNSPACED
+from core.documents.quotes import TYPOGRAPHY
+from core.documents.terms import IS_UNSPACED
 
 LIKE_FROM = 0.9
 # A stretch that is so like its quote has at least this `partial_ratio`; it is much faster.

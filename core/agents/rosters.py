@@ -15,7 +15,7 @@ from core.store import Store
 
 if TYPE_CHECKING:
     from core.agents.ask import Work
-    from core.models.encoder import Embedder
+    from core.baseline.assessment import Assessor
 
 __all__ = (
     "ROSTER_WORDS",
@@ -65,46 +65,45 @@ def require_filled_in(sheet: RosterSheet) -> None:
             )
 
 
-def roster_named(name: str, encoder: Embedder, threshold: SpanThreshold = AS_SHIPPED) -> Roster:
-    """The built-in roster, which needs no desk and no key.
+def roster_named(
+    name: str, threshold: SpanThreshold = AS_SHIPPED, assessor: Assessor | None = None
+) -> Roster:
+    """The built-in roster, which needs no desk and no key; it reads as the assessor does.
 
     Raises:
         InputError: another one is asked for.
     """
     if name != BUILT_IN:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
-    from core.builtin.context import BuiltInContextWriter
-    from core.builtin.entailment_reader import EntailmentDebater
-    from core.builtin.images import OcrImageReader
-    from core.builtin.judge import BuiltInJudge
-    from core.builtin.overlap_reader import OverlapReader
-    from core.builtin.reflector import BuiltInReflector
-    from core.builtin.rules import RuleChecker
-    from core.builtin.segmenter import BuiltInSegmenter
-    from core.builtin.spans import PointSpanExtractor, VotingSpanAdjudicator
-    from core.builtin.tool_picker import BuiltInToolPicker
-    from core.models.reader import load_reader
+    from core.baseline.context_writer import BuiltInContextWriter
+    from core.baseline.debaters import KINDS, BuiltInDebater
+    from core.baseline.image_reader import OcrImageReader
+    from core.baseline.judge import BuiltInJudge
+    from core.baseline.readers import shared_assessor
+    from core.baseline.reflector import BuiltInReflector
+    from core.baseline.segmenter import BuiltInSegmenter
+    from core.baseline.spans import PointSpanExtractor, ThresholdSpanAdjudicator
+    from core.baseline.tool_picker import BuiltInToolPicker
 
-    reader = load_reader()
+    assessor = assessor or shared_assessor()
     return Roster(
         name=BUILT_IN,
         segmenter=BuiltInSegmenter(),
         tool_picker=BuiltInToolPicker(),
-        reflector=BuiltInReflector(),
+        reflector=BuiltInReflector(assessor),
         image_reader=OcrImageReader(),
-        context_writer=BuiltInContextWriter(),
+        context_writer=BuiltInContextWriter(assessor),
         debaters={
-            "Ada": RuleChecker(),
-            "Ben": OverlapReader(encoder),
-            "Cleo": EntailmentDebater(reader),
+            name: BuiltInDebater(KINDS[kind], assessor)
+            for name, kind in (("Ada", "rules"), ("Ben", "overlap"), ("Cleo", "entailment"))
         },
-        judge=BuiltInJudge(encoder, reader),
-        span_extractor=PointSpanExtractor(threshold),
-        span_adjudicator=VotingSpanAdjudicator(threshold),
+        judge=BuiltInJudge(assessor),
+        span_extractor=PointSpanExtractor(assessor, threshold),
+        span_adjudicator=ThresholdSpanAdjudicator(assessor, threshold),
     )
 
 
-def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
+def seated(sheet: RosterSheet, work: Work) -> Roster:
     """An agent in every seat of the sheet; the built-in ones stand in for unusable replies.
 
     The retriever's seat is not an agent's: whoever starts the run makes its embedder.
@@ -113,8 +112,8 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
         InputError: a model's name is still to be filled in.
     """
     require_filled_in(sheet)
-    spare = roster_named(BUILT_IN, encoder, work.learned.threshold)
-    panel, rule = _panel(sheet, work, encoder), _panel_rule(sheet, work)
+    spare = roster_named(BUILT_IN, work.learned.threshold, work.assessor)
+    panel, rule = _panel(sheet, work), _panel_rule(sheet, work)
     if sheet.is_built_in and sheet.debaters == SHIPPED[BUILT_IN].debaters:
         return replace(spare, name=sheet.name, span_panel=panel, panel_rule=rule)
     from core.agents.llm_context_writer import LlmContextWriter
@@ -135,7 +134,7 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
         reflector=player(sheet.reflector, spare.reflector, LlmReflector),
         image_reader=player(sheet.image_reader, spare.image_reader, LlmImageReader),
         context_writer=player(sheet.context_writer, spare.context_writer, LlmContextWriter),
-        debaters=_debaters(sheet, work, encoder),
+        debaters=_debaters(sheet, work),
         judge=player(sheet.judge, spare.judge, LlmJudge),
         span_extractor=player(sheet.span_extractor, spare.span_extractor, LlmSpanExtractor),
         span_adjudicator=player(sheet.span_adjudicator, spare.span_adjudicator, LlmSpanAdjudicator),
@@ -146,12 +145,12 @@ def seated(sheet: RosterSheet, work: Work, encoder: Embedder) -> Roster:
     )
 
 
-def _panel(sheet: RosterSheet, work: Work, encoder: Embedder) -> tuple[SpanPanelist, ...]:
+def _panel(sheet: RosterSheet, work: Work) -> tuple[SpanPanelist, ...]:
     """Readers and models that mark words by rotation; none where the sheet has no panel."""
     from core.agents.llm_panel import LlmPanelist
 
     return tuple(
-        panel_reader(seat.reader, encoder, work.learned.threshold)
+        panel_reader(seat.reader, work.learned.threshold, work.assessor)
         if seat.is_built_in
         else LlmPanelist(seat, work, number, sees_evidence=sheet.panel_sees_evidence)
         for number, seat in enumerate(sheet.span_panel, 1)
@@ -163,7 +162,7 @@ def _panel_rule(sheet: RosterSheet, work: Work) -> PanelRule:
 
     What people's marks taught comes first.
     """
-    from core.builtin.panel import shipped_rule
+    from core.baseline.panel import shipped_rule
 
     readers = sorted(seat.reader for seat in sheet.span_panel)
     is_weighted = sheet.span_panel and readers == sorted(PANEL_READERS)
@@ -175,39 +174,32 @@ def _panel_rule(sheet: RosterSheet, work: Work) -> PanelRule:
 
 
 def panel_reader(
-    name: str, encoder: Embedder, threshold: SpanThreshold = AS_SHIPPED
+    name: str, threshold: SpanThreshold = AS_SHIPPED, assessor: Assessor | None = None
 ) -> SpanPanelist:
     """The built-in member of a panel of that name, one of `PANEL_READERS`."""
-    from core.builtin import panel
-    from core.models.reader import load_reader
+    from core.baseline.panel import panelist
+    from core.baseline.readers import shared_assessor
 
-    if name == "words":
-        return panel.WordPanelist(threshold)
-    if name == "entailment":
-        return panel.EntailmentPanelist(load_reader())
-    return panel.RulePanelist() if name == "rules" else panel.OverlapPanelist(encoder)
+    return panelist(name, assessor or shared_assessor(), threshold)
 
 
-def _debaters(sheet: RosterSheet, work: Work, encoder: Embedder) -> dict[str, Debater]:
+def _debaters(sheet: RosterSheet, work: Work) -> dict[str, Debater]:
     """Built-in readers take turns where the sheet does not say which it is."""
     from core.agents.llm_debater import LlmDebater
 
     debaters: dict[str, Debater] = {}
     for number, (name, seat) in enumerate((d.name, d.seat) for d in sheet.debaters):
         if seat.is_built_in:
-            debaters[name] = _reader(seat.reader or READERS[number % len(READERS)], encoder)
+            kind = seat.reader or READERS[number % len(READERS)]
+            debaters[name] = _built_in(kind, work.assessor)
         else:
             debaters[name] = LlmDebater(seat, work)
     return debaters
 
 
-def _reader(name: str, encoder: Embedder) -> Debater:
-    """The built-in debater of that name."""
-    from core.builtin.entailment_reader import EntailmentDebater
-    from core.builtin.overlap_reader import OverlapReader
-    from core.builtin.rules import RuleChecker
-    from core.models.reader import load_reader
+def _built_in(kind: str, assessor: Assessor | None) -> Debater:
+    """The built-in debater of that kind."""
+    from core.baseline.debaters import KINDS, BuiltInDebater
+    from core.baseline.readers import shared_assessor
 
-    if name == "entailment":
-        return EntailmentDebater(load_reader())
-    return RuleChecker() if name == "rules" else OverlapReader(encoder)
+    return BuiltInDebater(KINDS[kind], assessor or shared_assessor())

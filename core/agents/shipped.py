@@ -123,7 +123,7 @@ def _built_in_panel() -> RosterSheet:
 
 
 def _mixed(sheet: RosterSheet, ben: Seat) -> RosterSheet:
-    """The rule checker debates with a model, and the sheet's model judges.
+    """The value checker debates with a model, and the sheet's model judges.
 
     The built-in judge would not do: it weighs what it reads itself, not what a model argued.
     """
@@ -134,7 +134,7 @@ def _mixed(sheet: RosterSheet, ben: Seat) -> RosterSheet:
 def _shipped() -> tuple[RosterSheet, ...]:
     sonnet = "Claude 3.5 Sonnet sees, judges and marks the wrong words"
     bedrock = "All on Amazon Bedrock; Titan embeds."
-    mixed = "The built-in rule checker debates with {}; {}. Retrieval is built in."
+    mixed = "The built-in value checker debates with {}; {}. Retrieval is built in."
     local = "it judges and marks the wrong words, llama3.2-vision sees"
     ollama = _all_ollama()
     address = replace(
@@ -146,7 +146,7 @@ def _shipped() -> tuple[RosterSheet, ...]:
     return (
         RosterSheet(
             BUILT_IN,
-            "Built-in engine: entailment, rules, overlap, OCR. No key, network or language model.",
+            "Built-in engine: entailment, values, overlap, OCR. No key, network or language model.",
         ),
         _ceda(
             "ceda",

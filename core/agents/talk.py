@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from core.agents.heard import whole_sentences
-from core.builtin.speech import counted
+from core.baseline.wording import counted
 from core.models.window import beginning, estimated_tokens
 
 LEAST_TOKENS = 32  # of words that are shortened; a turn begins with its stance

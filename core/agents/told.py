@@ -16,7 +16,7 @@ from core.agents.ask import SPARE_SHARE, Asking, one_line
 from core.agents.heard import without_marks
 from core.agents.laid_out import quote_mark
 from core.agents.talk import ABOUT, ASSIGNED, BEFORE, PERSON, Line, Shown, Talk
-from core.builtin.speech import SIDES
+from core.baseline.wording import SIDES
 from core.errors import ModelError
 from core.models.call import Message
 from core.models.prices import window_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Iterable, Iterator
 
-from core.builtin.segmenter import places
+from core.baseline.segmenter import places
 from core.errors import InputError
 
 CUT_OFF = (

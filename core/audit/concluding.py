@@ -11,15 +11,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.audit.remembering import READING
-from core.audit.told import cause_of, points_of, readers_of
+from core.audit.remembering import READING, SEARCH
+from core.audit.told import cause_of, measured_of, points_of, readers_of
 from core.audit.whole import CONDITIONS, confirming, refuting
 from core.audited import Remembered, ToolUse
-from core.builtin.judge_words import DEGREES
-from core.builtin.speech import capitalised, counted, listed, shortened
-from core.builtin.weighing import any_of, probability, shifted
+from core.baseline.evidence_model import load_evidence_model
+from core.baseline.wording import DEGREES, capitalised, counted, listed, shortened
 from core.categories import CATEGORY_WORDS, Category
-from core.records import Cause, Judgement, Label, Point, Statement
+from core.records import Cause, Judgement, Label, MeasuredShare, Point, Statement
 from core.roles import CaseView
 
 NAME = "Audit"
@@ -72,7 +71,18 @@ def judgement_of(found: Found) -> Judgement:
         p=p,
         readers=readers,
         by_tool=by_tool,
+        measured=None if by_tool or label == "unclear" else _measured(found),
     )
+
+
+def _measured(found: Found) -> MeasuredShare | None:
+    """What the reading of the most doubtful statement was worth on material of its kind."""
+    given = [(entry.p, entry) for _, entry in found.checkable if entry.p is not None]
+    if not given:
+        return None
+    _, worst = max(given, key=lambda one: one[0])
+    uses = [use for use in found.of(worst.statement) if use.label == worst.label]
+    return next((share for use in uses if (share := measured_of(use))), None)
 
 
 def _label_of(found: Found, statement: Statement) -> Label:
@@ -106,22 +116,20 @@ def _overall(found: Found) -> tuple[Label, str]:
 def _p_of(found: Found, label: Label) -> float | None:
     """P(the response is wrong) from its statements and from what was found of the whole.
 
-    It is right when all of them are. What readers say of one statement among many is shifted, as
-    the built-in judge does, on whose card it is calibrated (`weighing.shifted`): each of ten is
-    wrong less readily than one alone. What was worked out is as sure among ten as alone. None where
-    nobody gave a probability for what decides.
+    What readers say of several statements is joined as the built-in judge joins it; what was worked
+    out is as sure among ten as alone. None where nobody gave a probability for what decides.
     """
     entries = [entry for _, entry in found.checkable]
-    known = [
-        _shifted(entry.p, len(entries)) if _is_read(found, statement, entry) else entry.p
-        for statement, entry in found.checkable
-        if entry.p is not None
-    ]
+    given = [(s, entry, entry.p) for s, entry in found.checkable if entry.p is not None]
+    read = [p for statement, entry, p in given if _is_read(found, statement, entry)]
+    known = [p for statement, entry, p in given if not _is_read(found, statement, entry)]
+    if read:
+        known.append(load_evidence_model().response(read))
     on_whole = [u.p for u in (*_beside(found), *confirming(found.uses)[:1])]
     known += [p for p in on_whole if p is not None]
     if not known:
         return None
-    p = any_of(known)
+    p = 1.0 - math.prod(1.0 - p for p in known)
     if label == "hallucinated":
         wrong = [entry.p for _, entry in found.with_label(label)]
         wrong += [use.p for use in refuting(found.uses)]
@@ -148,11 +156,6 @@ def _is_read(found: Found, statement: Statement, entry: Remembered) -> bool:
     worked = [u for u in found.of(entry.statement) if u.tool not in READING]
     worked += [u for u in refuting(found.uses) if _lies_in(u, statement)]
     return not any(use.label == entry.label for use in worked)
-
-
-def _shifted(p: float, statements: int) -> float:
-    bounded = max(1e-6, min(1.0 - 1e-6, p))
-    return probability(shifted(math.log(bounded / (1.0 - bounded)), statements))
 
 
 def _verdict(label: Label, p: float | None) -> str:
@@ -182,7 +185,10 @@ def _cause(found: Found) -> tuple[Cause, str]:
     failed = [u.tool for u in found.uses if u.outcome == "failed" and u.statement in open_ones]
     if failed:
         first += f"; {counted(len(failed), 'call')} of {listed(sorted(set(failed)))} failed"
-    if not found.view.evidence.passages:
+    is_found = any(
+        u.tool == SEARCH for statement, _ in left_open for u in found.of(statement.index)
+    )
+    if not found.view.evidence.passages and not is_found:
         return "no_evidence", f"there is no evidence on {share}, {first}"
     return "not_addressed", f"nothing decides {share}, {first}"
 

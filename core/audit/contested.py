@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from core.audit.placing import cut_alike, is_cut_from
 from core.audited import Remembered, ToolUse
-from core.builtin.still_to_find import rest_of
+from core.baseline.tool_picker import rest_of
 from core.records import Judgement, Label, Project, Statement
 from core.roles import CaseView, Evidence
 
@@ -46,10 +46,14 @@ def closed(
 ) -> Iterator[Remembered]:
     """What is held of each contested statement after the judge's word on it.
 
-    The judge's p is the statement's where the word was on it alone.
+    The judge's p is the statement's where the word was on it alone. What a tool read where the
+    judge cannot look, on the web for one, stands as it was read.
     """
     for index, (label, judgement) in sorted(found.items()):
         entry = memory[index]
+        if judgement.cause == "no_evidence" and entry.label != "unclear":
+            yield replace(entry, is_contested=False)
+            continue
         is_alone = sum(other is judgement for _, other in found.values()) == 1
         p = _sided(judgement.p if is_alone else entry.p, label)
         # A judge without prose writes for the classifier; what was read before says it to people.

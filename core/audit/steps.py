@@ -21,7 +21,7 @@ from core.errors import InputError, ReplyError
 from core.events import Event, MemoryUpdated, ModelCalled, PassagesFound, ProblemMet, ToolCalled
 from core.records import ModelCall, Passage, Statement
 from core.roles import AuditView, CaseView, Step, ToolPicker
-from core.tools.toolbox import Bench, Tool, read_input, use
+from core.tools.registry import Bench, Tool, read_input, use
 
 MOST_STEPS = 6
 MOST_REFUSALS = 2  # of a call that was made before

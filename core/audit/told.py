@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from core.audited import ToolUse
-from core.records import Cause, Label, Point, ReaderView
+from core.records import Cause, Label, MeasuredShare, Point, ReaderView
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -18,6 +18,7 @@ class _Told(msgspec.Struct, frozen=True):
     readers: tuple[ReaderView, ...] = ()
     points: tuple[Point, ...] = ()
     cause: Cause | None = None
+    measured: MeasuredShare | None = None
 
 
 DECODER = msgspec.json.Decoder(_Told)
@@ -36,6 +37,11 @@ def points_of(use: ToolUse) -> tuple[Point, ...]:
 def cause_of(use: ToolUse) -> Cause | None:
     """Why it came to no label, where it said so."""
     return _told(use).cause
+
+
+def measured_of(use: ToolUse) -> MeasuredShare | None:
+    """How often readings this sure were right, where that was measured."""
+    return _told(use).measured
 
 
 def do_differ(use: ToolUse) -> bool:

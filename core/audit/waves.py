@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.builtin.conclusions import concludes
+from core.baseline.tool_picker import concludes
 from core.records import Statement
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from core.argued import DebateDecided
-from core.builtin.speech import counted
+from core.baseline.wording import counted
 from core.debate.floor import Calls, DebateProtocol, Floor
 from core.debate.sampling import drawn, possible, said_once, samples_of, vote_of
 from core.debate.single import PROTOCOL as SINGLE
@@ -111,7 +111,7 @@ def _contradiction(floor: Floor, seen: JudgeView, judgement: Judgement) -> tuple
 
 def _readers_for(label: Label, judgement: Judgement) -> Sequence[str]:
     """The readers whose stances on all statements come to that label."""
-    from core.builtin.rules import overall  # a page that only counts calls needs no rules
+    from core.baseline.debaters import overall  # a page that only counts calls needs no rules
 
     stances: dict[str, list[Label]] = {}
     for view in judgement.readers:

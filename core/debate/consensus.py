@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from core.agents.stated import reason_in
 from core.argued import ConsensusWeighed
-from core.builtin.plain_verdict import verdict_text
-from core.builtin.speech import capitalised, counted, listed_plainly, shortened
+from core.baseline.plain_verdict import verdict_text
+from core.baseline.wording import capitalised, counted, listed_plainly, shortened
 from core.debate.floor import Floor
 from core.debate.majority import MOST_SAID, last_reason
 from core.debate.turns import judge_view

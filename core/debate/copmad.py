@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from core.acting import judged
 from core.argued import JudgementSampled
-from core.builtin.speech import SIDES, listed_plainly
+from core.baseline.wording import SIDES, listed_plainly
 from core.concurrency import merged
 from core.debate.colmad import rounds_of
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech

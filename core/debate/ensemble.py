@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from core.builtin.plain_verdict import verdict_text
+from core.baseline.plain_verdict import verdict_text
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.majority import told
 from core.debate.turns import spoken, taken

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.agents.stated import argument_in
-from core.builtin.nothing_new import PHRASE
-from core.builtin.plain_verdict import verdict_text
-from core.builtin.speech import shortened
+from core.baseline.debate_manners import PHRASE
+from core.baseline.plain_verdict import verdict_text
+from core.baseline.wording import shortened
 from core.debate.floor import Floor
 from core.debate.votes import nobody_voted, tally, without_majority
 from core.records import Judgement, Label, Turn

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from core.acting import calls_of, notes_of, why_unusable
 from core.argued import ResponseRevised
-from core.builtin.speech import listed
+from core.baseline.wording import listed
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.majority import by_majority, last_answers
 from core.debate.revisions import best_first, contested, kept_by_most, with_kept

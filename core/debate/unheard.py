@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.builtin.speech import capitalised
+from core.baseline.wording import capitalised
 from core.debate.floor import Floor
 from core.records import Judgement
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.builtin.speech import capitalised, counted, listed
+from core.baseline.wording import capitalised, counted, listed
 from core.records import Cause, Judgement, Label
 from core.roles import CaseView
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from core.builtin.span_reader import between, stretches
+from core.baseline.encoder import load_multilingual_encoder
+from core.baseline.readers import assessor_of, reader_in_use
+from core.baseline.span_reader import between, stretches
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, PROJECT_ROOT
+from core.config import PROJECT_ROOT
 from core.debate.protocols import is_weighed, may_be_learned
 from core.errors import InputError, ModelError
 from core.evaluation.agent_figures import first_answers, statement_labels
@@ -22,7 +24,6 @@ from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.kept import Kept, digest_of
 from core.evaluation.outcomes import FAILED, REFUSED, Prediction
 from core.learning.bench import BY, Bench, Material, opened_bench
-from core.models.encoder import load_encoder
 from core.models.keys import Keys
 from core.progress import RESUMABLE, Progress
 from core.records import Plan, Run
@@ -55,7 +56,8 @@ class Engine:
     @property
     def id(self) -> str:
         """Changes whenever the same row could get another answer."""
-        return f"{engine_digest()[:12]} {load_encoder(ENCODER_DIR).id} {self.plan.classifier}"
+        names = (engine_digest()[:12], load_multilingual_encoder().id, self.plan.classifier)
+        return " ".join((*names, assessor_of(self.home, self.plan.reader).id))
 
 
 def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -> Engine:
@@ -69,10 +71,10 @@ def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -
     """
     with open_store(home) as store:
         settings = store.projects.settings()
-        active = store.versions.active()
+        active, reader = store.versions.active(), plan.reader or reader_in_use(store)
         found = weights_in_use(store, home) if is_learned and may_be_learned(plan) else None
     passages, turns = settings.passages, settings.max_turns
-    plan = replace(plan, classifier=active, passages=passages, max_turns=turns)
+    plan = replace(plan, classifier=active, reader=reader, passages=passages, max_turns=turns)
     if found is None:
         return Engine(home, plan, keys)
     return Engine(home, replace(plan, agent_weights=found.number), keys, found.project_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.builtin.speech import listed_plainly
+from core.baseline.wording import listed_plainly
 from core.debate.protocols import is_weighed, may_be_learned
 from core.errors import InputError
 from core.learned_marks import CONSENSUS

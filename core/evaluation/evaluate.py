@@ -21,7 +21,7 @@ from core.evaluation.bootstrap import Figure, calibrated_null, figures
 from core.evaluation.datasets import load, rule_of
 from core.evaluation.engine_runs import Engine, Tell, opened_runs
 from core.evaluation.gold import GoldRow
-from core.evaluation.metrics import measures
+from core.evaluation.metrics import measures, risk_coverage
 from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all, recorded
 from core.evaluation.sample import sampled, with_other_evidence, without_evidence
 
@@ -71,6 +71,7 @@ def evaluate(
         "seed": order.seed,
         **counted_rows(measured),
         "metrics": figures_of(measured.found, order.seed),
+        "risk_coverage": risk_coverage(measured.found),
         "trivial": {n: figures_of(one, order.seed) for n, one in measured.trivial.items()},
         "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
         "roster": RECORDED if rule.is_recorded else engine.plan.roster,

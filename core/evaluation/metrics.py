@@ -15,6 +15,12 @@ over the labels as words, with `unclear` as a third word (tests/evaluation/test_
 AUROC and Brier it keeps the p that the engine had before it abstained, one half where it had none.
 ECE leaves it out, so `coverage`, the share that was answered, stands beside it.
 
+Two readings of one set of probabilities stand side by side. Forced: every row that has evidence
+counts as hallucinated from p of one half on, whatever was left `unclear` (`forced_*`); a row
+without any p is right nowhere. Selective: of the rows that were answered, how many are right
+(`selective_accuracy` beside `coverage`), and `aurc`, the mean risk over all coverages when the
+surest rows are answered first.
+
 ECE has ten bins of equal width over p_hallucinated in [0, 1] and compares, weighted by rows, the
 mean p of a bin with the share of its rows that are positive. It is never below the ECE over
 confidence and accuracy, whose bins are these joined in pairs.
@@ -33,7 +39,7 @@ from collections.abc import Callable
 import numpy as np
 
 from core.evaluation.agent_figures import agent_rows, openings
-from core.evaluation.outcomes import Flags, Numbers, Outcomes, Places
+from core.evaluation.outcomes import PRIOR, Flags, Numbers, Outcomes, Places
 from core.evaluation.span_scores import span_scores
 
 Measure = Callable[[Numbers], Numbers]
@@ -47,7 +53,10 @@ def measures(found: Outcomes) -> dict[str, Measure]:
         "brier": _mean((p - wrong) ** 2),
         "ece": _calibration_error(p, wrong, answered),
         "coverage": _mean(answered),
+        "selective_accuracy": _mean_of(found.right, answered),
     }
+    if found.forced.any():
+        named |= _forced_measures(found)
     if found.has_both:
         named["auroc"] = _ranking(p, wrong)
     if found.has_open_golds:
@@ -87,6 +96,52 @@ def _label_measures(found: Outcomes) -> dict[str, Measure]:
     return named
 
 
+def _forced_measures(found: Outcomes) -> dict[str, Measure]:
+    """A label for every row that has evidence, by its probability alone."""
+    wrong, held = found.wrong, found.forced
+    has_p = np.array([said.p is not None for said in found.said], dtype=bool)
+    right = ((found.p >= PRIOR) == wrong) & has_p
+    named = {
+        "forced_accuracy": _mean_of(right, held),
+        "forced_ece": _calibration_error(found.p, wrong, held & has_p),
+        "aurc": _risk_over_coverage(found.p, right, held),
+    }
+    if (wrong & held).any() and (~wrong & held).any():
+        recalls = (_mean_of(right, held & wrong), _mean_of(right, held & ~wrong))
+        named["forced_balanced_accuracy"] = lambda weights: (
+            (recalls[0](weights) + recalls[1](weights)) / 2
+        )
+    return named
+
+
+def _risk_over_coverage(p: Numbers, right: Flags, held: Flags) -> Measure:
+    """The mean share of wrong rows over all coverages, the surest rows answered first."""
+    order = np.argsort(-np.abs(p - PRIOR), kind="stable")
+    order = order[held[order]]
+    missed = (~right[order]).astype(np.float64)
+
+    def measure(weights: Numbers) -> Numbers:
+        own = weights[:, order]
+        taken = np.cumsum(own, axis=1)
+        risks = np.cumsum(own * missed, axis=1) / np.maximum(taken, 1e-9)
+        return _share((risks * own).sum(axis=1), own.sum(axis=1))
+
+    return measure
+
+
+def risk_coverage(found: Outcomes) -> list[tuple[float, float]]:
+    """(coverage, share of wrong rows) at tenths of the rows with evidence, the surest first."""
+    held = np.flatnonzero(found.forced)
+    order = held[np.argsort(-np.abs(found.p[held] - PRIOR), kind="stable")]
+    missed = (found.p[order] >= PRIOR) != found.wrong[order]
+    sizes = [max(1, round(len(order) * tenth / 10)) for tenth in range(1, 11)]
+    return [
+        (round(size / len(order), 3), round(float(missed[:size].mean()), 3))
+        for size in sizes
+        if len(order)
+    ]
+
+
 def _matthews(
     tp: Numbers, tn: Numbers, w: Numbers, r: Numbers, sw: Numbers, sr: Numbers
 ) -> Numbers:
@@ -119,12 +174,6 @@ def _ranking(p: Numbers, wrong: Flags) -> Measure:
 def bins_of(p: Numbers) -> Places:
     """(n,) the bin of each p: ten of equal width, 1.0 in the last."""
     return np.minimum((p * BINS).astype(np.int64), BINS - 1)
-
-
-def calibration_error(p: Numbers, wrong: Flags) -> float:
-    """ECE of rows that all count alike."""
-    everywhere = np.ones(len(p), dtype=bool)
-    return float(_calibration_error(p, wrong, everywhere)(np.ones((1, len(p))))[0])
 
 
 def _calibration_error(p: Numbers, wrong: Flags, answered: Flags) -> Measure:
@@ -172,6 +221,12 @@ def _mean_of_means(values: Numbers, parts: Places) -> Measure:
 def _mean(values: Numbers | Flags) -> Measure:
     numbers = values.astype(np.float64)
     return lambda weights: _share(weights @ numbers, weights.sum(axis=1))
+
+
+def _mean_of(values: Flags, inside: Flags) -> Measure:
+    """The mean over some rows."""
+    numbers, counted = (values & inside).astype(np.float64), inside.astype(np.float64)
+    return lambda weights: _share(weights @ numbers, weights @ counted)
 
 
 def _mean_known(values: Numbers) -> Measure:

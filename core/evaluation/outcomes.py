@@ -98,6 +98,11 @@ class Outcomes:
         return np.array(exact, dtype=bool)
 
     @property
+    def forced(self) -> Flags:
+        """(n,) True where there is evidence, so that a label can be asked for."""
+        return np.array([bool(row.documents or row.images) for row in self.rows], dtype=bool)
+
+    @property
     def answered(self) -> Flags:
         """(n,) True where the label is not `unclear`."""
         return np.array([said.label != "unclear" for said in self.said], dtype=bool)

@@ -149,12 +149,13 @@ def _both(first: Cell, second: Cell) -> Cell:
 LABEL_COLUMNS: Mapping[str, Cell] = {
     "set": _name,
     "rows": lambda result: f"{result['rows']:,}",
-    "balanced accuracy": _figure("balanced_accuracy", interval=True),
+    "forced balanced accuracy": _figure("forced_balanced_accuracy", interval=True),
     "AUROC": _figure("auroc", interval=True),
+    "answered; right of that": _both(_figure("coverage"), _figure("selective_accuracy")),
+    "balanced accuracy": _figure("balanced_accuracy", interval=True),
     "F1 / always hallucinated": _both(_figure("f1"), _figure("f1", "always_hallucinated")),
     "three-way / no evidence": _both(_figure("accuracy3"), _figure("accuracy3", "claim_only")),
     "ECE / by chance": _both(_figure("ece"), _figure("ece_null")),
-    "answered": _figure("coverage"),
     "no evidence: balanced / AUROC": _both(
         _figure("balanced_accuracy", "claim_only"), _figure("auroc", "claim_only")
     ),

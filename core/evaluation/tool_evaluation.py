@@ -20,7 +20,7 @@ from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
 from core.evaluation.sample import sampled
 from core.records import Case
-from core.tools.toolbox import Bench, Tool, tool_named, use
+from core.tools.registry import Bench, Tool, tool_named, use
 
 UNREAD, SAID_NOTHING = "the tool reads nothing here", "the tool says nothing"
 

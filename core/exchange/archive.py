@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from core.config import MEGABYTE
+from core.documents.library import file_bytes
 from core.errors import InputError
 from core.exchange.restoring import Content, restore
 from core.formats.packed import json_lines
 from core.formats.row import Problem
-from core.intake.library import file_bytes
 from core.records import Case, LibraryEntry, Member, Project, Run
 from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.store import Store

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from core.builtin.speech import counted
+from core.baseline.wording import counted
 from core.checking import first_project, person_here, read_whole
 from core.config import MEGABYTE, shown_safely
 from core.errors import InputError

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from core.checking import Draft, store_case
 from core.curation import differ
+from core.documents.kinds import KINDS
+from core.documents.library import store_file
 from core.errors import InputError, ReviewError
 from core.exchange.order import Order, Outcome
 from core.exchange.outgoing import PLAIN, stored_row
@@ -29,8 +31,6 @@ from core.exchange.said import (
     new_suggestions,
 )
 from core.formats.row import Document, ExchangeRow, Problem, Read, imported_name, imported_row
-from core.intake.kinds import KINDS
-from core.intake.library import store_file
 from core.queueing import imported_item
 from core.records import Case, LibraryEntry, Project
 from core.reviews import Handling

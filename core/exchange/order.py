@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from core.builtin.speech import counted
+from core.baseline.wording import counted
 from core.formats.row import Problem
 from core.records import Project
 

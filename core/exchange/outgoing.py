@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from core.documents.library import file_bytes
 from core.errors import InputError
 from core.formats.row import Document, ExchangeRow, MachineVerdict
-from core.intake.library import file_bytes
 from core.records import Case, Project, SourceKind
 from core.store import Store
 from core.store.verdicts import Judged, newest_verdicts

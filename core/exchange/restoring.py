@@ -9,10 +9,10 @@ from typing import Any
 
 from core.answering import require_rate
 from core.debate.protocols import require_options
+from core.documents.library import store_file
+from core.documents.terms import terms
 from core.errors import ConflictError, InputError
-from core.evidence.terms import terms
 from core.formats.fields import LONGEST_ID
-from core.intake.library import store_file
 from core.jobs import new_id
 from core.records import Case, LibraryEntry, Member, Plan, Project, Run
 from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from core.formats.row import IMPORTED, ExchangeRow, MachineVerdict, imported_name, standing
 from core.records import Span, WordScore
@@ -17,7 +16,6 @@ from core.reviews import Correction, Gold, Suggestion
 from core.store.codec import to_json
 from core.store.golds import counting
 
-Answer = TypeVar("Answer", Gold, Correction)
 Key = tuple[object, ...]
 
 

@@ -21,8 +21,7 @@ from core.models.fence import Fence
 from core.models.prompting import PromptBook, filled
 from core.progress import Progress, folded
 from core.records import Case, Label, Statement
-from core.tools.described import described
-from core.tools.toolbox import toolbox
+from core.tools.registry import describe_tools, toolbox
 
 KINDS = (
     "run_started", "statement_found", "tool_called", "memory_updated", "reflection_changed",
@@ -127,7 +126,7 @@ class _Told:
     def instruction(self, case: Case) -> dict[str, str]:
         """The fields of the instruction."""
         return {
-            "tools": described(toolbox().values()),
+            "tools": describe_tools(toolbox().values()),
             "question": self.fence.around("question", case.question or "-"),
             "response": self.fence.around("response", case.response),
         }

@@ -19,7 +19,7 @@ from core.exchange.trajectory import Trajectory
 from core.progress import Progress
 from core.records import Label, Statement
 from core.reviews import Correction, Gold
-from core.tools.toolbox import read_input, tool_named
+from core.tools.registry import read_input, tool_named
 
 Answer = Gold | Correction
 Reason = Literal[

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from core.documents.tables import DECLARED, DELIMITERS
 from core.errors import InputError
 from core.formats.cells import CLAIM_NAMES, QUESTION_NAMES, bare, folded
 from core.formats.csv_out import COLUMNS, OURS
@@ -37,7 +38,6 @@ from core.formats.row import (
     gold_of,
 )
 from core.formats.shown import shown
-from core.intake.tables import DECLARED, DELIMITERS
 from core.reviews import Gold
 
 RESPONSE_NAMES = ("response", *(name for name in CLAIM_NAMES if name != "response"))

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from core.config import MEGABYTE
+from core.documents.text import decoded
 from core.errors import InputError
 from core.formats.row import Problem
 from core.formats.shown import shown
-from core.intake.text import decoded
 
 MOST_MEGABYTES = 256  # of a file, unpacked
 MOST_ROW = 16 * MEGABYTE  # characters

@@ -19,8 +19,8 @@ from pathlib import Path
 from core.checking import Draft, first_project, read_whole, store_case
 from core.concurrency import Stop
 from core.config import Settings
+from core.documents.library import remove_file, store_file
 from core.errors import InputError
-from core.intake.library import remove_file, store_file
 from core.progress import Progress, folded
 from core.records import Case, Plan, Project
 from core.staffing import Staff
@@ -39,6 +39,8 @@ class Material:
     question: str = ""
     texts: tuple[str, ...] = ()
     images: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()
+    """Documents and images as they lie, of any type that can be read."""
 
 
 @dataclass
@@ -69,6 +71,12 @@ class Bench:
             self._stored(path.name, read_whole(path, self.settings.file_megabytes))
             for path in material.images
         ]
+        files = [
+            (path, self._stored(path.name, read_whole(path, self.settings.file_megabytes)))
+            for path in material.files
+        ]
+        texts += [stored for path, stored in files if not is_picture(path)]
+        images += [stored for path, stored in files if is_picture(path)]
         draft = Draft(material.response, material.question, _different(texts), _different(images))
         case = store_case(self.store, self.project, draft, BY, 0.0)
         wanted = {*case.documents, *case.images}
@@ -116,6 +124,11 @@ def _is_alive(process: int) -> bool:
     except (OSError, OverflowError):
         return True  # somebody else's
     return True
+
+
+def is_picture(path: Path) -> bool:
+    """True for the image types that a case may have."""
+    return path.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp")
 
 
 def _different(ids: list[str | None]) -> tuple[str, ...]:

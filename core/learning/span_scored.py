@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from core.builtin.panel import shipped_rule
-from core.builtin.span_reader import load_span_reader
-from core.builtin.word_spans import READER, free_words
+from core.baseline.panel import shipped_rule
+from core.baseline.span_reader import load_span_reader
+from core.baseline.spans import READER, free_words
 from core.events import SoftLabelled
 from core.learned_marks import base_of
 from core.learning.span_answers import SpanAnswer

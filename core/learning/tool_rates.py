@@ -16,7 +16,7 @@ from core.progress import Progress, folded
 from core.records import Case, Label, Statement
 from core.store import Store
 from core.store.verdicts import events_of
-from core.tools.toolbox import toolbox
+from core.tools.registry import toolbox
 
 MOST_RUNS = 1_000
 MOST_READ = 100  # audits whose statements all tools' rules are asked about: 30 ms each

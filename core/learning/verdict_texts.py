@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from core.agents.rosters import roster_named
+from core.baseline.encoder import load_multilingual_encoder
 from core.concurrency import Stop
 from core.config import Settings
 from core.engine import Resources
@@ -57,11 +58,12 @@ class JudgedClaim:
 
 def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
     """Each row with its judgement, in order; everything happens in a folder that goes away."""
-    roster = roster_named("builtin", encoder)
+    roster = roster_named("builtin")
     silent = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
     settings = Settings()
     with opened_bench(settings) as bench:
-        staff = Staff(roster, Resources(bench.home, settings, encoder, silent, lambda: 0.0))
+        retriever = load_multilingual_encoder()
+        staff = Staff(roster, Resources(bench.home, settings, retriever, silent, lambda: 0.0))
         for row in rows:
             material = Material(row.claim, row.question, row.texts)
             progress = bench.check(material, staff, Plan(), Stop())

@@ -1,9 +1,9 @@
-"""MiniLM sentence and token embeddings through onnxruntime: no torch at check time.
+"""Sentence embeddings for the classifier through onnxruntime: no torch at check time.
 
-The exported model lies in a folder with `encoder.onnx`, `tokenizer.json` and `encoder.json` (its
-card). The vocabulary is English: where more than a fifth of a text's tokens are unknown, its
-embedding says nothing and callers must use lexical features only (`Embedder.muted`,
-`TokenVectors.muted`).
+The exported model (MiniLM, or what a version was fine-tuned from) lies in a folder with
+`encoder.onnx`, `tokenizer.json` and `encoder.json` (its card). MiniLM's vocabulary is English:
+where more than a fifth of a text's tokens are unknown, its embedding says nothing (`muted`).
+Documents are searched with the multilingual encoder of `core.baseline.encoder`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,22 +25,12 @@ Matrix = npt.NDArray[np.float32]
 
 MAX_TOKENS = 256
 TOKENS_PER_BATCH = 2048
-TEXTS_KEPT = 512  # some 20 MB
 MUTED_ABOVE = 0.2
 UNKNOWN = "[UNK]"
 
 
-@dataclass(frozen=True)
-class TokenVectors:
-    """A text's tokens: `[start, end)` in the text, and a row of unit length for each."""
-
-    offsets: tuple[tuple[int, int], ...]
-    vectors: Matrix
-    muted: bool
-
-
-class PassageEmbedder(Protocol):
-    """What retrieval needs of an encoder, CEDA's agent A: vectors of whole texts."""
+class Embedder(Protocol):
+    """An encoder, as CEDA's agent A and the classifier need it: vectors of whole texts."""
 
     @property
     def id(self) -> str:
@@ -59,14 +48,6 @@ class PassageEmbedder(Protocol):
 
     def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         """(n,) True where too many tokens are unknown for the vector to mean anything."""
-        ...
-
-
-class Embedder(PassageEmbedder, Protocol):
-    """What the built-in agents and the classifier need besides: vectors of single tokens."""
-
-    def tokens(self, text: str) -> TokenVectors:
-        """Contextual vectors of the text's tokens."""
         ...
 
 
@@ -102,8 +83,6 @@ class OnnxEncoder:
         self._unknown: int | None = self._tokenizer.token_to_id(UNKNOWN)
         self.id: str = card["id"]
         self.width: int = card["width"]
-        # each debater and the judge ask for the same few texts, turn after turn
-        self.tokens = lru_cache(TEXTS_KEPT)(self._tokens)
 
     def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
         """(n, width) float32, rows of unit length; mean of the token vectors, order as given."""
@@ -120,17 +99,6 @@ class OnnxEncoder:
         """(n,) True where more than a fifth of the tokens are unknown."""
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return np.array([self._is_muted(item.ids) for item in encodings], dtype=bool)
-
-    def _tokens(self, text: str) -> TokenVectors:
-        """Contextual vectors of the text's tokens, special tokens left out."""
-        item = self._tokenizer.encode(text)
-        hidden, _ = self._run([item.ids])
-        keep = [i for i, special in enumerate(item.special_tokens_mask) if not special]
-        return TokenVectors(
-            tuple(item.offsets[i] for i in keep),
-            _unit(hidden[0][keep]),
-            self._is_muted([item.ids[i] for i in keep]),
-        )
 
     def _is_muted(self, ids: Sequence[int]) -> bool:
         unknown = sum(1 for token in ids if token == self._unknown)

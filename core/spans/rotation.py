@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from core.builtin.span_reader import between
+from core.baseline.span_reader import between
 from core.concurrency import Stop, merged
 from core.errors import ReplyError, ReviewError, Stopped
 from core.events import Event, ProblemMet, SpanProposed, SpanVoted, WordsScored

@@ -13,6 +13,7 @@ import msgspec
 from core.errors import InputError
 from core.events import EVENT_TYPES, Event
 from core.records import (
+    Block,
     BoxedText,
     Case,
     Label,
@@ -44,6 +45,7 @@ KINDS: tuple[Any, ...] = (
     Run,
     Source,
     Suggestion,
+    tuple[Block, ...],
     tuple[BoxedText, ...],
     tuple[Page, ...],
     tuple[str, ...],

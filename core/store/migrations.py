@@ -269,3 +269,9 @@ def m011_learned(db: Database) -> None:
 def m012_web_searches(db: Database) -> None:
     """Searches of the web: what was asked of whom, when, and what came of it."""
     _each(db, WEB_SEARCHES)
+
+
+@migrations()
+def m013_blocks(db: Database) -> None:
+    """What each stretch of a reading is: a heading, a paragraph, a row of a table."""
+    _each(db, "ALTER TABLE readings ADD COLUMN blocks TEXT NOT NULL DEFAULT '[]';")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.records import BoxedText, Page, Source
+from core.records import Block, BoxedText, Page, Source
 from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
 
@@ -51,8 +51,8 @@ class Readings:
         self.forget(source.id)
         self._db.execute(
             "INSERT INTO readings (source_id, kind, text, pages, boxes, language, "
-            "notes, width, height, reader, seconds, read_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "notes, width, height, blocks, reader, seconds, read_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 source.id,
                 source.kind,
@@ -63,6 +63,7 @@ class Readings:
                 to_json(source.notes),
                 source.width,
                 source.height,
+                to_json(source.blocks),
                 reader,
                 seconds,
                 now,
@@ -85,6 +86,7 @@ class Readings:
             notes=from_json(tuple[str, ...], row["notes"]),
             width=row["width"],
             height=row["height"],
+            blocks=from_json(tuple[Block, ...], row["blocks"]),
         )
 
     def read_at(self, source_id: str) -> float:

@@ -70,9 +70,12 @@ def present_classifiers(store: Store, run_ids: Sequence[str]) -> dict[str, str]:
 
 
 def scorable(store: Store) -> list[str]:
-    """Every finished run that came to a label and may get another, oldest first."""
+    """Every finished run whose judge came to a label, oldest first; a classifier may disagree."""
     rows = store.db.query(
         "SELECT id FROM runs WHERE status = 'finished' "
-        "AND label IN ('hallucinated', 'supported') ORDER BY started_at, id"
+        "AND (label IN ('hallucinated', 'supported') OR EXISTS (SELECT 1 FROM events e "
+        " WHERE e.run_id = runs.id AND e.kind = 'label_predicted' "
+        " AND json_extract(e.payload, '$.verdict.cause') = 'classifier_disagrees')) "
+        "ORDER BY started_at, id"
     )
     return [row["id"] for row in rows]

@@ -1,36 +1,240 @@
-"""Runs an answer's Python with the checks that come with it (HaluAgent 2.2, code interpreter).
+"""Code: runs an answer's Python with the checks that it or the question brings, walled off.
 
-Checks are the assertions in the answer that running it reaches, and the examples in the question
-(`>>> call` and what it gives). Code without a check is not run: that it does not crash says little.
-This module only parses the code; it runs in the sandbox, within `inside`.
-
-Answer and checks share a process, so an answer that sets out to deceive can forge what is said of
-it; one that is merely wrong cannot pass by leaving early.
+Checks are the assertions in the answer that running it reaches and that try what it defines, and
+the examples in the question (`>>> call` and what it gives). Code without a check is not run, but
+looked at for syntax that is none and for names that nothing defines (pyflakes). This module only
+parses the code; it runs in the sandbox, within `sandbox_main`. Answer and checks share a process,
+so an answer that sets out to deceive can forge what is said of it; one that is merely wrong cannot
+pass by leaving early. Source: HaluAgent 2.1, 2.2 (code interpreter), table 5.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+import doctest
 import re
 import secrets
+import sys
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+import regex
 
 from core.concurrency import Stop
-from core.tools.code_checks import Checks, checks_in, defined_in, examples_of
+from core.records import Case, Label, Statement
+from core.tools import sandbox
+from core.tools.registry import Answer, Bench, Example, Tool
 from core.tools.sandbox import CPU_SECONDS, Ran, run_python
+
+# None wrong on 34 shared answers; code that is merely slow is not wrong as surely.
+DOUBT, SLOW_DOUBT = 0.09, 0.2
+# A program may be meant to go with another that is not shown.
+FAULT_DOUBT = 0.15
+NOTHING_RUN: dict[str, Any] = {
+    "checks": 0, "held": 0, "code": "", "examples": "", "output": "", "error": "",
+    "error_line": None,
+}  # fmt: skip
+
+
+# --- which checks of a program count -------------------------------------------------------------
+
+CALLED = ("test", "check")  # how functions are named whose assertions are checks
+LONGEST = 50_000  # characters of code
+LONGEST_VALUE = 500  # characters of what an example gives
+# What closes the text that an example stands in is none of its result.
+CLOSING = re.compile(r'^.*(?:"""|\'\'\'|```|~~~).*$', re.MULTILINE)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# What lies within is called later, or not at all, or may swallow what fails.
+PARTED = (*DEFINITIONS, ast.Lambda, ast.With, ast.AsyncWith)
+CONSTANT = (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.Constant, ast.JoinedStr, ast.Lambda)
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What counts in a program: lines where assertions begin, and the lines of what they need.
+
+    `watched` are pairs of a first and a last line, counted from one.
+    """
+
+    asserted: tuple[int, ...]
+    watched: tuple[tuple[int, int], ...]
+
+
+@dataclass
+class _Names:
+    """What names stand for: `own` is what the code defines, `made` what calling that gave."""
+
+    own: set[str]
+    made: set[str] = field(default_factory=set)
+
+    def tries(self, node: ast.AST) -> bool:
+        """Whether this calls the code's own or holds what such a call gave."""
+        calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+        return bool(names_in(node) & self.made) or any(names_in(f) & self.own for f in calls)
+
+    def assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        """Names that are given such a value stand for it from here on."""
+        names = {name for target in targets for name in names_in(target)}
+        if self.tries(value):
+            self.made |= names
+        elif isinstance(value, ast.Name) and value.id in self.own:
+            self.own |= names
+
+
+def defined_in(tree: ast.Module) -> set[str]:
+    """The functions and classes that a program defines at its outermost level."""
+    return {node.name for node in tree.body if isinstance(node, DEFINITIONS)}
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Every name that is read or written within."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def checks_in(tree: ast.Module) -> Checks:
+    """The assertions that test the code's own where running it may reach them.
+
+    One within a function counts where that is named as a check and called from outside: others
+    guard what they are given. One whose failure something may swallow does not count.
+    """
+    names = _Names(defined_in(tree))
+    asserted = _tested(tree, names)
+    watched, used = list(asserted), {name for node in asserted for name in names_in(node)}
+    for check in _called_checks(tree, names):
+        if found := _tested(check, names):
+            asserted += found
+            watched.append(check)
+    for node in _reached(tree):
+        if isinstance(node, ast.Assign) and names_in(node) & used and names.tries(node.value):
+            watched.append(node)
+    lines = tuple((node.lineno, node.end_lineno or node.lineno) for node in watched)
+    return Checks(tuple(node.lineno for node in asserted), lines)
+
+
+def _called_checks(tree: ast.Module, names: _Names) -> list[ast.FunctionDef]:
+    """The checks that are called; what they are called with is known to them by their names."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    checks = {node.name: node for node in functions if node.name.startswith(CALLED)}
+    called = {}
+    for call in _reached(tree):
+        name = (
+            call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+        )
+        if isinstance(call, ast.Call) and name in checks:
+            called[name] = checks[name]
+            for given, taken in zip(call.args, checks[name].args.args, strict=False):
+                names.assign([ast.Name(taken.arg)], given)
+    return list(called.values())
+
+
+def _tested(place: ast.AST, names: _Names) -> list[ast.stmt]:
+    """The assertions of one program or function that count, in order."""
+    found: list[ast.stmt] = []
+    for node in _reached(place):
+        if isinstance(node, ast.Assign):
+            names.assign(node.targets, node.value)
+        elif isinstance(node, ast.For):
+            names.assign([node.target], node.iter)
+        elif isinstance(node, ast.Assert) and _is_test(node.test) and names.tries(node.test):
+            found.append(node)
+    return found
+
+
+def _is_test(test: ast.expr) -> bool:
+    """False for what holds whatever the code does: a tuple, a choice of which one is constant."""
+    if isinstance(test, ast.BoolOp):
+        return all(map(_is_test, test.values))
+    return not isinstance(test, CONSTANT)
+
+
+def _reached(tree: ast.AST) -> Iterator[ast.AST]:
+    """What lies within and runs there, but for what errors are caught around."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, PARTED) and not (isinstance(node, ast.Try) and node.handlers):
+            yield node
+            yield from _reached(node)
+
+
+def examples_of(question: str, tree: ast.Module) -> tuple[str, int]:
+    """The question's examples that try the code, as one docstring, and how many they are.
+
+    One that cannot be read for sure ends them: it may have prepared what later ones use.
+    """
+    try:
+        text = CLOSING.sub("", question.replace("\r\n", "\n"))
+        parts = doctest.DocTestParser().get_examples(text)
+    except ValueError:
+        return "", 0
+    names = _Names(defined_in(tree))
+    known, count, kept = names.own | set(dir(builtins)), 0, []
+    for part in parts:
+        wanted, read = _wanted(part), _statement(part)
+        if wanted is None or read is None:
+            break
+        nodes = (node for node in ast.walk(read) if isinstance(node, ast.Name))
+        bound = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+        if not names_in(read) <= known | bound:
+            break
+        if isinstance(read, ast.Assign):
+            names.assign(read.targets, read.value)
+            known |= bound
+        elif not wanted or not names.tries(read):
+            break
+        count += bool(wanted)
+        lines = part.source.rstrip("\n").split("\n")
+        kept.append("".join(f"{'... ' if n else '>>> '}{line}\n" for n, line in enumerate(lines)))
+        kept[-1] += wanted
+    return ("\n".join(kept), count) if count else ("", 0)
+
+
+def _statement(part: doctest.Example) -> ast.stmt | None:
+    """The one statement of an example: a value, or an assignment that gives none."""
+    tree = None if "doctest:" in part.source else parsed(part.source)
+    body = tree.body if tree else []
+    kind = ast.Expr if part.want else ast.Assign
+    return body[0] if len(body) == 1 and isinstance(body[0], kind) else None
+
+
+def _wanted(part: doctest.Example) -> str | None:
+    """What the example gives where that is plainly a value; prose may go on below it."""
+    first, _, rest = part.want.partition("\n")
+    # Two values below each other were both printed, and who knows where that ends.
+    if first and (not _is_value(first) or _is_value(rest.partition("\n")[0])):
+        return None
+    return f"{first}\n" if first else ""
+
+
+def _is_value(line: str) -> bool:
+    try:
+        ast.literal_eval(line.strip() if len(line) <= LONGEST_VALUE and "..." not in line else "")
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def parsed(code: str) -> ast.Module | None:
+    """The tree of a program; None where it is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in somebody's code are not ours
+            return ast.parse(code) if len(code) <= LONGEST else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+# --- running it with its checks ------------------------------------------------------------------
 
 FENCE = re.compile(r"^[ \t]*```[ \t]*([^`\n]*)\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"(?:python[0-9.]*|py)?\s*", re.IGNORECASE)
-LONGEST = 50_000  # characters of code
 LONGEST_SHOWN = 120  # characters of a check that failed
 LONGEST_PRINTED = 2_000  # characters of output that are kept
-EXAMPLE = 0  # as `inside` says it
+EXAMPLE = 0  # as `sandbox_main` says it
 # Errors that are the code's own. Any other may come of what the sandbox withholds (files, network,
 # packages, input, threads, room) or of another Python version, and says nothing about the answer.
 OWN_ERRORS = {
@@ -89,7 +293,7 @@ def snippet_of(question: str, response: str) -> Snippet | None:
     response = response.replace("\r\n", "\n")
     blocks = [text for info, text in FENCE.findall(response) if PYTHON.fullmatch(info)]
     code = "\n".join(blocks) or response
-    tree = _parsed(code)
+    tree = parsed(code)
     if tree is None or _are_several(blocks) or not any(_is_code(node) for node in tree.body):
         return None
     found = checks_in(tree)
@@ -109,7 +313,7 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     word = secrets.token_hex(16)
     found = snippet.found
     asked = (snippet.code, list(found.asserted), found.watched, snippet.examples, word)
-    ran = run_python(f"{_inside()}\n\nrun{asked!r}\n", stop)
+    ran = run_python(f"{_sandbox_main()}\n\nrun{asked!r}\n", stop)
     printed = ran.printed[-LONGEST_PRINTED:]
     if ran.ending == "out_of_time":
         said = f"The code was run and had not ended after {CPU_SECONDS} s of computing."
@@ -146,19 +350,8 @@ def _shortened(line: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _inside() -> str:
-    return Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
-
-
-def _parsed(code: str) -> ast.Module | None:
-    if len(code) > LONGEST:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes in somebody's code are not ours
-            return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+def _sandbox_main() -> str:
+    return Path(__file__).with_name("sandbox_main.py").read_text(encoding="utf-8")
 
 
 def _is_code(node: ast.stmt) -> bool:
@@ -170,7 +363,7 @@ def _are_several(blocks: list[str]) -> bool:
     """Whether a later block defines again what one before it does: which is meant is open."""
     seen: set[str] = set()
     for block in blocks:
-        tree = _parsed(block)
+        tree = parsed(block)
         names = defined_in(tree) if tree else set()
         if names & seen:
             return True
@@ -194,7 +387,7 @@ class _Failure(NamedTuple):
 
 
 class _Report(msgspec.Struct, forbid_unknown_fields=True):
-    """As `inside` writes it; the answer may have written another one."""
+    """As `sandbox_main` writes it; the answer may have written another one."""
 
     held: Annotated[int, msgspec.Meta(ge=0)]
     failed: _Failure | None
@@ -212,3 +405,225 @@ def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
     lines = len(snippet.code.splitlines())
     at = report.failed.line if report.failed else None
     return report if at is None or 0 <= at <= lines else None
+
+
+# --- faults that show without running it ---------------------------------------------------------
+
+# What is not meant as a program of its own, or not for this Python: placeholders, sessions,
+# notebooks, templates, Python 2, and syntax younger than the Python that reads it here.
+NO_PROGRAM = re.compile(
+    r"^[ \t]*(?:>>>|\.\.\.|…|[%!$]|In \[|<<<<|@@ |[-+]{3} |#\s*\.\.\.)|<[a-z_ ]+>|\{\{"
+    r"|\b(?:YOUR|your)_|^[ \t]*(?:print|exec)\s+[^(=\s]|except\s+\w+\s*,\s*\w+\s*:"
+    r"|^[ \t]*type\s+\w+|^(?:def|class)\s+\w+\[|\bf[\"']|\blambda\s*\(",
+    re.MULTILINE,
+)
+STARTS = re.compile(r"\s*(?:def \w+\(|class \w+|import \w+|from \w[\w.]* import )")
+ANYTHING = {"exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__"}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+COMMON_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib"}
+
+
+@dataclass(frozen=True)
+class CodeFault:
+    """What is wrong, in words for people, with its line in the code, counted from 1."""
+
+    words: str
+    line: int
+
+
+def fault_in(question: str, response: str) -> CodeFault | None:
+    """The first sure fault of an answer's program, fenced as Python or bare; mostly None.
+
+    Lines are those of its fenced blocks below each other.
+    """
+    response = response.replace("\r\n", "\n")
+    found = [
+        text for info, text in FENCE.findall(response) if info.strip() and PYTHON.fullmatch(info)
+    ]
+    if not found and STARTS.match(response) and "```" not in response:
+        found = [response]
+    code = "\n".join(found)
+    if not code.strip() or len(code) > LONGEST or NO_PROGRAM.search(code):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(code)
+    except SyntaxError as error:
+        if len(found) > 1 or not re.search(r"\bpython\b|\bdef \w+\(", question, re.IGNORECASE):
+            return None
+        line, said = error.lineno or 1, (error.msg or "it cannot be read").rstrip(".")
+        return CodeFault(f"The code is no Python: {said} in line {line}.", line)
+    except (ValueError, RecursionError, MemoryError):
+        return None
+    return _undefined(tree, question)
+
+
+def _undefined(tree: ast.Module, question: str) -> CodeFault | None:
+    """The first name read within a function, or a module read anywhere, that nothing binds."""
+    from pyflakes import checker, messages
+
+    if names_in(tree) & ANYTHING or not any(isinstance(node, FUNCTIONS) for node in tree.body):
+        return None
+    known = set(re.findall(r"[^\W\d]\w*", question))
+    bases = {
+        (node.value.lineno, node.value.col_offset)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+    }
+    # What stands in the types of a function need not exist.
+    within = {
+        (part.lineno, part.col_offset)
+        for node in ast.walk(tree) if isinstance(node, FUNCTIONS)
+        for statement in node.body for part in ast.walk(statement) if isinstance(part, ast.Name)
+    }  # fmt: skip
+    found = checker.Checker(tree).messages
+    # A star import may bind anything; a name bound anywhere may be bound in time.
+    if any(isinstance(one, messages.ImportStarUsed) for one in found):
+        return None
+    known |= {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
+    undefined = [one for one in found if isinstance(one, messages.UndefinedName)]
+    for one in sorted(undefined, key=lambda one: (one.lineno, one.col)):
+        name, place = one.message_args[0], (one.lineno, one.col)
+        if name in known:
+            continue
+        if place in bases and (name in sys.stdlib_module_names or name in COMMON_NAMES):
+            module = COMMON_NAMES.get(name, name)
+            return CodeFault(f"The code uses “{name}” without importing {module}.", one.lineno)
+        if place in within:
+            return CodeFault(f"The code uses “{name}”, which nothing defines.", one.lineno)
+    return None
+
+
+# --- where a text holds a program ----------------------------------------------------------------
+
+LANGUAGES = (
+    r"python[\d.]*|py|java|kotlin|scala|swift|go|rust|rs|ruby|rb|php|perl|lua|julia|r|dart|haskell"
+    r"|javascript|js|jsx|typescript|ts|tsx|c|cpp|c\+\+|c#|csharp|cs|sql|bash|sh|shell|zsh|powershell"
+)
+# A fence without a language holds code where it opens like Python.
+OPENED = (
+    rf"[ \t]*(?:(?:{LANGUAGES})[ \t]*\r?\n"
+    r"|\r?\n(?=\s*(?:def \w+\(|class \w+|import \w+|from \w[\w.]* import )))"
+)
+BLOCK = regex.compile(
+    rf"^[ \t]*(?P<fence>```|~~~){OPENED}.*?(?:^[ \t]*(?P=fence)[ \t]*$|\Z)",
+    regex.MULTILINE | regex.DOTALL | regex.IGNORECASE,
+)
+
+
+DEFINES = regex.compile(r"^(?:async def|def|class) \w+", regex.MULTILINE)
+
+
+def code_blocks(text: str) -> list[tuple[int, int]]:
+    """Places of the programs in order, fences included; one that is never closed ends the text.
+
+    A text that is Python as it stands and defines something is one program.
+    """
+    blocks = [match.span() for match in BLOCK.finditer(text)]
+    if not blocks and _is_program(bare := text.strip()):
+        start = text.index(bare)
+        return [(start, start + len(bare))]
+    return blocks
+
+
+def is_code(text: str) -> bool:
+    """True where the text is such a program and nothing else."""
+    bare = text.strip()
+    return BLOCK.fullmatch(bare) is not None or _is_program(bare)
+
+
+def _is_program(text: str) -> bool:
+    return DEFINES.search(text) is not None and parsed(text) is not None
+
+
+# --- the tool ------------------------------------------------------------------------------------
+
+
+class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An answer that holds Python, bare or in fences, and the question as it was put.
+
+    Assertions in the answer and `>>>` examples in the question are what the code is checked by.
+    """
+
+    text: str
+    question: str = ""
+
+
+def _work(given: Code, bench: Bench) -> Answer:
+    """Run the code with its checks; where it has none, look whether it can work at all.
+
+    `gave` has `checks` (how many there are), `held` (how many were passed), `code` (what was
+    run), `examples` (the question's, as a docstring), `output` (the end of what it printed),
+    `error` (its words, empty for none) and `error_line` (of `code`, counted from 1; null for none).
+
+    Raises:
+        Stopped: the person stopped the check meanwhile.
+    """
+    snippet = snippet_of(given.question, given.text)
+    found = check_code(snippet, bench.stop) if snippet else None
+    fault = None if found else fault_in(given.question, given.text)
+    if fault is not None:
+        gave = {**NOTHING_RUN, "error": fault.words, "error_line": fault.line}
+        return Answer("hallucinated", fault.words, gave, 1.0 - FAULT_DOUBT, category="reasoning")
+    if snippet is None:
+        return Answer("unclear", "There is no Python here with a check.", has_something=False)
+    gave = _shown(snippet, found)
+    if found is None:
+        said = "Running the code tells nothing: it left early, waited, or wants what is withheld."
+        return Answer("unclear", said, gave, has_something=False)
+    if found.holds and not snippet.is_alone:
+        said = f"{found.words} What is said beside the code was not checked."
+        return Answer("unclear", said, gave)
+    doubt = SLOW_DOUBT if found.is_out_of_time else DOUBT
+    p = doubt if found.holds else 1.0 - doubt
+    label: Label = "supported" if found.holds else "hallucinated"
+    return Answer(label, found.words, gave, p, category="reasoning")
+
+
+def _shown(snippet: Snippet, found: CodeCheck | None) -> dict[str, Any]:
+    what = {"checks": snippet.checks, "code": snippet.code, "examples": snippet.examples}
+    ran = found and {"held": found.held, "output": found.printed, "error": found.error}
+    return NOTHING_RUN | what | (ran or {}) | {"error_line": found.error_line if found else None}
+
+
+def _reads(statement: Statement | None, case: Case) -> Code | None:
+    """The whole response, where it holds Python with checks, or Python that cannot work."""
+    if statement is not None:
+        return None
+    has_checks = snippet_of(case.question, case.response) is not None
+    is_read = has_checks or fault_in(case.question, case.response) is not None
+    return Code(case.response, case.question) if is_read else None
+
+
+ASKED = "Write a function that halves a number.\n\n>>> half(8)\n4.0\n"
+RIGHT = "def half(x):\n    return x / 2\n"
+WRONG = "def half(x):\n    return x * 2\n"
+
+TOOL = Tool(
+    name="code",
+    description=(
+        "Runs the Python of an answer in a sandbox, with the assertions in it and the examples in"
+        " the question, and says whether it passes them. Use it for the answer as a whole where it"
+        " holds Python. Code without a check is not run, but looked at for syntax that is none and"
+        " for names that nothing defines or imports."
+    ),
+    takes=Code,
+    work=_work,
+    examples=(
+        Example(
+            ASKED, RIGHT, Code(RIGHT, ASKED), "supported",
+            "The question gives an example of a call, so the function can be tried on it.",
+        ),
+        Example(
+            ASKED, WRONG, Code(WRONG, ASKED), "hallucinated",
+            "It multiplies where it should halve; running the example will show it.",
+        ),
+    ),
+    reads=_reads,
+    why_off=lambda bench: sandbox.why_off(),
+)  # fmt: skip

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,13 +14,54 @@ import msgspec
 from core.audited import ToolUse
 from core.config import MEGABYTE
 from core.errors import InputError
-from core.tools.described import described, signature
-from core.tools.toolbox import Bench, Tool, read_input, tool_named, toolbox, use
+from core.tools.registry import (
+    Bench,
+    Tool,
+    describe_tools,
+    read_input,
+    signature,
+    tool_named,
+    toolbox,
+    use,
+)
 
 Say = Callable[[str], None]
 Out = Callable[[str | bytes], None]
 INPUT_MEGABYTES = 16
 WIDTH = 96
+TOOLS_WORDS = """\
+List the tools of an audit, show one, or use one.
+
+Without a name every tool is listed with what it is for. A name alone shows that tool with its input
+and two examples to copy. With --input it is used: its input is a JSON object. No language model is
+asked; a tool that needs one, or anything else that is not here, is off and says so."""
+TOOLS_EXAMPLES = """\
+examples:
+  python -m core tools
+  python -m core tools calculator
+  python -m core tools calculator --input '{"text": "Half of 90 is 46."}'
+  python -m core tools units --input '{"value": 100, "unit": "km/h", "to": "mph"}' --json
+  echo '{"text": "三加五等于八"}' | python -m core tools calculator --input -
+
+exit code: 0 the tool answered, also where its label is unclear; 1 it is off here; 2 bad input, with
+one line that says so."""
+
+
+def add_commands(commands: Any, add_home: Any) -> None:
+    """Add it; `add_home` adds `--home`."""
+    tools = commands.add_parser(
+        "tools",
+        help="list the tools of an audit, or use one",
+        description=TOOLS_WORDS,
+        epilog=TOOLS_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    tools.add_argument("tool", nargs="?", metavar="NAME", help="the tool's name")
+    tools.add_argument(
+        "--input", metavar="JSON", help="the tool's input as a JSON object, or - for standard input"
+    )
+    tools.add_argument("--json", action="store_true", help="print one JSON object")
+    add_home(tools)
 
 
 def run_tools(given: argparse.Namespace, bench: Bench, say: Say, out: Out) -> int:
@@ -32,58 +73,54 @@ def run_tools(given: argparse.Namespace, bench: Bench, say: Say, out: Out) -> in
     if given.tool is None:
         if given.input is not None:
             raise InputError("Expected a tool's name before --input, found none; give one.")
-        _tell_all(bench, given.json, out)
+        tools = list(toolbox().values())
+        out(
+            _json([_as_object(tool, bench) for tool in tools])
+            if given.json
+            else "".join(f"{_in_a_list(tool, bench)}\n" for tool in tools)
+        )
         return 0
     tool = tool_named(given.tool)
     if given.input is None:
-        out(_json(_shown(tool, bench)) if given.json else _plainly_shown(tool, bench))
+        out(_json(_as_object(tool, bench)) if given.json else _with_examples(tool, bench))
         return 0
-    told = use(tool, read_input(tool, _input(given.input)), bench)
-    if told.outcome == "failed":
-        raise InputError(told.words)
+    used = use(tool, read_input(tool, _read_json(given.input)), bench)
+    if used.outcome == "failed":
+        raise InputError(used.words)
     if given.json:
-        out(_json(_told(told)))
-    if told.outcome == "off":
-        say(told.words)
+        out(_json(_use_as_object(used)))
+    if used.outcome == "off":
+        say(used.words)
         return 1
     if not given.json:
-        out(_plainly_told(told))
+        out(_use_in_words(used))
     return 0
 
 
-def _tell_all(bench: Bench, is_json: bool, out: Out) -> None:
-    tools = list(toolbox().values())
-    if is_json:
-        out(_json([_shown(tool, bench) for tool in tools]))
-        return
-    for tool in tools:
-        off = f"\n  Off here: {tool.why_off(bench)}" if tool.why_off(bench) else ""
-        words = textwrap.fill(tool.description, WIDTH, initial_indent="  ", subsequent_indent="  ")
-        out(f"{signature(tool)}\n{words}{off}\n")
+def _in_a_list(tool: Tool[Any], bench: Bench) -> str:
+    why = tool.why_off(bench)
+    off = f"\n  Off here: {why}" if why else ""
+    words = textwrap.fill(tool.description, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return f"{signature(tool)}\n{words}{off}\n"
 
 
-def _shown(tool: Tool[Any], bench: Bench) -> dict[str, Any]:
-    """One tool as an object: how it is called, what for, and two examples."""
+def _as_object(tool: Tool[Any], bench: Bench) -> dict[str, Any]:
+    """One tool: how it is called, what for, and two examples."""
+    examples = [
+        {
+            "question": one.question, "response": one.response,
+            "input": msgspec.to_builtins(one.given), "label": one.label,
+        }
+        for one in tool.examples
+    ]  # fmt: skip
     return {
-        "name": tool.name,
-        "signature": signature(tool),
-        "description": tool.description,
-        "is_system": tool.is_system,
-        "off": tool.why_off(bench),
-        "examples": [
-            {
-                "question": example.question,
-                "response": example.response,
-                "input": msgspec.to_builtins(example.given),
-                "label": example.label,
-            }
-            for example in tool.examples
-        ],
-    }
+        "name": tool.name, "signature": signature(tool), "description": tool.description,
+        "is_system": tool.is_system, "off": tool.why_off(bench), "examples": examples,
+    }  # fmt: skip
 
 
-def _plainly_shown(tool: Tool[Any], bench: Bench) -> str:
-    lines = [described([tool])]
+def _with_examples(tool: Tool[Any], bench: Bench) -> str:
+    lines = [describe_tools([tool])]
     if why := tool.why_off(bench):
         lines.append(f"Off here: {why}")
     for example in tool.examples:
@@ -92,7 +129,7 @@ def _plainly_shown(tool: Tool[Any], bench: Bench) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _input(given: str) -> str:
+def _read_json(given: str) -> str:
     """The input's JSON, from the argument or from standard input."""
     if given != "-":
         return given
@@ -109,39 +146,26 @@ def _input(given: str) -> str:
         ) from error
 
 
-def _told(told: ToolUse) -> dict[str, Any]:
+def _use_as_object(used: ToolUse) -> dict[str, Any]:
     """What came of a use, its input and output as objects."""
     return {
-        "tool": told.tool,
-        "outcome": told.outcome,
-        "label": told.label,
-        "p_hallucinated": told.p,
-        "words": told.words,
-        "start": told.start,
-        "end": told.end,
-        "instead": told.instead,
-        "category": told.category,
-        "given": json.loads(told.given),
-        "gave": json.loads(told.gave),
-        "seconds": round(told.seconds, 4),
-    }
+        "tool": used.tool, "outcome": used.outcome, "label": used.label, "p_hallucinated": used.p,
+        "words": used.words, "start": used.start, "end": used.end, "instead": used.instead,
+        "category": used.category, "given": json.loads(used.given), "gave": json.loads(used.gave),
+        "seconds": round(used.seconds, 4),
+    }  # fmt: skip
 
 
-def _plainly_told(told: ToolUse) -> str:
-    sure = f"  p(hallucinated) = {told.p:.2f}" if told.p is not None else ""
-    lines = [f"{told.label.upper()}{sure}", told.words]
-    if told.start is not None and told.end is not None:
-        instead = f": it should say {told.instead}" if told.instead else ""
-        lines.append(f"  wrong: “{_words_at(told)}”{instead}")
+def _use_in_words(used: ToolUse) -> str:
+    sure = f"  p(hallucinated) = {used.p:.2f}" if used.p is not None else ""
+    lines = [f"{used.label.upper()}{sure}", used.words]
+    if used.start is not None and used.end is not None:
+        # The wrong words stand in the text among the input that is long enough to hold them.
+        texts = (text for text in json.loads(used.given).values() if isinstance(text, str))
+        text = next((text for text in texts if len(text) >= used.end), "")
+        instead = f": it should say {used.instead}" if used.instead else ""
+        lines.append(f"  wrong: “{text[used.start : used.end]}”{instead}")
     return "\n".join(lines) + "\n"
-
-
-def _words_at(told: ToolUse) -> str:
-    """The wrong words, from the text among the input that is long enough to hold them."""
-    given: Mapping[str, Any] = json.loads(told.given)
-    texts = [value for value in given.values() if isinstance(value, str)]
-    text = next((text for text in texts if len(text) >= (told.end or 0)), "")
-    return text[told.start : told.end]
 
 
 def _json(value: Any) -> str:

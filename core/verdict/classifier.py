@@ -40,7 +40,11 @@ class Classifier:
         return min(1.0 - LEAST, max(LEAST, round(p, 4)))
 
     def verdict(self, judgement: Judgement) -> Verdict:
-        """The label that people see, with its probability; unclear stays unclear."""
+        """The label that people see, with its probability; unclear stays unclear.
+
+        Where the classifier, which people's corrections teach, comes to another label than the
+        judge, the verdict is unclear and says so: headline and reasons never contradict each other.
+        """
         if judgement.label == "unclear":
             return Verdict(
                 "unclear",
@@ -52,7 +56,15 @@ class Classifier:
                 self.version,
             )
         p = self.probability(judgement.text, judgement.p)
-        label: Label = "hallucinated" if p >= 0.5 else "supported"
+        label: Label = "hallucinated" if p > 0.5 else "supported"
+        if p == 0.5:  # it tells nothing, as after a coin was thrown
+            label = judgement.label
+        if label != judgement.label:
+            words = f"The judge calls it {judgement.label}, the classifier {label} (p = {p:.2f})."
+            prose = judgement.prose or judgement.text
+            return Verdict(
+                "unclear", None, None, prose, "classifier_disagrees", words, self.version
+            )
         confidence = round(max(p, 1.0 - p), 4)
         rationale = judgement.prose or judgement.text
         return Verdict(label, p, confidence, rationale, classifier=self.version)

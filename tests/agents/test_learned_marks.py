@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor, example_shown
-from core.builtin.spans import PointSpanExtractor, VotingSpanAdjudicator
-from core.builtin.word_spans import READER
+from core.baseline.spans import READER, PointSpanExtractor, ThresholdSpanAdjudicator
 from core.concurrency import Stop
 from core.learned_marks import LearnedMarks, Levels, SpanExample, SpanThreshold
 from core.models.fence import Fence
@@ -17,6 +16,7 @@ from core.records import Case, Judgement, Span
 from tests.agents.seats import FENCE, SEAT, Workplace, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view
 from tests.models.hostile import FENCE_BREAKING, FORGED_MARKS
+from tests.readers import word_assessor
 
 RESPONSE = "The bridge opened in 1926."
 REPORT = make_passage("The bridge was opened in 1931.", number=1, source="report.pdf")
@@ -125,20 +125,20 @@ def test_a_vote_goes_by_the_level_that_people_taught() -> None:
 
 
 def test_the_built_in_agents_go_by_the_level_of_the_language() -> None:
-    learned = SpanThreshold(3, reader=Levels((("de", 0.2),), 0.6))
-    extractor, plain = PointSpanExtractor(learned), PointSpanExtractor()
+    reads, learned = word_assessor(), SpanThreshold(3, reader=Levels((("de", 0.2),), 0.6))
+    extractor, plain = PointSpanExtractor(reads, learned), PointSpanExtractor(reads)
     assert (extractor.threshold("de"), extractor.threshold("en")) == (0.2, 0.6)
     assert plain.threshold("de") == plain.threshold("en") != 0.6
     assert "(no. 3): de 0.20, else 0.60." in extractor.rule
     span = Span(0, 3, "The", 0.5, "wrong_entity", READER)
 
     def kept(language: str, label: str = "hallucinated") -> bool:
-        agent = VotingSpanAdjudicator(learned)
+        agent = ThresholdSpanAdjudicator(reads, learned)
         return agent.adjudicate(view_of(language), span, label, Stop()).kept  # type: ignore[arg-type]
 
     assert kept("de")
     assert not kept("en")
-    assert not kept("de", "unclear"), "an unclear verdict keeps to its own level"
+    assert not kept("de", "unclear")
 
 
 def test_a_fence_of_another_run_cannot_be_guessed_from_an_example() -> None:

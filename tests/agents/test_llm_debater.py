@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.agents.llm_debater import LlmDebater
-from core.builtin.speech import cited
+from core.baseline.wording import cited
 from core.concurrency import Stop
 from core.errors import ModelError, ReplyError
 from core.models.call import in_silence

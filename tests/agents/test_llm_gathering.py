@@ -16,8 +16,8 @@ from core.agents.llm_segmenter import LlmSegmenter
 from core.checking import first_project
 from core.concurrency import Stop
 from core.config import Settings
+from core.documents.library import store_file
 from core.errors import ModelRefused, ReplyError
-from core.intake.library import store_file
 from core.models.call import Picture
 from core.records import Fact, Share, Source, Statement
 from core.store import open_store

@@ -16,10 +16,10 @@ from core.agents.rosters import seated
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import Settings
+from core.documents.library import store_file
 from core.engine import Resources, review
 from core.errors import ModelError, ModelRefused, ModelTimeout, ReviewError
 from core.events import TRANSIENT, Event, RunResumed
-from core.intake.library import store_file
 from core.models.call import Asked
 from core.models.fence import Fence
 from core.models.prompting import PromptBook
@@ -29,6 +29,7 @@ from core.roles import Roster
 from core.seats import DebaterSeat, RosterSheet, Seat
 from core.store import open_store
 from tests.fakes import FakeDesk, Said, Scripted
+from tests.readers import word_assessor
 
 SEAT = Seat("openai/tiny-talker", api_base="http://127.0.0.1:9/v1", window=8192)
 SHEET = RosterSheet(
@@ -200,8 +201,9 @@ class Checked:
 
 def roster_of(resources: Resources, answer: Callable[[Asked], Scripted]) -> tuple[Roster, FakeDesk]:
     desk = FakeDesk(answer)
-    work = Work(desk, PromptBook(), Fence.of_run("run-1"), resources.home)
-    return replace(seated(SHEET, work, resources.encoder), notes_made=work.notes.drain), desk
+    fence, assessor = Fence.of_run("run-1"), word_assessor()
+    work = Work(desk, PromptBook(), fence, resources.home, assessor=assessor)
+    return replace(seated(SHEET, work), notes_made=work.notes.drain), desk
 
 
 def check(

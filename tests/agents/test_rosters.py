@@ -22,15 +22,13 @@ from core.agents.rosters import (
     sheets_of,
 )
 from core.agents.shipped import GEMINI, HAIKU, MISTRAL, OLLAMA_VISION, SONNET, TITAN, TO_FILL_IN
-from core.builtin.overlap_reader import OverlapReader
-from core.builtin.rules import RuleChecker
 from core.errors import InputError
-from core.models.encoder import Embedder
 from core.models.fence import Fence
 from core.models.prompting import PromptBook
 from core.seats import READERS, DebaterSeat, RosterSheet, Seat
 from core.store import Store
-from tests.fakes import FakeDesk, FakeEmbedder, ScriptedModel
+from tests.fakes import FakeDesk, ScriptedModel
+from tests.readers import word_assessor
 
 SPEAKING = (
     "tool picker", "reflector", "image reader", "context writer", "debater Ada", "debater Ben",
@@ -163,15 +161,14 @@ def test_the_placeholder_is_not_taken_for_a_model() -> None:
 
 
 def test_the_built_in_roster_is_had_by_name_alone() -> None:
-    encoder: Embedder = FakeEmbedder()
-    roster = roster_named("builtin", encoder)
+    roster = roster_named("builtin")
     assert roster.is_deterministic
     assert roster.spare is None
     assert {name: agent.name for name, agent in roster.debaters.items()} == {
-        "Ada": "Rule checker", "Ben": "Overlap reader", "Cleo": "Entailment reader",
+        "Ada": "Value checker", "Ben": "Overlap reader", "Cleo": "Entailment reader",
     }  # fmt: skip
     with pytest.raises(InputError, match="titans"):
-        roster_named("titans", encoder)
+        roster_named("titans")
 
 
 def test_a_sheets_copy_with_another_seat_keeps_the_rest() -> None:
@@ -186,13 +183,14 @@ def test_a_sheets_copy_with_another_seat_keeps_the_rest() -> None:
 
 def work_of(home: Path) -> Work:
     """What seated agents work with; none of them is asked here."""
-    return Work(FakeDesk(ScriptedModel([])), PromptBook(), Fence.of_run("run"), home)
+    desk, fence = FakeDesk(ScriptedModel([])), Fence.of_run("run")
+    return Work(desk, PromptBook(), fence, home, assessor=word_assessor())
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name != "address"])
 def test_every_shipped_sheet_can_be_seated(name: str, home: Path) -> None:
     sheet = SHIPPED[name]
-    roster = seated(sheet, work_of(home), FakeEmbedder())
+    roster = seated(sheet, work_of(home))
     assert roster.name == name
     seats = dict(sheet.seats())
     for used in roster.roles_used(len_of):
@@ -216,17 +214,17 @@ def len_of(text: str) -> str:
 
 def test_built_in_debaters_are_those_that_the_sheet_says(home: Path) -> None:
     both = RosterSheet(
-        "two rule checkers",
+        "two readers",
         debaters=(DebaterSeat("Una", Seat(reader="overlap")), DebaterSeat("Duo", Seat())),
     )
-    roster = seated(both, work_of(home), FakeEmbedder())
-    assert [type(agent) for agent in roster.debaters.values()] == [OverlapReader, OverlapReader]
+    roster = seated(both, work_of(home))
+    assert [a.name for a in roster.debaters.values()] == ["Overlap reader", "Overlap reader"]
     swapped = replace(both, debaters=tuple(reversed(both.debaters)))
-    roster = seated(swapped, work_of(home), FakeEmbedder())
-    assert [type(agent) for agent in roster.debaters.values()] == [RuleChecker, OverlapReader]
+    roster = seated(swapped, work_of(home))
+    assert [a.name for a in roster.debaters.values()] == ["Value checker", "Overlap reader"]
     assert roster.is_deterministic
 
 
 def test_a_placeholder_is_never_seated(home: Path) -> None:
     with pytest.raises(InputError, match="name-of-your-model"):
-        seated(SHIPPED["address"], work_of(home), FakeEmbedder())
+        seated(SHIPPED["address"], work_of(home))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.agents.rosters import roster_named
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
 from core.engine import Resources, review
@@ -15,7 +16,8 @@ from core.events import TRANSIENT, Event, RunResumed
 from core.progress import Progress, can_resume, folded
 from core.records import Case, Context, Plan, Run
 from core.roles import AuditView, CaseView, Roster, Step
-from core.tools.toolbox import Bench, Found
+from core.tools.registry import Bench, Found
+from tests.readers import SUPPORTS, ScriptedReader, assessor_with
 from tests.test_engine import case_of
 
 PLAN = Plan("audit")
@@ -165,9 +167,9 @@ def test_a_chinese_response_is_audited_alike(roster: Roster, resources: Resource
     assert not state.memory[0].is_checkable
 
 
-def test_the_question_s_length_is_checked_over_the_whole(
-    roster: Roster, resources: Resources
-) -> None:
+def test_the_question_s_length_is_checked_over_the_whole(resources: Resources) -> None:
+    reads = assessor_with(ScriptedReader({"1932": SUPPORTS}))
+    roster = roster_named("builtin", assessor=reads)
     question = "Describe the Orrin tower in exactly 60 words."
     claim = "The Orrin tower was opened in 1932."
     case = case_of(resources.home, claim, ("tower.txt", TOWER), question=question)

@@ -47,7 +47,7 @@ def test_only_its_words_are_wrong_not_all_of_the_statement(found: Found) -> None
 
 
 def test_readers_are_told_in_the_order_of_the_statements_whoever_answered_first() -> None:
-    seen = [ReaderView("Rule checker", index, "unclear") for index in (1, 0)]
+    seen = [ReaderView("Value checker", index, "unclear") for index in (1, 0)]
     uses = [
         ToolUse("match", r.statement, "{}", json.dumps({"readers": [asdict(r)]}), "found",
                 "unclear", "", 0.0)

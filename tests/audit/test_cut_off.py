@@ -15,15 +15,15 @@ import pytest
 
 from core.agents.rosters import roster_named
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, PROJECT_ROOT
+from core.config import PROJECT_ROOT
 from core.events import Event
 from core.jobs import Jobs
-from core.models.encoder import load_encoder
 from core.progress import Progress, folded
 from core.records import Case, Plan
 from core.roles import AuditView, Roster, Step, ToolPicker
 from core.store import open_store
 from core.store.database import DATABASE
+from tests.readers import word_assessor
 from tests.store.test_released import RELEASED
 from tests.test_jobs import look, until
 from tests.test_with_models import case_of
@@ -52,7 +52,7 @@ class SlowPicker:
 
 def slowly(pause: float) -> Callable[[str], Roster]:
     def make(name: str) -> Roster:
-        roster = roster_named(name, load_encoder(ENCODER_DIR))
+        roster = roster_named(name, assessor=word_assessor())
         return replace(roster, tool_picker=SlowPicker(roster.tool_picker, pause))
 
     return make

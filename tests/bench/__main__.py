@@ -16,7 +16,9 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from core.baseline.shipped_reader import ENGLISH_DIR
 from core.checking import Request, check_once
+from core.config import E5_DIR, ENCODER_DIR
 from core.warm_up import warm_up
 from tests.bench.large_queue import QUICK, make_large_home, reruns
 from tests.bench.one_call import middle, of_a_call
@@ -73,6 +75,7 @@ def main() -> int:
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians (least to most)\n"
     )
     _say_yardstick()
+    _say_sizes()
     with tempfile.TemporaryDirectory() as folder:
         _page_figures(Path(folder))
         _engine_figures(Path(folder))
@@ -80,7 +83,7 @@ def main() -> int:
         _call_figures(Path(folder) / "calls")
         _side_by_side_figures(Path(folder))
         _protocol_figures(Path(folder))
-        _reader_figures(Path(folder) / "readers")
+        _reader_figures()
         _queue_figures(Path(folder) / "queue")
     retraining(given.path, is_whole=given.whole)
     _say_yardstick()
@@ -97,6 +100,17 @@ def _say_yardstick() -> None:
             total += number
         seconds.append(time.perf_counter() - began)
     _say("yardstick: ten million additions in a loop", seconds, "-")
+
+
+def _say_sizes() -> None:
+    """What the engine's weights take on disk: those that ship, and those that set-up makes."""
+    for name, folder in (
+        ("core/baseline/weights", ENGLISH_DIR.parent),
+        (".models/e5", E5_DIR),
+        (".models/encoder", ENCODER_DIR),
+    ):
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        sys.stdout.write(f"{name}: {size / 1e6:.1f} MB\n")
 
 
 def _page_figures(folder: Path) -> None:
@@ -255,13 +269,9 @@ def _protocol_figures(folder: Path) -> None:
         _say("(wall / a single judge's)", [wall / alone for wall in one.walls], "-", unit="x")
 
 
-def _reader_figures(folder: Path) -> None:
-    found = pairs_a_second(folder, REPEATS)
-    goals = {"int8, onnxruntime": "220"}
-    for name, rates in found.items():
-        _say(f"entailment at 128 tokens, {name}", rates, goals.get(name, "-"), unit="/s")
-    int8, _, slowest = (statistics.median(rates) for rates in found.values())
-    _say("entailment, int8 against torch", [int8 / slowest], "3.5", unit="x")
+def _reader_figures() -> None:
+    for name, rates in pairs_a_second(REPEATS).items():
+        _say(f"pairs of 128 tokens that the reader reads, {name}", rates, "-", unit="/s")
 
 
 def _queue_figures(folder: Path) -> None:

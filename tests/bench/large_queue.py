@@ -9,8 +9,8 @@ from pathlib import Path
 
 from core.checking import Request, check_once
 from core.curation import differ, settle
+from core.documents.terms import terms
 from core.events import Event
-from core.evidence.terms import terms
 from core.jobs import new_id
 from core.progress import folded
 from core.queueing import item_of

@@ -20,8 +20,8 @@ from core.audited import AUDIT
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import Settings
+from core.documents.library import ensure_read, store_file
 from core.events import Event
-from core.intake.library import ensure_read, store_file
 from core.jobs import Jobs
 from core.models.keys import Keys
 from core.records import Case, Plan

@@ -17,8 +17,8 @@ from core.agents.rosters import one_model
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
+from core.documents.library import ensure_read, store_file
 from core.errors import Stopped
-from core.intake.library import ensure_read, store_file
 from core.jobs import Jobs
 from core.models.call import Call, Message
 from core.models.keys import Keys
@@ -28,7 +28,7 @@ from core.records import Case, Plan
 from core.seats import RosterSheet, Seat
 from core.store import open_store
 from tests.bench.model_server import SPANS
-from tests.intake.builders import bar_chart, png
+from tests.documents.builders import bar_chart, png
 from tests.models.loopback import Reply, loopback
 
 TURNS = 5

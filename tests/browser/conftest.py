@@ -13,7 +13,23 @@ from tests.browser.serving import FLAGS, ROOT, Server, free_port
 from tests.needs import chromium, need
 
 LOG_SHOWN = 6000
+PATIENCE = 300
+"""Seconds for a journey: on a busy machine a server alone can take 60 of them to start."""
 SHOTS = ROOT / "test-results"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Journeys get more time than other tests, unless they ask for a time of their own."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(PATIENCE))
+
+
+@pytest.fixture(autouse=True)
+def _without_weights(without_weights: None) -> None:
+    """Runs that a test makes itself read as those of the paced server do."""
 
 
 @pytest.fixture(scope="session")
@@ -97,6 +113,8 @@ def settle(page: Page) -> None:
 
 def check_prepared(page: Page, place: int = 0) -> None:
     """Check one of the prepared cases, by its key: a click would fall beside a page still drawn."""
+    page.get_by_role("button", name="Check it").first.wait_for()
+    settle(page)
     page.get_by_role("button", name="Check it").nth(place).press("Enter")
 
 

@@ -1,6 +1,7 @@
 """Counterpoint's server with debaters that speak at a human pace, so that a test can step in.
 
-The words are those of the built-in debaters; only the waiting between them is ours.
+The words are those of the built-in debaters over a reader without weights; only the waiting between
+them is ours.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import core.baseline.readers
 import core.jobs
 from components.launch import serve
 from core.agents.rosters import roster_named
 from core.concurrency import Stop
-from core.config import ENCODER_DIR
-from core.models.encoder import load_encoder
 from core.models.keys import Keys
 from core.records import Turn
 from core.roles import Debater, DebateView, Roster, Speak
 from tests.browser.serving import HURRY
+from tests.readers import paw_assessor
 
 HURRIED = Path(os.environ["COUNTERPOINT_HOME"]).parent / HURRY
 
@@ -45,7 +46,7 @@ class Paced:
 
 def paced_roster(name: str) -> Roster:
     """The built-in roster at the pace that the environment gives."""
-    roster = roster_named(name, load_encoder(ENCODER_DIR))
+    roster = roster_named(name)
     pause = float(os.environ.get("PACE", "0.15"))
     return replace(
         roster, debaters={key: Paced(agent, pause) for key, agent in roster.debaters.items()}
@@ -60,5 +61,6 @@ class PacedJobs(core.jobs.Jobs):
 
 
 if __name__ == "__main__":
+    core.baseline.readers.shared_assessor = paw_assessor
     core.jobs.Jobs = PacedJobs  # type: ignore[assignment,misc]
     serve(int(sys.argv[1]))

@@ -12,11 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import settle, verdict
 from tests.browser.serving import Server
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.timeout(300),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeServer = Callable[..., Server]
 OpenPage = Callable[..., Page]
 FACTS = "The Orrin bridge is 412 m long. It was opened in 1931."
@@ -59,7 +55,7 @@ def test_an_audited_response_is_read_statement_by_statement(
     rows.nth(0).focus()
     page.keyboard.press("Enter")
     first = page.locator("details.cp-statement:has(summary.cp-row)").nth(0)
-    expect(first.get_by_text("2 + 3 = 6 hours ✗")).to_be_visible()
+    expect(first.get_by_text("2 + 3 = 6 ✗")).to_be_visible()
     expect(first.get_by_text("It comes to 5.")).to_be_visible()
     page.keyboard.press("Enter")
     expect(first.get_by_text("It comes to 5.")).to_be_hidden()

@@ -249,7 +249,9 @@ def test_a_tiny_box_can_be_moved_and_resized_too(edit: Callable[..., Editor]) ->
         (2, "nw", (0.5, 0.5, 0.62, 0.63)),
         (3, "se", (0.5, 0.5, 0.72, 0.73)),
     ):
-        handle = editor.page.locator(f'.cp-be-handle[data-which="{which}"]').bounding_box()
+        corner = editor.page.locator(f'.cp-be-handle[data-which="{which}"]')
+        expect(corner).to_be_visible()
+        handle = corner.bounding_box()
         assert handle is not None
         at = editor.place()
         x = (handle["x"] + handle["width"] / 2 - at["x"]) / at["width"]

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import settle
 from tests.browser.serving import Server
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeServer = Callable[..., Server]
 OpenPage = Callable[..., Page]
 

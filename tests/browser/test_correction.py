@@ -12,11 +12,7 @@ from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.timeout(300),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeServer = Callable[..., Server]
 OpenPage = Callable[..., Page]
 REASON = re.compile("^Reason")

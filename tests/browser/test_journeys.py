@@ -14,11 +14,7 @@ from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server, free_port
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.timeout(300),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeServer = Callable[..., Server]
 OpenPage = Callable[..., Page]
 
@@ -44,7 +40,7 @@ def begin(page: Page, tmp_path: Path, claim: str = WRONG, name: str = "cats.txt"
     path.write_text(CATS)
     page.get_by_label("What should be checked").fill(claim)
     page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(path)
-    expect(page.get_by_text(re.compile(r"characters")).first).to_be_visible()
+    page.get_by_text(re.compile(r"characters")).first.wait_for(timeout=60_000)
     page.get_by_role("button", name=re.compile("Check.*Enter")).click()
 
 

@@ -15,7 +15,7 @@ from tests.browser.serving import Server
 from tests.learning.overturned import overturn, overturned
 
 TRAINING_SECONDS = 400
-STEPS = "4"  # the head alone overturns a verdict; a step takes seconds
+STEPS = "24"  # enough to tell years from heights; a step takes seconds
 
 
 @pytest.mark.browser
@@ -67,7 +67,8 @@ def test_corrections_overturn_the_next_verdict_of_their_kind_and_can_be_taken_ba
     page.get_by_role("button", name="Activate").click()
     page.get_by_role("button", name="Roll back to this").wait_for()
 
-    assert checked_again(page, server.url + run).endswith("Supported"), "it was taught"
+    # what people taught overrules the judge, so that the two leave it open
+    assert checked_again(page, server.url + run).endswith("Unclear"), "it was taught"
     taught = page.url
     page.get_by_role("link", name="Side by side with the check before").click()
     page.get_by_text(re.compile(f"Classifier: {SEED_VERSION} before, v")).wait_for()

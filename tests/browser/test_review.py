@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
-from core.intake.library import store_file
+from core.documents.library import store_file
 from core.jobs import Jobs
 from core.records import Plan
 from core.store import open_store

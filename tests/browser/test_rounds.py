@@ -19,11 +19,7 @@ from tests.browser.conftest import settle
 from tests.browser.serving import Server
 from tests.learning.runs_told import Told, events_of
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.timeout(300),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeServer = Callable[..., Server]
 OpenPage = Callable[..., Page]
 ROUNDS, EACH = 3, 6

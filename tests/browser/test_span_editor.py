@@ -356,7 +356,11 @@ def test_a_chosen_mark_is_resized_recategorised_and_taken_away(
 def test_a_marks_end_is_dragged(edit: Callable[..., Editor]) -> None:
     editor = edit("One two three four.")
     editor.press("ArrowRight", "1")
-    handle = editor.page.locator(".cp-se-handle.cp-se-end").bounding_box()
+    assert editor.told(1)["quotes"] == ["One"]
+    settle(editor.page)  # the mark is drawn anew once Python has heard of it
+    end = editor.page.locator(".cp-se-handle.cp-se-end")
+    expect(end).to_be_visible()
+    handle = end.bounding_box()
     assert handle is not None
     (_, _), (x, y) = editor.page.evaluate(ENDS, [editor.box.element_handle(), 8, 12])
     editor.page.mouse.move(handle["x"] + 3, handle["y"] + 5)

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
-from core.intake.library import store_file
+from core.documents.library import store_file
 from core.jobs import Jobs
 from core.records import Member, Plan
 from core.store import open_store
@@ -20,11 +20,7 @@ from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server
 from tests.browser.test_review import CATS, checked
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.timeout(300),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeServer = Callable[..., Server]
 OpenPage = Callable[..., Page]
 REASON = re.compile("^Reason")

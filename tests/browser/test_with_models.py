@@ -13,16 +13,12 @@ from playwright.sync_api import Page, expect
 
 from core.agents.rosters import one_model
 from core.store import open_store
-from tests.browser.conftest import settle, verdict
+from tests.browser.conftest import settle
 from tests.browser.serving import Server, free_port
 from tests.models.cast import Cast, judged, role_of
 from tests.models.loopback import Asked, Reply, loopback
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.timeout(300),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 OpenPage = Callable[..., Page]
 CLAIM = "The tower is 512 m tall."
 FACTS = "The tower is 412 m tall. It was opened in 1932."
@@ -105,7 +101,9 @@ def test_a_check_with_models_that_fails_in_the_middle_and_is_resumed(
             expect(page.get_by_text(re.compile("Expected a key for house models"))).to_be_visible()
             type_key(page)
             page.get_by_role("button", name="Resume").click()
-            assert verdict(page) == "✗ Hallucinated"
+            # until the run has gone on, the page shows what the failed one left open
+            shown = page.locator(".cp-verdict-label").first
+            expect(shown).to_have_text("✗ Hallucinated", timeout=90_000)
             assert page.url == address
             assert {role_of(a) for a in models.asked[before:]} == {"judge", "spans"}
             page.get_by_role("tab", name="How it was checked").click()

@@ -126,7 +126,7 @@ def one_image() -> None:
     from components.box_editor import box_editor
     from components.box_editor.boxes import Drawn
     from components.box_editor.picture import address_of
-    from core.intake.pictures import Upright
+    from core.documents.page_pictures import Upright
 
     picture = Upright(b"bytes of a picture", "image/png", 1, 1)
     held = st.session_state.setdefault("held", Drawn())
@@ -150,7 +150,7 @@ def test_python_holds_what_fits_and_says_why_it_does_not_hold_the_rest(
         on_edit_change()  # which AppTest never does
 
     monkeypatch.setattr(box_editor, "_component", lambda: browser)
-    at = AppTest.from_function(one_image)
+    at = AppTest.from_function(one_image, default_timeout=30)
     at.session_state["boxes"] = {"edit": said()}
     at.run()
     assert not at.exception
@@ -171,7 +171,7 @@ def test_the_picture_is_fetched_below_the_servers_own_path(base: str) -> None:
     before = config.get_option("server.baseUrlPath")
     config.set_option("server.baseUrlPath", base)
     try:
-        address = AppTest.from_function(one_image).run().text[0].value
+        address = AppTest.from_function(one_image, default_timeout=30).run().text[0].value
     finally:
         config.set_option("server.baseUrlPath", before)
     assert address.startswith("/checks/" if base else "/mock/media/")

@@ -27,7 +27,7 @@ def the_judge_and_two_turns() -> None:
 
 
 def test_the_verdicts_own_words_are_not_said_again_and_every_reply_is_there() -> None:
-    at = AppTest.from_function(the_judge_and_two_turns).run()
+    at = AppTest.from_function(the_judge_and_two_turns, default_timeout=30).run()
     assert not at.exception
     assert [shown.value.replace("\\", "") for shown in at.warning] == [
         "b.txt is empty.",

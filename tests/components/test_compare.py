@@ -16,7 +16,7 @@ CASE = make_case("The tower is 512 m tall and red.")
 def loaded(plan: Plan, label: Label, *marked: tuple[int, int]) -> Loaded:
     progress = Progress()
     for start, end in marked:
-        span = Span(start, end, CASE.response[start:end], 0.9, "contradicted", "Rule checker")
+        span = Span(start, end, CASE.response[start:end], 0.9, "contradicted", "Value checker")
         progress.add(SpanAdjudicated(1.0, span, True, "kept"))
     run = Run("r", CASE.id, "p", plan, "finished", 1.0, 2.0, label, p_hallucinated=0.7)
     return run, CASE, progress, []

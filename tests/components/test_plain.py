@@ -63,7 +63,7 @@ def test_the_machines_last_sentence_is_taken_off_the_rationale(text: str, words:
 
 
 def test_a_turn_shows_its_reply_as_a_badge_and_not_twice() -> None:
-    turn = Turn("Ada", "Rule checker", 1, 1, "deny", "hallucinated", "DENY. It is 412 m.")
+    turn = Turn("Ada", "Value checker", 1, 1, "deny", "hallucinated", "DENY. It is 412 m.")
     made = debate_html([turn])
     assert "DENY" not in made
     assert ">disagrees with the statement</span>" in made
@@ -71,7 +71,7 @@ def test_a_turn_shows_its_reply_as_a_badge_and_not_twice() -> None:
 
 
 def test_a_reply_that_contradicts_the_record_stays_to_be_seen() -> None:
-    turn = Turn("Ada", "Rule checker", 2, 1, "agree", "hallucinated", "DENY. It is 412 m.")
+    turn = Turn("Ada", "Value checker", 2, 1, "agree", "hallucinated", "DENY. It is 412 m.")
     assert "DENY. It is 412 m." in debate_html([turn])
 
 

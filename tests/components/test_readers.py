@@ -10,7 +10,7 @@ from core.events import JudgementReached, MemoryUpdated, StatementFound
 from core.progress import Progress
 from core.records import Judgement, ReaderView, Stance, Statement
 
-NAMES = ("Entailment reader", "Rule checker", "Overlap reader")
+NAMES = ("Entailment reader", "Value checker", "Overlap reader")
 
 
 def views(index: int, *stances: Stance) -> tuple[ReaderView, ...]:
@@ -32,14 +32,14 @@ def told(*readers: ReaderView) -> str:
 def test_readers_that_agree_are_named_in_one_line() -> None:
     assert told(*views(0, "supported", "supported")) == (
         "With all the evidence before them the readers agree: Entailment reader: supported · "
-        "Rule checker: supported."
+        "Value checker: supported."
     )
 
 
 def test_a_disagreement_is_plain_to_see() -> None:
     words = told(*views(0, "supported", "hallucinated", "unclear"))
     assert words.startswith("With all the evidence before them the readers disagree:")
-    for part in ("✓ Entailment reader: supported", "✗ Rule checker: hallucinated"):
+    for part in ("✓ Entailment reader: supported", "✗ Value checker: hallucinated"):
         assert part in words
 
 
@@ -57,8 +57,8 @@ def test_all_views_stand_in_one_line_those_in_dispute_first() -> None:
     readers = (*views(0, "supported", "supported"), *views(1, "unclear", "hallucinated"))
     line = readers_words(Judgement("J", "unclear", "x", readers=readers))
     assert line == (
-        "2. Entailment reader: unclear · Rule checker: hallucinated; "
-        "1. Entailment reader: supported · Rule checker: supported"
+        "2. Entailment reader: unclear · Value checker: hallucinated; "
+        "1. Entailment reader: supported · Value checker: supported"
     )
 
 

@@ -50,16 +50,16 @@ CASE = make_case(CLAIM, question="How tall <b>is</b> it?")
 VERDICT = Verdict("hallucinated", 0.83, 0.83, "It says <i>412 m</i>.", classifier="seed")
 QUOTE = Quote("The tower is 412 m tall.", "verified", 100.0, "s", "facts.pdf", 3, 0, 24)
 PASSAGE = Passage("s:0", "s", "facts.pdf", False, 3, 0, 24, "The tower is 412 m tall.", 1.0)
-SPAN = Span(13, 18, "512 m", 0.9, "number_or_date", "Rule checker", "412 m", QUOTE)
+SPAN = Span(13, 18, "512 m", 0.9, "number_or_date", "Value checker", "412 m", QUOTE)
 TURNS = [
-    Turn("Ada", "Rule checker", 1, 1, "deny", "hallucinated", "DENY. One two three.", (QUOTE,)),
+    Turn("Ada", "Value checker", 1, 1, "deny", "hallucinated", "DENY. One two three.", (QUOTE,)),
     Turn("Ben", "Overlap reader", 2, 1, "agree", "hallucinated", "AGREE. Four five six."),
 ]
 EVENTS: list[Event] = [
     RunStarted(100.0, CASE, Plan(), ()),
     StatementFound(100.1, Statement(0, 0, len(CLAIM), CLAIM, CLAIM)),
     PassagesFound(100.2, 0, (PASSAGE,)),
-    TurnStarted(101.0, "Ada", "Rule checker", 1, 1),
+    TurnStarted(101.0, "Ada", "Value checker", 1, 1),
     TurnFinished(105.0, TURNS[0], 4.0),
     TurnStarted(106.0, "Ben", "Overlap reader", 2, 1),
     TurnFinished(108.0, TURNS[1], 2.0),
@@ -226,12 +226,12 @@ def test_an_empty_run_replays_to_nothing() -> None:
 
 def test_spans_that_all_lie_in_each_other_do_not_fill_the_report() -> None:
     made = progress()
-    case = replace(CASE, response="word " * 10_000)
-    for n in range(1000):
-        span = replace(SPAN, start=n, end=50_000 - n, text=case.response[n : 50_000 - n])
+    case = replace(CASE, response="word " * 2_000)
+    for n in range(200):
+        span = replace(SPAN, start=n, end=10_000 - n, text=case.response[n : 10_000 - n])
         made.add(SpanAdjudicated(109.6, span, True, "kept"))
     for report in (html_report, markdown_report):
-        assert len(report(RUN, case, made, SAID, CARD)) < 1000 * (LONGEST_SPAN + 1000)
+        assert len(report(RUN, case, made, SAID, CARD)) < 200 * (LONGEST_SPAN + 1000)
 
 
 def test_a_report_tells_all_that_a_person_said() -> None:

@@ -14,7 +14,7 @@ from components.tool_views import VIEWS, tool_view
 from components.tool_views.plain import MOST_ROWS
 from core.audited import ToolUse
 from core.concurrency import Stop
-from core.tools.toolbox import Bench, toolbox, use
+from core.tools.registry import Bench, toolbox, use
 from tests.components.test_markup import NASTY, bare
 
 LENGTH = {"kind": "length", "asked": "100 words", "found": "87 words", "holds": False}

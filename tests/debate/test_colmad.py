@@ -9,12 +9,9 @@ import pytest
 
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.agents.rosters import roster_named
-from core.config import ENCODER_DIR
 from core.debate import colmad
 from core.events import Event
 from core.models.call import Call
-from core.models.encoder import load_encoder
 from core.records import Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.two_sides import (
@@ -28,7 +25,7 @@ from tests.debate.two_sides import (
     plan,
     up_to,
 )
-from tests.debates import Arguing, arguing, kinds, seated, turns
+from tests.debates import Arguing, arguing, built_in, kinds, seated, turns
 from tests.fakes import ScriptedDebater, ScriptedJudge
 
 
@@ -196,7 +193,7 @@ def test_what_does_not_begin_with_a_verdict_is_a_lost_turn() -> None:
 
 
 def test_the_built_in_roster_ends_in_a_judgement_of_what_the_evidence_says() -> None:
-    roster = roster_named("builtin", load_encoder(ENCODER_DIR))
+    roster = built_in()
     view = replace(VIEW, sources={FACT.source_id: FACT.text})
     arguing_now = arguing(colmad.argue, view, roster, plan=plan("colmad"))
     events = list(arguing_now.events())

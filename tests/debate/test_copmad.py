@@ -10,13 +10,10 @@ import pytest
 
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.agents.rosters import roster_named
 from core.concurrency import Stop
-from core.config import ENCODER_DIR
 from core.debate import copmad
 from core.events import Event
 from core.models.call import Asked, Call, Completion, Speak, in_silence
-from core.models.encoder import load_encoder
 from core.records import Judgement, Label, Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.scripts import reply_to
@@ -33,7 +30,7 @@ from tests.debate.two_sides import (
     plan,
     up_to,
 )
-from tests.debates import Arguing, arguing, desk_roster, kinds, seated, turns
+from tests.debates import Arguing, arguing, built_in, desk_roster, kinds, seated, turns
 from tests.fakes import FakeDesk, ScriptedDebater
 
 SWAPPED = plan("copmad", is_swapped=True)
@@ -219,7 +216,7 @@ def test_each_of_two_judgements_has_the_cost_of_its_own_call() -> None:
 
 
 def test_the_built_in_roster_argues_both_sides_and_ends_as_the_evidence_does() -> None:
-    roster = roster_named("builtin", load_encoder(ENCODER_DIR))
+    roster = built_in()
     view = replace(VIEW, sources={FACT.source_id: FACT.text})
     at = arguing(copmad.argue, view, roster, plan=SWAPPED)
     said = turns(list(at.events()))

@@ -11,18 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.agents.llm_judge import LlmJudge
-from core.agents.rosters import roster_named
 from core.concurrency import Stop
-from core.config import ENCODER_DIR
 from core.debate.mamm_refine import PROTOCOL
 from core.debate.revisions import best_first, kept_by_most, mended_places
 from core.errors import ModelError, ReplyError, ReviewError
 from core.events import Event
-from core.models.encoder import load_encoder
 from core.records import Judgement, Plan, Point, Stance, Turn
 from core.roles import CaseView, DebateView, JudgeView, Speak
 from tests.agents.seats import SEAT, judge_view, workplace
-from tests.debates import arguing, kinds, seated, turns
+from tests.debates import arguing, built_in, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 
 RESPONSE = "The tower is 512 m tall. It was opened in 1926 by a queen."
@@ -359,7 +356,7 @@ def test_a_model_that_judges_ranks_too_and_is_heard_by_its_last_line() -> None:
 
 
 def test_the_built_in_agents_find_judge_and_mend_a_wrong_value() -> None:
-    roster = roster_named("builtin", load_encoder(ENCODER_DIR))
+    roster = built_in()
     right = "The tower is 412 m tall."
     for claim, label in ((right, "supported"), ("The tower is 512 m tall.", "hallucinated")):
         view = make_view(make_case(claim), [make_passage("The tower is 412 m tall.")])

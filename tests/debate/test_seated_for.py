@@ -12,7 +12,6 @@ from core.expected_calls import Size, steps_of
 from core.records import Plan
 from core.seats import DebaterSeat, RosterSheet, Seat
 from tests.agents.seats import workplace
-from tests.fakes import FakeEmbedder
 
 ONE, OTHER, THIRD = Seat("openai/one", max_tokens=150), Seat("openai/two"), Seat("openai/three")
 MODELS = RosterSheet("two", debaters=(DebaterSeat("Ada", ONE), DebaterSeat("Ben", OTHER)))
@@ -51,6 +50,6 @@ def test_the_calls_that_are_expected_have_that_judge() -> None:
 
 def test_the_trace_names_that_judge() -> None:
     place = workplace([])
-    roster = seated(seated_for(Plan("colmad"), MODELS), place.work, FakeEmbedder())
+    roster = seated(seated_for(Plan("colmad"), MODELS), place.work)
     used = {role.role: role for role in roster.roles_used(lambda text: text[:6])}
     assert (used["judge"].agent, used["judge"].built_in) == ("one", False)

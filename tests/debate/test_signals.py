@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.rosters import roster_named
-from core.config import ENCODER_DIR
 from core.debate.protocols import PROTOCOLS
 from core.debate.signals import Past, Signal, SignalKind, by_debater, signals_of
-from core.models.encoder import load_encoder
 from core.progress import Progress
 from core.records import Plan, Quote, QuoteStatus, RoleUsed, Stance, Turn
-from tests.debates import arguing
+from tests.debates import arguing, built_in
 from tests.fakes import make_case, make_passage, make_view
 
 FACT = make_passage("The Halden Bridge is 412 m long.", number=1)
@@ -190,7 +187,7 @@ def test_not_hearing_an_answer() -> None:
 @pytest.mark.parametrize("claim", [CASE.response, "The Halden Bridge was built by monks."])
 def test_readers_who_only_quote_and_measure_give_none(protocol: str, claim: str) -> None:
     view = make_view(make_case(claim), [FACT])
-    roster = roster_named("builtin", load_encoder(ENCODER_DIR))
+    roster = built_in()
     debating = arguing(PROTOCOLS[protocol].argue, view, roster, plan=Plan(protocol))
     assert list(debating.events())
     progress = debating.floor.progress

@@ -162,8 +162,9 @@ def begun(data: Path, home: Path) -> subprocess.Popen[str]:
     write_claims(data, facts)
     arguments = ["evaluate", "--dataset", "fever_symmetric", "--path", str(data), "--json"]
     return subprocess.Popen(
-        [sys.executable, "-m", "core", *arguments, "--home", str(home)],
+        [sys.executable, "-m", "tests.without_weights", *arguments, "--home", str(home)],
         cwd=ROOT,
+        env=os.environ | {"PAUSE": "0.1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -210,14 +211,14 @@ def test_ctrl_c_leaves_what_is_done_and_says_so(data: Path, home: Path) -> None:
 
 
 def _wait_for_rows(home: Path, wanted: int) -> int:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 90
     while time.monotonic() < end:
         files = list((home / "evaluations").glob("*.jsonl")) if home.is_dir() else []
         done = sum(path.read_text().count("\n") for path in files)
         if done >= wanted:
             return done
         time.sleep(0.01)
-    raise AssertionError("no rows were done within a minute")
+    raise AssertionError("no rows were done in time")
 
 
 def at(base: str, *more: str) -> tuple[str, ...]:

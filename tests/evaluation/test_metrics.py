@@ -115,9 +115,9 @@ def test_a_row_without_an_answer_is_right_nowhere(cause: str) -> None:
 
 def test_one_label_alone_has_nothing_to_tell_apart() -> None:
     found = values(["supported"] * 3, [Prediction(label, 0.2) for label in LABELS])
-    assert set(found) == {"accuracy", "brier", "ece", "coverage"}
+    assert set(found) == {"accuracy", "brier", "ece", "coverage", "selective_accuracy"}
     found = values(["hallucinated"] * 3, [Prediction(label, 0.2) for label in LABELS])
-    assert set(found) == {"accuracy", "recall", "brier", "ece", "coverage"}
+    assert set(found) == {"accuracy", "recall", "brier", "ece", "coverage", "selective_accuracy"}
 
 
 def test_calibration_counts_answered_rows_by_bins() -> None:

@@ -24,8 +24,8 @@ from core.events import (
 from core.records import Case, Judgement, Label, Plan, Run, Span, Statement, Verdict
 from core.reviews import Correction
 from core.store import Store
-from core.tools.box import get_answer, split_text
-from core.tools.toolbox import Answer, Bench, Example, Tool
+from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.text_tools import GET_ANSWER, SPLIT_TEXT
 
 
 class Sum(msgspec.Struct, frozen=True):
@@ -45,8 +45,8 @@ def _reads(statement: Statement | None, case: Case) -> Sum | None:
 _EXAMPLE = Example("How many?", "2 + 2 = 4", Sum("2 + 2 = 4"), "supported", "A sum.")
 TOOLS = {
     "adder": Tool("adder", "Adds up.", Sum, _add, (_EXAMPLE, _EXAMPLE), reads=_reads),
-    "get_answer": get_answer.TOOL,
-    "split_text": split_text.TOOL,
+    "get_answer": GET_ANSWER,
+    "split_text": SPLIT_TEXT,
 }
 SENTENCES = ("3 + 4 = 7.", "2 + 2 = 5.")
 
@@ -54,7 +54,7 @@ SENTENCES = ("3 + 4 = 7.", "2 + 2 = 5.")
 @pytest.fixture
 def own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """The registry holds the tool above, those that run the audit, and no others."""
-    for module in ("core.tools.toolbox", "core.exchange.trajectory", "core.learning.tool_rates"):
+    for module in ("core.tools.registry", "core.exchange.trajectory", "core.learning.tool_rates"):
         monkeypatch.setattr(f"{module}.toolbox", lambda: TOOLS)
 
 

@@ -15,11 +15,11 @@ import pytest
 from core.__main__ import main
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
+from core.documents.library import file_bytes, store_file
 from core.errors import NotAllowed, ReviewError
 from core.events import RunFinished, RunStarted
 from core.exchange import archive
 from core.exchange.archive import MANIFEST, SINCE_2, give, take
-from core.intake.library import file_bytes, store_file
 from core.models.prompting import shipped
 from core.queueing import imported_item
 from core.records import Member, Plan, Project, Run, Span, Verdict
@@ -27,8 +27,8 @@ from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store, open_store
 from core.store.batches import Batch, BatchRow
 from core.store.prompt_edits import PromptEdit
+from tests.documents.builders import photograph, png
 from tests.exchange.stores import kept, project_of
-from tests.intake.builders import photograph, png
 
 TEXT = "The tower is old. 👩‍👩‍👧"
 

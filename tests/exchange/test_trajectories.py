@@ -22,7 +22,7 @@ from core.exchange.trajectory_filter import REASON_WORDS, balanced
 from core.models.prompting import PromptBook
 from core.records import Label
 from core.store import open_store
-from core.tools.toolbox import read_input, tool_named
+from core.tools.registry import read_input, tool_named
 from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, tell
 from tests.test_architecture import ROOT
 

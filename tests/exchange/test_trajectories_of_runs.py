@@ -12,7 +12,7 @@ from core.exchange.trajectory import read_action
 from core.records import Label, Span
 from core.reviews import Correction
 from core.store import open_store
-from core.tools.toolbox import read_input, tool_named
+from core.tools.registry import read_input, tool_named
 
 RESPONSE = "The Orrin bridge was opened in 1931. It is 512 m long."
 FACTS = "The Orrin bridge was opened in 1931. It is 412 m long and carries two lanes."
@@ -30,7 +30,7 @@ def answered(home: Path, label: Label, words: str) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path, without_weights: None) -> Path:
     facts = tmp_path / "facts.txt"
     facts.write_text(FACTS, encoding="utf-8")
     home = tmp_path / "home"

@@ -18,6 +18,11 @@ from tests.learning.test_training_set import LABELS, add_corrected
 SEEDS = [Lesson(f"Seed {n}.", LABELS[n % 2], None, f"seed {n}") for n in range(8)]
 
 
+@pytest.fixture(autouse=True)
+def _without_weights(without_weights: None) -> None:
+    """What people teach does not depend on what the shipped reader has learned."""
+
+
 @pytest.fixture
 def ready(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """A store with corrections; training it needs no models."""

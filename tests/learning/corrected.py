@@ -8,7 +8,7 @@ from pathlib import Path
 
 from core.checking import Draft, first_project, person_here, store_case
 from core.config import Settings
-from core.intake.library import store_file
+from core.documents.library import store_file
 from core.jobs import Jobs, new_id
 from core.records import Label, Plan
 from core.reviews import Correction

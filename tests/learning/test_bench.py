@@ -9,29 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.rosters import roster_named
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
+from core.config import Settings
 from core.engine import Resources
 from core.errors import InputError
 from core.learning.bench import PREFIX, Bench, Material, opened_bench
-from core.models.encoder import load_encoder
 from core.progress import Progress
 from core.records import Plan
 from core.staffing import Staff
 from core.store.versions import SEED_VERSION
 from core.verdict.classifier import load_classifier
+from tests.debates import built_in
+from tests.fakes import FakeEmbedder
 
 CATS = "Female cats tend to be right pawed. Male cats are more often left pawed."
 TOWERS = "The tower is 412 m tall. It was opened in 1932. Many cats live in the tower."
 
 
-def check(bench: Bench, *texts: str, response: str = "Female cats are left pawed.") -> Progress:
-    encoder = load_encoder(ENCODER_DIR)
+def staff_of(bench: Bench) -> Staff:
     classifier = load_classifier(bench.home, SEED_VERSION)
-    resources = Resources(bench.home, bench.settings, encoder, classifier, lambda: 0.0)
-    staff = Staff(roster_named("builtin", encoder), resources)
-    return bench.check(Material(response, "", texts), staff, Plan(), Stop())
+    resources = Resources(bench.home, bench.settings, FakeEmbedder(), classifier, lambda: 0.0)
+    return Staff(built_in(), resources)
+
+
+def check(bench: Bench, *texts: str, response: str = "Female cats are left pawed.") -> Progress:
+    return bench.check(Material(response, "", texts), staff_of(bench), Plan(), Stop())
 
 
 def test_a_case_does_not_depend_on_those_before_it() -> None:
@@ -85,10 +87,5 @@ def test_a_response_of_nothing_and_an_image_that_is_not_there_are_refused(tmp_pa
         with pytest.raises(InputError, match="found none"):
             check(bench, CATS, response=" ")
         material = Material("A cat.", images=(tmp_path / "none.png",))
-        encoder = load_encoder(ENCODER_DIR)
-        resources = Resources(
-            bench.home, bench.settings, encoder, load_classifier(bench.home, SEED_VERSION), float
-        )
-        staff = Staff(roster_named("builtin", encoder), resources)
         with pytest.raises(InputError, match=r"none\.png"):
-            bench.check(material, staff, Plan(), Stop())
+            bench.check(material, staff_of(bench), Plan(), Stop())

@@ -32,9 +32,9 @@ DEBATE = Progress(
     judgement=Judgement(
         "Judge", "hallucinated", "Text.", p=0.8,
         readers=(
-            ReaderView("Rule checker", 0, "hallucinated"),
+            ReaderView("Value checker", 0, "hallucinated"),
             ReaderView("Entailment reader", 0, "supported"),
-            ReaderView("Rule checker", 1, "unclear"),
+            ReaderView("Value checker", 1, "unclear"),
             ReaderView("Entailment reader", 1, "unclear"),
         ),
     ),

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.agents.rosters import roster_named
 from core.errors import ConfigError, InputError
 from core.in_use import as_learned
 from core.learned_marks import CONSENSUS
@@ -28,7 +27,8 @@ from core.store import Store, open_store
 from core.store.learned import Learned
 from core.verdict.seated_weigher import answerers, with_weigher
 from core.verdict.weigher import Answerer, LearnedWeigher
-from tests.fakes import FakeEmbedder, ScriptedDebater, make_case, make_view
+from tests.debates import seated
+from tests.fakes import ScriptedDebater, make_case, make_view
 from tests.learning.runs_told import tell
 from tests.learning.test_answer_weights import NO_EXTRA
 from tests.learning.test_learned_consensus import project_of, told
@@ -68,7 +68,7 @@ def test_answers_are_weighed_by_what_is_in_use(store: Store) -> None:
     plan = as_learned(store, project_id, Plan())
     assert plan.agent_weights == learned.number
     ada, ben = ScriptedDebater("Reader Ada", []), ScriptedDebater("Reader Ben", [])
-    roster = replace(roster_named("builtin", FakeEmbedder()), debaters={"Ada": ada, "Ben": ben})
+    roster = seated({"Ada": ada, "Ben": ben})
     assert with_weigher(roster, store, run_of(store, 0)).weigher is UNIFORM
     seats = answerers(roster, None)
     assert seats["Ada"] == Answerer("Reader Ada", rules=rule_digest(ada.rule))
@@ -114,7 +114,7 @@ def test_ratings_of_people_reach_the_reward(store: Store) -> None:
 
 def test_a_run_whose_weights_are_gone_says_so(store: Store) -> None:
     tell(store, told(2))
-    roster = roster_named("builtin", FakeEmbedder())
+    roster = seated({})
     with pytest.raises(ConfigError, match="check the case again"):
         with_weigher(roster, store, run_of(store, 99))
 

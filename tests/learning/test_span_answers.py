@@ -100,14 +100,14 @@ def test_held_out_cases_teach_nothing(store: Store) -> None:
 
 def test_words_are_cut_into_pieces_as_the_engine_marks_them(store: Store) -> None:
     case = add_case(store, "a", WORDS.replace(" delta", "\ndelta"))
-    named = span(0, source="Ada", p=0.8)
-    add_run(store, case, [0.9, 0.6, 0.4, 0.7, 0.2], [(named, True)])
+    add_run(store, case, [0.9, 0.6, 0.4, 0.7, 0.2])
     say(store, case, span(0), span(1))
     (scored,) = scored_cases([the_only(store)])["reader"]
     assert sorted(scored.pieces) == sorted(
         [
-            (1.0, 5, 5),  # the debater's own mark stands; its word's score is no matter
+            (0.9, 5, 5),
             (0.6, 5, 5),
+            (0.6, 1, 0),
             (0.4, 1, 0),
             (0.4, 5, 0),
             (0.7, 5, 0),  # a line ends before it
@@ -116,6 +116,14 @@ def test_words_are_cut_into_pieces_as_the_engine_marks_them(store: Store) -> Non
         ]
     )
     assert (scored.gold, scored.length, scored.language) == (10, 29, "en")
+
+
+def test_where_a_statements_wrong_words_are_named_no_others_are_marked(store: Store) -> None:
+    case = add_case(store, "a")
+    add_run(store, case, [0.9, 0.6, 0.4, 0.7, 0.2], [(span(0, source="Ada", p=0.8), True)])
+    say(store, case, span(0), span(1))
+    (scored,) = scored_cases([the_only(store)])["reader"]
+    assert scored.pieces == ((1.0, 5, 5),), "its own score is no matter"
 
 
 def test_a_vote_scores_its_span(store: Store) -> None:

@@ -13,7 +13,7 @@ import pytest
 from core.concurrency import Stop
 from core.errors import ConfigError, ModelError, ModelTimeout, Stopped
 from core.models.attempts import Patience
-from core.models.encoder import PassageEmbedder
+from core.models.encoder import Embedder
 from core.models.keys import Keys
 from core.models.llm import Embedded, LiteLlm
 from core.models.llm_embedder import TEXTS_PER_CALL, LlmEmbedder
@@ -44,7 +44,7 @@ def test_vectors_come_in_order_at_unit_length_with_their_tokens_booked() -> None
     counting = Counting()
     texts = [f"passage {number} of the book" for number in range(TEXTS_PER_CALL + 5)]
     with loopback(Reply()) as server:
-        embedder: PassageEmbedder = LlmEmbedder(seat_at(server, price_in=1.0), KEYS, counting)
+        embedder: Embedder = LlmEmbedder(seat_at(server, price_in=1.0), KEYS, counting)
         embedder = LlmEmbedder(seat_at(server, price_in=1.0, price_out=0.0), KEYS, counting)
         rows = embedder.encode(texts)
         again = embedder.encode([texts[3], texts[-1]])

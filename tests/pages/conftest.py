@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from components import state
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
-from core.intake.library import store_file
+from core.documents.library import store_file
 from core.records import Plan
 from core.store import open_store
 
@@ -23,6 +23,11 @@ TIMEOUT = 60
 OpenApp = Callable[..., AppTest]
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 WRONG = "Female cats tend to be left pawed."
+
+
+@pytest.fixture(autouse=True)
+def _without_weights(without_weights: None) -> None:
+    """Which words a page shows does not depend on what the shipped reader has learned."""
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ from components import state
 from core.agents.rosters import one_model
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
+from core.documents.library import remove_file, store_file
 from core.events import RunFailed, RunStopped
-from core.intake.library import remove_file, store_file
 from core.records import Plan, Project, Run
 from core.store import open_store
 from core.store.batches import Batch, BatchRow
@@ -194,7 +194,7 @@ def test_each_project_has_a_draft_of_its_own(app: OpenApp, home: Path) -> None:
     assert at.text_area(key="new.response").value == WRONG
 
 
-@pytest.mark.parametrize("name", ["bridge", "museum", "tea", "plants"])
+@pytest.mark.parametrize("name", ["bridge", "museum", "tea"])
 def test_prepared_cases_open_in_one_click(app: OpenApp, name: str) -> None:
     at = app()
     at.button(key=f"new.example.{name}").click().run()
@@ -212,7 +212,13 @@ def test_the_same_claim_again_shows_what_was_decided(app: OpenApp, run_id: str) 
 def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/run.py", run=run_id)
     markup = drawn(at)
-    for words in ("Hallucinated", "likely to be", ">left</mark>", "Rule checker", ">agrees</span>"):
+    for words in (
+        "Hallucinated",
+        "likely to be",
+        ">left</mark>",
+        "Value checker",
+        "disagrees",
+    ):
         assert words in markup
     read = markup.split("Judge's text, which the classifier reads")[0]
     for words in ("AGREE.", "DENY.", "INCORRECT"):
@@ -307,7 +313,7 @@ def test_agreeing_keeps_the_machines_spans_and_adds_exact_words(
         saved = store.corrections.of_run(run_id)[0]
     assert [(s.start, s.end, s.text, s.source) for s in saved.spans] == [
         (12, 22, "tend to be", saved.author),
-        (23, 27, "left", "Rule checker, Built-in judge"),
+        (23, 27, "left", "Built-in judge"),
     ]
     assert saved.rejected == ()
 

@@ -12,7 +12,7 @@ from components import state
 from components.words import escaped
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
-from core.intake.library import store_file
+from core.documents.library import store_file
 from core.manners import DebateOptions
 from core.records import Plan
 from core.store import open_store

@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from core.agents.rosters import SHIPPED
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
+from core.documents.library import store_file
 from core.events import RunStopped
-from core.intake.library import store_file
 from core.login import Identity
 from core.records import Member, PersonRole, Plan, Project, Run
 from core.store import open_store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from core.jobs import Jobs
 from core.progress import folded
 from core.queueing import enqueue, imported_item
 from core.records import Label, Member, Plan, Run, Span
-from core.reordering import FEWEST
+from core.reordering import FEWEST, Reordering
 from core.reviews import Correction, Gold, Item, Suggestion
 from core.store import Store, open_store
 from core.store.codec import to_plain
@@ -103,7 +104,7 @@ def test_agreement_knows_agents_of_a_run_that_was_judged_outside_the_queue(
     at = app("pages/review/agreement.py")
     agents = [table.value for table in at.dataframe if "Agent" in table.value]
     told = dict(zip(agents[0]["Agent"], agents[0]["Same answer"], strict=True))
-    assert told["Rule checker"] == "1 of 1"
+    assert told["Entailment reader"] == "1 of 1"
 
 
 def test_agreement_does_not_count_verdicts_that_nobody_answered(
@@ -140,8 +141,8 @@ def test_agreement_counts_each_persons_newest_answer(app: OpenApp, run_id: str, 
     assert not at.exception
     together, pairs, machine, confusion, agents = (table.value for table in at.dataframe)
     told = dict(zip(agents["Agent"], agents["Same answer"], strict=True))
-    assert told["Rule checker"] == told["Built-in judge"] == "2 of 3"
-    assert told["Entailment reader, all evidence"] == "1 of 3"
+    assert told["Entailment reader"] == told["Built-in judge"] == "2 of 3"
+    assert told["Overlap reader"] == "1 of 3"
     assert list(together["Items"]) == [1, 1, 1, 1]
     assert together["Agreement"][0] == "0.33 (0.33 to 0.33), too few to say"
     told = dict(zip(pairs["People"], pairs["Same answer"], strict=True))
@@ -163,7 +164,7 @@ def test_a_project_nobody_has_reviewed_says_so(app: OpenApp) -> None:
 def test_a_long_queue_is_put_in_order_while_people_work(
     app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.reordering.load_encoder", lambda _: FakeEmbedder())
+    monkeypatch.setattr("components.state.Reordering", partial(Reordering, load=FakeEmbedder))
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")

@@ -14,7 +14,7 @@ from components import state
 from core.agents.rosters import SHIPPED
 from core.checking import drafts_of, first_project, keep_draft
 from core.config import Settings
-from core.intake.library import store_file
+from core.documents.library import store_file
 from core.records import Member
 from core.seats import RosterSheet
 from core.store import open_store

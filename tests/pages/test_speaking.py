@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from components import state
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
-from core.intake.library import store_file
+from core.documents.library import store_file
 from core.jobs import Jobs
 from core.records import Plan
 from core.store import open_store

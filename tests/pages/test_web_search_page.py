@@ -12,7 +12,7 @@ from core.checking import first_project
 from core.models.keys import SEARCH_KEY
 from core.records import Member
 from core.store import open_store
-from core.tools.web.chosen import WebChoice, web_choice
+from core.tools.web_search import WebChoice, web_choice
 from tests.tools.web.server import as_json, serving
 
 OpenApp = Callable[..., AppTest]

@@ -16,7 +16,7 @@ from datetime import date, timedelta
 
 from core.concurrency import Stop
 from core.records import Case, Label, Statement
-from core.tools.toolbox import Bench, tool_named, use
+from core.tools.registry import Bench, tool_named, use
 
 LANGUAGES = ("en", "zh", "de", "fr", "es")
 SEED = 20_240_229

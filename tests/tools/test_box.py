@@ -11,7 +11,7 @@ import pytest
 from core.audited import ToolUse
 from core.concurrency import Stop
 from core.records import Case, Statement
-from core.tools.toolbox import Bench, read_input, tool_named, use
+from core.tools.registry import Bench, read_input, tool_named, use
 from tests.needs import need
 
 NAMES = ("conditions", "calendar", "code")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
 
 import pytest
@@ -9,9 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.concurrency import Stop
-from core.tools.box.calendar import TOOL, Dates
-from core.tools.calendar import TimeUnit, age_on, between, in_language, moved, weekday_name
-from core.tools.toolbox import Bench, use
+from core.tools.calendar import (
+    TOOL,
+    DateClaim,
+    Dates,
+    TimeUnit,
+    age_on,
+    between,
+    check_question,
+    claims_in,
+    in_language,
+    moved,
+    weekday_name,
+)
+from core.tools.registry import Bench, use
+from tests.tools.corpus import Row, rows
 
 LEAP = date(2024, 2, 29)
 
@@ -94,3 +107,96 @@ def test_what_is_worked_out_for_a_chinese_text_is_said_in_chinese(words: str, ch
 def test_a_wrong_chinese_weekday_is_put_right_in_chinese() -> None:
     found = use(TOOL, Dates("大桥于1931年5月4日通车，那天是星期日。", language="zh"), Bench(Stop()))
     assert (found.label, found.instead) == ("hallucinated", "星期一")
+
+
+FLOOR = 0.97  # all rows hold today
+
+
+def claimed(row: Row) -> bool:
+    """True where the text's claim holds, is wrong, or is none, as the row says."""
+    claims = claims_in(row["text"], row["language"])
+    if row["finding"] == "none" or len(claims) != 1:
+        return row["finding"] == "none" and not claims
+    found = claims[0].finding
+    is_told = found.worked_out.startswith(row["worked_out"])
+    return found.holds is (row["finding"] == "holds") and is_told
+
+
+def answered(row: Row) -> bool:
+    """True where the answer is right, wrong or left alone, as the row says."""
+    found = check_question(row["question"], row["answer"], row["language"])
+    holds = {"holds": True, "wrong": False, "none": None}[row["finding"]]
+    return (found.holds if found else None) is holds
+
+
+@pytest.mark.parametrize(
+    ("name", "is_right"), [("date_claims", claimed), ("date_questions", answered)]
+)
+def test_dates_of_the_corpus(name: str, is_right: Callable[[Row], bool]) -> None:
+    corpus = rows(name)
+    missed = [row for row in corpus if not is_right(row)]
+    assert 1 - len(missed) / len(corpus) >= FLOOR, missed
+
+
+def test_the_calendars_answer_is_said_in_words() -> None:
+    found = check_question("How many weeks between 2024-01-01 and 2024-01-18?", "5 weeks")
+    assert found is not None
+    assert found.worked_out == "2 weeks and 3 days"
+
+
+def only(text: str, language: str) -> DateClaim:
+    (claim,) = claims_in(text, language)
+    return claim
+
+
+def test_a_date_before_the_text_may_be_what_it_leans_on() -> None:
+    text = "Ten years later, in 2010, it was sold."
+    assert claims_in(text, "en") == []
+    (claim,) = claims_in(text, "en", "The firm was founded in 1990. ")
+    assert not claim.finding.holds
+    assert text[claim.finding.start : claim.finding.end] == "2010"
+    assert claims_in("It was sold.", "en", "12 March 2024 was a Monday. ") == []
+
+
+@given(st.dates(min_value=date(1600, 1, 1), max_value=date(2400, 1, 1)), st.integers(0, 6))
+def test_weekdays_of_any_date(day: date, said: int) -> None:
+    name = weekday_name(date(2024, 1, 1 + said))
+    claim = only(f"{day.day} {day:%B} {day.year} was a {name}.", "en")
+    assert claim.finding.holds is (day.weekday() == said)
+
+
+@given(st.integers(1700, 1950), st.integers(2, 90), st.integers(2, 90))
+def test_years_between_any_two(first: int, apart: int, said: int) -> None:
+    claims = claims_in(f"From {first} to {first + apart} are {said} years.", "en")
+    assert [claim.finding.holds for claim in claims] == [apart == said] * (abs(apart - said) != 1)
+
+
+BORNE_OUT = [
+    ("en", "It was opened on 12 March 2024, which was a Tuesday.", ", which was a Tuesday"),
+    ("en", "It was opened on 12 March 2024; that day was a Tuesday.", "; that day was a Tuesday"),
+    ("en", "It ran from 1998 to 2023, which is 25 years.", ", which is 25 years"),
+    ("en", "The siege lasted 428 days, from 3 March 2020 to 5 May 2021.", "428 days"),
+    ("en", "Founded in 2021, it closed ten years later, in 2031.", "ten years later, "),
+    ("en", "Built in 2004, it got engines in 2019, 15 years later.", ", 15 years later"),
+    ("en", "Born on 4 July 1976, she was 23 in May 2000.", "she was 23 in May 2000"),
+    ("en", "Born on 4 July 1976, he died in May 2000, aged 23.", "aged 23"),
+    ("zh", "她出生于1976年7月4日，2000年5月时23岁。", "2000年5月时23岁"),
+    ("zh", "大桥于2024年3月12日通车，那天是星期二。", "，那天是星期二"),
+    ("zh", "大桥于2024年3月12日（星期二）通车。", "星期二"),
+    ("zh", "渡轮从1998年到2023年共25年。", "共25年"),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "words"), BORNE_OUT)
+def test_the_dates_themselves_are_not_among_the_words_borne_out(
+    language: str, text: str, words: str
+) -> None:
+    start, end = only(text, language).follows
+    assert text[start:end] == words
+
+
+@given(st.text(max_size=200), st.text(max_size=60))
+def test_any_text_can_be_read(text: str, before: str) -> None:
+    for led in (text, f"From 3 March 2020 {text} are 4 days", f"born 1976-07-04 {text} was 23"):
+        for claim in claims_in(led, "en", before):
+            assert 0 <= claim.start <= claim.finding.start < claim.finding.end <= len(led)

@@ -313,7 +313,7 @@ def test_other_languages_and_the_words_between_fences_are_no_code() -> None:
 def test_what_runs_in_the_sandbox_is_never_loaded_here() -> None:
     check = run("", TRUE)
     assert check is not None
-    assert "core.tools.inside" not in sys.modules
+    assert "core.tools.sandbox_main" not in sys.modules
 
 
 def test_code_may_ask_for_its_own_source() -> None:

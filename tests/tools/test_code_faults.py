@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core.concurrency import Stop
 from core.records import Case
-from core.tools.code_faults import fault_in
-from core.tools.toolbox import Bench, tool_named, use
+from core.tools.code import fault_in
+from core.tools.registry import Bench, tool_named, use
 from tests.needs import need
 
 ASKED = "Write a Python function that gives the area of a circle."

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from core.errors import ConfigError
-from core.records import Judgement
+from core.records import Judgement, Label
 from core.verdict.calibrator import Calibrator
 from core.verdict.classifier import Classifier, load_classifier
 from core.verdict.head import Head
@@ -46,8 +46,10 @@ def test_the_seed_says_what_it_was_trained_on_and_how_it_did() -> None:
     _, card = load_head(SEED_FOLDER)
     assert set(card["trained_on"]) >= {"fever_symmetric", "entailment_fm2"}
     assert all(entry["licence"] for entry in card["trained_on"].values())
-    assert card["out_of_fold"]["n"] > 1000
-    assert card["out_of_fold"]["accuracy"] > card["out_of_fold"]["always_hallucinated"]
+    for told in (card["text_alone"], card["judge_alone"]):
+        share = told["always_hallucinated"]
+        assert told["n"] > 500
+        assert told["accuracy"] > max(share, 1.0 - share)
 
 
 def test_a_verdict_has_the_papers_confidence(home: Path) -> None:
@@ -59,9 +61,16 @@ def test_a_verdict_has_the_papers_confidence(home: Path) -> None:
     assert verdict.classifier == "seed"
 
 
-def test_the_classifier_has_the_last_word_on_the_label() -> None:
+def test_where_the_classifier_overrules_the_judge_the_verdict_is_open_and_names_both() -> None:
     always = Classifier("x", Head((0.0,) * 32, 3.0), FakeEmbedder(), {})
-    assert always.verdict(Judgement("Judge", "supported", RIGHT)).label == "hallucinated"
+    verdict = always.verdict(Judgement("Judge", "supported", RIGHT))
+    assert (verdict.label, verdict.cause) == ("unclear", "classifier_disagrees")
+    assert verdict.cause_words == (
+        "The judge calls it supported, the classifier hallucinated (p = 0.95)."
+    )
+    assert (verdict.p_hallucinated, verdict.confidence) == (None, None)
+    assert verdict.rationale == RIGHT
+    assert always.verdict(Judgement("Judge", "hallucinated", WRONG)).label == "hallucinated"
 
 
 def test_unclear_is_never_classified() -> None:
@@ -96,11 +105,11 @@ def test_a_version_from_before_the_judge_gave_a_probability_reads_the_text_alone
 def test_the_judges_own_probability_moves_the_verdict() -> None:
     leaning = Classifier("x", Head((0.0,) * 32, 0.0, 1.0), FakeEmbedder(), {})
 
-    def p(own: float | None) -> float | None:
-        return leaning.verdict(Judgement("Judge", "hallucinated", WRONG, p=own)).p_hallucinated
+    def p(own: float | None, label: Label = "hallucinated") -> float | None:
+        return leaning.verdict(Judgement("Judge", label, WRONG, p=own)).p_hallucinated
 
     assert p(0.9) == pytest.approx(0.9, abs=1e-3)
-    assert p(0.2) == pytest.approx(0.2, abs=1e-3)
+    assert p(0.2, "supported") == pytest.approx(0.2, abs=1e-3)
     assert p(None) == 0.5
     assert p(1.0) == pytest.approx(0.999, abs=1e-3)
 
@@ -292,13 +301,12 @@ def test_a_broken_head_is_refused(tmp_path: Path, text: str) -> None:
         load_head(tmp_path)
 
 
-def test_a_tampered_encoder_is_refused(home: Path) -> None:
+def test_an_encoder_that_the_version_does_not_name_is_not_used(home: Path) -> None:
     folder = version_folder(home, "v1")
     shutil.copytree(SEED_FOLDER, folder)
     (folder / "encoder").mkdir()
     (folder / "encoder" / "encoder.onnx").write_bytes(b"something else")
-    with pytest.raises(ConfigError, match=r"encoder .* is not as it was written"):
-        load_classifier(home, "v1")
+    assert load_classifier(home, "v1").encoder.id == load_classifier(home, "seed").encoder.id
 
 
 @pytest.mark.parametrize("name", ["../../etc", "a/b", "", "V1", "x" * 65])

@@ -12,8 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from core.tools.web.fetch import GuardedFetch
-from core.tools.web.gate import Gate
+from core.tools.web_fetch import Gate, GuardedFetch
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ import pytest
 
 from core.concurrency import Stop
 from core.errors import ConfigError, ModelError, ModelTimeout, Stopped
-from core.tools.web.fetch import GuardedFetch
-from core.tools.web.gate import Gate
+from core.tools.web_fetch import Gate, GuardedFetch
 from tests.tools.web.certificates import certified
 from tests.tools.web.server import Page, serving
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import ConfigError, ModelError
-from core.tools.web.gate import Gate, origin_of, why_refused
+from core.tools.web_fetch import Gate, origin_of, why_refused
 
 INSIDE = [
     "127.0.0.1", "127.8.9.1", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",

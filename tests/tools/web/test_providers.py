@@ -14,12 +14,17 @@ from core.concurrency import Stop
 from core.errors import ConfigError, ModelError, ReviewError
 from core.models.keys import SEARCH_KEY, Keys
 from core.seats import Seat
-from core.tools.toolbox import Found
-from core.tools.web.fetch import Answered
-from core.tools.web.google import Google
-from core.tools.web.provider import LONGEST_QUERY, Provider, query_of
-from core.tools.web.searxng import SearXng
-from core.tools.web.wikipedia import Wikipedia, loose
+from core.tools.registry import Found
+from core.tools.web_fetch import (
+    LONGEST_QUERY,
+    Answered,
+    Google,
+    Provider,
+    SearXng,
+    Wikipedia,
+    loose,
+    query_of,
+)
 from tests.tools.web.server import Got, Page, Server, as_json, serving
 
 KEY = "AIza-secret-0123456789"

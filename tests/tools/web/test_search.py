@@ -14,17 +14,20 @@ from core.errors import BudgetReached, ConfigError, InputError, KeyMissing, Mode
 from core.models.keys import SEARCH_KEY, Keys
 from core.store import Store, open_store
 from core.store.web_searches import DAY, WebQuery
-from core.tools.toolbox import Found
-from core.tools.web.chosen import (
+from core.tools.registry import Found
+from core.tools.web_fetch import Answered, Fetch
+from core.tools.web_search import (
     NOTE,
+    Account,
     WebChoice,
+    WebSearch,
     gate_for,
     provider_for,
     save_web_choice,
+    tried,
     web_choice,
+    web_search,
 )
-from core.tools.web.fetch import Answered, Fetch
-from core.tools.web.search import Account, WebSearch, tried, web_search
 from tests.tools.web.server import as_json, serving
 
 FOUND = Found("Orrin bridge", "https://a.org/orrin", "It is 412 m long.", "Ours")

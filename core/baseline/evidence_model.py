@@ -1,0 +1,172 @@
+"""One calibrated probability that a statement is not supported by its evidence, and its label.
+
+Boosted trees over `features`, fitted on many public sets and on constructed pairs at once, grouped
+by source (`training.train_evidence_model`). No weight is set by hand. The label follows the
+probability: from `hallucinated_from` on a statement is hallucinated, below `supported_below` it is
+supported, and between them it is unclear, so that verdicts that are given hold the error rate that
+the card names. Both limits were chosen on calibration rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from core.baseline.features import StatementFeatures, log_odds
+from core.baseline.trees import Trees, as_rows, load_trees
+from core.errors import ConfigError
+from core.records import Label, MaterialKind, MeasuredShare
+
+FOLDER = Path(__file__).parent / "weights" / "evidence"
+CARD = "card.json"
+TREES = "trees.npz"
+LONG_EVIDENCE = 1200
+"""Characters of windows from which evidence counts as a long document's."""
+LEAST, MOST = 0.005, 0.995
+MATERIALS: tuple[MaterialKind, ...] = get_args(MaterialKind)
+Part = Literal["reading", "values", "coverage"]
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A weight for each feature that it uses, and the intercept."""
+
+    weights: Mapping[str, float]
+    intercept: float
+
+    def probability(self, numbers: Mapping[str, float]) -> float:
+        """The probability of the features."""
+        score = self.intercept + sum(w * numbers[name] for name, w in self.weights.items())
+        return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, score))))
+
+
+@dataclass(frozen=True)
+class EvidenceModel:
+    """The model with its limits; deterministic."""
+
+    trees: Trees
+    features: tuple[str, ...]
+    calibration: Mapping[MaterialKind, Logistic]
+    """From the trees' log odds (`score`) to a probability, by material."""
+    parts: Mapping[Part, Logistic]
+    """Small models over one family each: what the three built-in debaters go by."""
+    whole: Logistic
+    """From the statements' probabilities to the response's."""
+    addressed: Logistic
+    """Whether the evidence speaks of what the statement is about."""
+    addressed_from: float
+    supported_below: float
+    hallucinated_from: float
+    card: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Changes whenever the same features could get another label."""
+        told = json.dumps([self.card, self.supported_below, self.hallucinated_from], default=str)
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+    def probability(self, statement: StatementFeatures) -> float:
+        """How likely the statement is not supported."""
+        score = float(self.trees.predict(as_rows([statement.row(self.features)]))[0])
+        calibrated = self.calibration[material_of(statement.numbers)]
+        return _bounded(calibrated.probability({"score": score}))
+
+    def part(self, name: Part, statement: StatementFeatures) -> float:
+        """The same by one family of features alone."""
+        return _bounded(self.parts[name].probability(statement.numbers))
+
+    def response(self, probabilities: Sequence[float]) -> float:
+        """How likely the response is not supported; never below its worst statement."""
+        worst = max(probabilities)
+        if len(probabilities) == 1:
+            return worst
+        return _bounded(max(worst, self.whole.probability(response_features(probabilities))))
+
+    def measured_share(self, statement: StatementFeatures, p: float) -> MeasuredShare | None:
+        """How often verdicts as sure as `p` were right on material of the statement's kind.
+
+        None where too few were measured, and in languages that the reader does not know.
+        """
+        if not statement.reading.is_known:
+            return None
+        material, confidence = material_of(statement.numbers), max(p, 1.0 - p)
+        for one in self.card.get("measured", {}).get("reliability", {}).get(material, ()):
+            if one["low"] <= confidence <= one["high"]:
+                return MeasuredShare(material, one["n"], one["right"])
+        return None
+
+    def is_addressed(self, statement: StatementFeatures) -> bool:
+        """False where the evidence is about something else altogether."""
+        return self.addressed.probability(statement.numbers) >= self.addressed_from
+
+    def label(self, p: float) -> Label:
+        """The label that follows from a probability."""
+        if p >= self.hallucinated_from:
+            return "hallucinated"
+        return "supported" if p < self.supported_below else "unclear"
+
+
+def response_features(probabilities: Sequence[float]) -> dict[str, float]:
+    """What a response's probability is worked out from."""
+    ordered = sorted(probabilities, reverse=True)
+    none_wrong = math.fsum(math.log1p(-p) for p in ordered)
+    return {
+        "worst": log_odds(ordered[0]),
+        "second": log_odds(ordered[1]),
+        "any": log_odds(-math.expm1(none_wrong)),
+        "statements": math.log(len(ordered)),
+    }
+
+
+def material_of(numbers: Mapping[str, float]) -> MaterialKind:
+    """What kind of material a statement is checked against, by its features."""
+    if numbers["table_share"] >= 0.5:
+        return "table"
+    if numbers["is_answer"]:
+        return "answer"
+    return "document" if math.expm1(numbers["evidence_size"]) >= LONG_EVIDENCE else "claim"
+
+
+def _bounded(p: float) -> float:
+    return min(MOST, max(LEAST, p))
+
+
+@lru_cache(maxsize=2)
+def load_evidence_model(folder: Path = FOLDER) -> EvidenceModel:
+    """The model in that folder, loaded once per process.
+
+    Raises:
+        ConfigError: card or trees are missing, or do not belong together.
+    """
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        limits = card["limits"]
+        return EvidenceModel(
+            trees=load_trees(folder / TREES, card["sha256"]),
+            features=tuple(card["features"]),
+            calibration={name: logistic_of(card["calibration"][name]) for name in MATERIALS},
+            parts={name: logistic_of(body) for name, body in card["parts"].items()},
+            whole=logistic_of(card["whole"]),
+            addressed=logistic_of(card["addressed"]),
+            addressed_from=float(limits["addressed_from"]),
+            supported_below=float(limits["supported_below"]),
+            hallucinated_from=float(limits["hallucinated_from"]),
+            card=card,
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"Expected the evidence model's card and trees in {folder.name}, found: {error!r}. "
+            "Restore the files from the repository."
+        ) from error
+
+
+def logistic_of(body: Mapping[str, Any]) -> Logistic:
+    """A logistic model as a card keeps it."""
+    weights = {str(name): float(weight) for name, weight in body["weights"].items()}
+    return Logistic(weights, float(body["intercept"]))

@@ -1,0 +1,194 @@
+"""Writes the sentence encoder of the keyless engine: `python -m core.baseline.export` at set-up.
+
+What set-up makes from the packed weights is the tokenizer and the encoder: an int8 ONNX graph of
+layers that reads one sequence of word vectors, `vectors` (1, length, width), and a card with its
+digest. Readers have cards of the same form.
+Weights are signed bytes with a scale per channel: on processors with VNNI they are fastest so.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from core.baseline.e5_weights import SHA256, PackedModel, open_packed, weights_file
+from core.baseline.tokens import LONGEST, PAD, TOKENIZER, build_tokenizer
+from core.config import E5_DIR
+from core.errors import ConfigError, ReviewError
+from core.models.export import packages, sha256_of
+
+CARD = "card.json"
+ENCODER = "encoder.onnx"
+EXPORTER_VERSION = 1
+
+
+def bert_of(packed: PackedModel) -> Any:
+    """A transformers BertModel with the packed weights, in evaluation mode, without a pooler."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(
+        vocab_size=packed.vocabulary, hidden_size=packed.width,
+        num_hidden_layers=packed.layers, num_attention_heads=packed.heads,
+        intermediate_size=packed.inner, max_position_embeddings=packed.positions,
+        type_vocab_size=2, layer_norm_eps=1e-12, pad_token_id=PAD,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    config._attn_implementation = "eager"  # the exporter and training in bfloat16 want it
+    model = BertModel(config, add_pooling_layer=False)
+    model.load_state_dict({name: torch.from_numpy(v) for name, v in packed.state().items()})
+    return model.eval()
+
+
+def write_layers(module: Any, outputs: Sequence[str], path: Path, width: int) -> None:
+    """Write a torch module from (1, length, width) vectors to `outputs` as int8 ONNX.
+
+    Its nodes carry no traces of this machine.
+    """
+    import onnx
+    import torch
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    length = torch.export.Dim("length", min=2, max=LONGEST)
+    whole = path.with_name("whole.onnx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter warns of its own doings
+        torch.onnx.export(
+            module.eval(), (torch.randn(1, 7, width),), str(whole), dynamo=True,
+            external_data=False, verbose=False, input_names=["vectors"],
+            output_names=list(outputs), dynamic_shapes=({1: length},),
+        )  # fmt: skip
+    graph = onnx.load(str(whole))
+    del graph.graph.value_info[:]
+    for node in graph.graph.node:
+        del node.metadata_props[:]
+    onnx.save(graph, str(whole))
+    quantize_dynamic(str(whole), str(path), per_channel=True, weight_type=QuantType.QInt8)
+    whole.unlink()
+
+
+def write_card(folder: Path, weights: str, card: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the card beside the weights, with their digest and an id that changes with them."""
+    digest = sha256_of(folder / weights)
+    written = {
+        **card,
+        "id": f"{card['name']}-{digest[:12]}",
+        "sha256": digest,
+        "packages": packages(),
+    }
+    text = json.dumps(written, indent=1, ensure_ascii=False) + "\n"
+    (folder / CARD).write_text(text, encoding="utf-8")
+    return written
+
+
+def read_card(folder: Path, weights: str) -> dict[str, Any]:
+    """The card of a folder whose weights are those that it names.
+
+    Raises:
+        ConfigError: card or weights are missing, or do not belong together.
+    """
+    try:
+        card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        found = sha256_of(folder / weights)
+        if found != card["sha256"]:
+            raise ValueError(f"{weights} has sha256 {found[:12]}…")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"Expected {weights} with its card in {folder}, found: {error}. "
+            "Restore the folder, or run `make setup`."
+        ) from error
+    return card
+
+
+def open_session(path: Path) -> Any:
+    """An onnxruntime session that computes in the calling thread alone.
+
+    Raises:
+        ConfigError: the file is no model.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the loader raises its own, undocumented kinds
+        raise ConfigError(f"Expected an ONNX model in {path.name}, found another file.") from error
+
+
+def is_current(folder: Path) -> bool:
+    """True where set-up has made everything from these packed weights already."""
+    try:
+        card = read_card(folder, ENCODER)
+        is_whole = sha256_of(folder / TOKENIZER) == card["tokenizer_sha256"]
+        return is_whole and (card["exporter"], card["from"]) == (EXPORTER_VERSION, SHA256)
+    except (ConfigError, OSError, KeyError):
+        return False
+
+
+def write_encoder(out: Path) -> None:
+    """Write tokenizer and sentence encoder; the folder appears whole or not at all.
+
+    Raises:
+        ConfigError: the package with the packed weights is missing or not the pinned one.
+    """
+    import torch
+
+    path = weights_file()
+    if sha256_of(path) != SHA256:
+        raise ConfigError(f"Expected {path.name} of the pinned package; run `make setup` again.")
+    packed = open_packed(path)
+    model = bert_of(packed)
+
+    class TokenVectors(torch.nn.Module):
+        """(1, length, width)."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, vectors: Any) -> Any:
+            return self.model(inputs_embeds=vectors).last_hidden_state
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent) as made:
+        folder = Path(made) / "e5"
+        folder.mkdir()
+        write_layers(TokenVectors(), ["hidden"], folder / ENCODER, packed.width)
+        build_tokenizer(packed).save(str(folder / TOKENIZER), pretty=False)
+        card = {
+            "name": "multilingual-e5-small",
+            "width": packed.width,
+            "exporter": EXPORTER_VERSION,
+            "from": SHA256,
+            "tokenizer_sha256": sha256_of(folder / TOKENIZER),
+        }
+        write_card(folder, ENCODER, card)
+        shutil.rmtree(out, ignore_errors=True)
+        folder.rename(out)
+
+
+def main() -> int:
+    """Make tokenizer and encoder from the packed weights, unless that was done before."""
+    if is_current(E5_DIR):
+        return 0
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    try:
+        write_encoder(E5_DIR)
+    except ReviewError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

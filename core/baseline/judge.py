@@ -1,0 +1,301 @@
+"""The built-in judge: the evidence model's probability for each statement, and what follows.
+
+One chain leads from the statements to the headline: a response is as likely wrong as its worst
+statement or more, its label follows from that probability by the same limits as a statement's, and
+the reasons are drawn from what was read. Source: CEDA A.3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from core.baseline.assessment import Assessment, Assessor
+from core.baseline.debaters import KINDS, overall
+from core.baseline.explanation import points_of, reason_of
+from core.baseline.tool_verdict import RULE as TOOL_RULE
+from core.baseline.tool_verdict import with_tools
+from core.baseline.wording import (
+    DEGREES,
+    WORDS_OF_STANCE,
+    capitalised,
+    cited,
+    counted,
+    listed,
+    shortened,
+)
+from core.concurrency import Stop
+from core.records import (
+    Cause,
+    Context,
+    Judgement,
+    Label,
+    Passage,
+    Point,
+    ReaderView,
+    Statement,
+    Turn,
+)
+from core.roles import CaseView, Evidence, JudgeView
+
+NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
+RULE = """Reads each statement against windows of all its evidence and measures some forty things:
+what the reader says for and against, how much of the words, names and values is in the sources, how
+like the statement its passages are. A model fitted on public data weighs them into one calibrated
+probability that the statement is not supported.
+1. No evidence, or an unreadable image: unclear, with its cause. Evidence about something else
+   altogether: unclear too. In a language that the reader does not know, words and values alone
+   decide, and where they do not, that is the cause.
+2. From {hallucinated_from:.2f} on a statement is hallucinated, below {supported_below:.2f} it is
+   supported, between them unclear. The limits were chosen so that of verdicts that are given
+   {error_rate:.0%} at most are wrong on calibration rows.
+3. A response is at least as likely wrong as its worst statement, and the same limits decide."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the judge finds on one statement, and why."""
+
+    item: Assessment
+    points: tuple[Point, ...]
+    reason: str
+
+    @property
+    def label(self) -> Label:
+        """The statement's label."""
+        return self.item.label
+
+    @property
+    def p(self) -> float:
+        """How likely it is not supported."""
+        return self.item.p
+
+
+class BuiltInJudge:
+    """Built-in judge; deterministic for one reader and one evidence model."""
+
+    name = "Built-in judge"
+    built_in = True
+
+    def __init__(self, assessor: Assessor) -> None:
+        self._assessor = assessor
+
+    @property
+    def rule(self) -> str:
+        """The rules with the limits in force."""
+        model = self._assessor.model
+        told = RULE.format(
+            hallucinated_from=model.hallucinated_from,
+            supported_below=model.supported_below,
+            error_rate=model.card["limits"]["error_rate"],
+        )
+        return f"{told}\n{TOOL_RULE}"
+
+    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+        """The finding over the whole response, with what tools work out beside the evidence."""
+        return with_tools(self.read(view, stop), view.view, stop)
+
+    def read(self, view: JudgeView, stop: Stop) -> Judgement:
+        """The finding by the evidence alone."""
+        return self._barred(view) or self._concluded(view, self.findings(view.view, stop))
+
+    def read_statement(self, view: CaseView, statement: Statement, stop: Stop) -> Judgement:
+        """The finding on one statement over all passages of the view; its prose is the reason."""
+        found = _compared(statement, tuple(view.evidence.passages.values()), stop)
+        passages = {passage.id: passage for passage in found}
+        evidence = Evidence(passages, {statement.index: tuple(passages)})
+        alone = replace(view, statements=(statement,), evidence=evidence)
+        seen = JudgeView(alone, Context((), tuple(passages), ""), (), reached_consensus=False)
+        if barred := self._barred(seen):
+            return replace(barred, prose=barred.cause_words)
+        findings = self.findings(alone, stop)
+        concluded = self._concluded(seen, findings)
+        return replace(concluded, prose=findings[0].reason if findings else concluded.cause_words)
+
+    def findings(self, view: CaseView, stop: Stop) -> list[Finding]:
+        """What it finds on every statement that says something to check."""
+        items = _consistent(self._assessor.assess(view, stop), self._assessor)
+        found = []
+        for item in items:
+            points = points_of(item, self._assessor.reader, stop)
+            found.append(Finding(item, points, reason_of(item, points)))
+        return found
+
+    def _barred(self, view: JudgeView) -> Judgement | None:
+        """Unclear before anything is read: an image that cannot be, or nothing to read."""
+        if view.view.unreadable_images:
+            names = listed(view.view.unreadable_images)
+            words = f"{names} could not be read here: no text was found in it"
+            return self._unclear(view, "image_not_readable", words)
+        if view.view.evidence.passages:
+            return None
+        if view.view.case.documents and not view.view.statements:
+            return self._unclear(view, "not_addressed", NO_STATEMENT)
+        return self._unclear(view, "no_evidence", "there is no evidence to check it against")
+
+    def _concluded(self, view: JudgeView, findings: Sequence[Finding]) -> Judgement:
+        if not findings:
+            return self._unclear(view, "not_addressed", NO_STATEMENT)
+        p = round(self._assessor.model.response([f.p for f in findings]), 4)
+        label = overall([f.label for f in findings])
+        if label == "unclear":
+            cause, words = _cause(findings)
+            return replace(self._unclear(view, cause, words, findings), p=p)
+        worst = max(findings, key=lambda finding: finding.p)
+        return Judgement(
+            agent=self.name,
+            label=label,
+            text=verdict_text(label, p, findings, view.turns),
+            agreed=_agreed(view.turns),
+            disputed=_disputed(view.turns),
+            statement_labels=_labels(view, findings),
+            points=tuple(point for f in findings for point in f.points),
+            p=p,
+            readers=tuple(v for f in findings for v in self._views(f)),
+            measured=self._assessor.model.measured_share(worst.item.measured, p),
+        )
+
+    def _unclear(
+        self, view: JudgeView, cause: Cause, words: str, findings: Sequence[Finding] = ()
+    ) -> Judgement:
+        return Judgement(
+            agent=self.name,
+            label="unclear",
+            text=f"No verdict: {words}.",
+            agreed=_agreed(view.turns),
+            disputed=_disputed(view.turns),
+            cause=cause,
+            cause_words=capitalised(words) + ".",
+            statement_labels=_labels(view, findings) if findings else (),
+            readers=tuple(v for f in findings for v in self._views(f)),
+        )
+
+    def _views(self, finding: Finding) -> tuple[ReaderView, ...]:
+        """What each of the debaters' models makes of the statement in the whole evidence."""
+        model, index = self._assessor.model, finding.item.statement.index
+        return tuple(
+            ReaderView(kind.name, index, model.label(model.part(kind.part, finding.item.measured)))
+            for kind in KINDS.values()
+        )
+
+
+def _consistent(items: Sequence[Assessment], assessor: Assessor) -> list[Assessment]:
+    """Labels by which statements and response agree.
+
+    Many doubtful statements can make a response wrong though none is sure to be; its worst one is
+    then called wrong, so that the headline has something to point to.
+    """
+    if not items:
+        return []
+    model = assessor.model
+    whole = model.label(model.response([item.p for item in items]))
+    worst = max(items, key=lambda item: item.p)
+    is_decided = worst.label != "unclear" or worst.cause == "not_settled"
+    if whole != "hallucinated" or worst.label == "hallucinated" or not is_decided:
+        return list(items)
+    named = replace(worst, label="hallucinated", cause=None)
+    return [named if item is worst else item for item in items]
+
+
+def _labels(view: JudgeView, findings: Sequence[Finding]) -> tuple[Label, ...]:
+    """One for each statement in order; unclear for those that say nothing to check."""
+    found = {f.item.statement.index: f.label for f in findings}
+    return tuple(found.get(s.index, "unclear") for s in view.view.statements)
+
+
+def _cause(findings: Sequence[Finding]) -> tuple[Cause, str]:
+    open_ones = [f for f in findings if f.label == "unclear"]
+    causes = [f.item.cause for f in open_ones]
+    first = shortened(open_ones[0].item.statement.text, 80)
+    share = f"{len(open_ones)} of {counted(len(findings), 'statement')}"
+    if "language_not_known" in causes:
+        return "language_not_known", (
+            "the reader does not know the language of text or sources, and words and values do not "
+            "settle it"
+        )
+    conflict = next((f.item.conflict for f in open_ones if f.item.conflict), None)
+    if conflict is not None:
+        one, other = (cited(passage) for passage in conflict)
+        return "sources_disagree", f"the sources disagree: {one} stands against {other}"
+    if causes.count("not_addressed") == len(causes):
+        if len(findings) == 1:
+            return "not_addressed", "the sources do not speak about this"
+        return "not_addressed", f"the sources do not speak about {share}, first “{first}”"
+    if len(findings) == 1:
+        return "not_settled", "the sources neither plainly support nor plainly contradict it"
+    return "not_settled", f"the sources do not settle {share}, first “{first}”"
+
+
+def verdict_text(label: Label, p: float, findings: Sequence[Finding], turns: Sequence[Turn]) -> str:
+    """What the debaters came to, the decisive reasons, the verdict; the classifier reads it too.
+
+    Graded words stand for numbers, which its encoder hardly tells apart.
+    """
+    decisive = sorted((f for f in findings if f.label == label), key=lambda f: -abs(f.p - 0.5))
+    subject = "the statement" if len(findings) == 1 else "the response"
+    parts = [_debate_words(turns, label, subject)]
+    if len(findings) > 1:
+        share = f"{len(decisive)} of {counted(len(findings), 'statement')}"
+        parts.append(f"{share} {'is' if len(decisive) == 1 else 'are'} {WORDS_OF_STANCE[label]}.")
+    parts += [f.reason for f in decisive[:2]]
+    side = p if label == "hallucinated" else 1.0 - p
+    degree = next(words for least, words in DEGREES if side >= least)
+    head = "INCORRECT" if label == "hallucinated" else "CORRECT"
+    parts.append(f"Verdict: {head}, {subject} is {degree} {label}.")
+    return " ".join(part for part in parts if part)
+
+
+def _debate_words(turns: Sequence[Turn], label: Label, subject: str) -> str:
+    """How the debate ended, and whether the judge, who sees all the evidence, agrees with it."""
+    if not turns:
+        return ""
+    if all(turn.assigned is not None for turn in turns):
+        return "The debaters argued the sides that they were assigned."
+    last = {turn.debater: turn for turn in turns}
+    stances = {turn.stance for turn in last.values()}
+    if len(stances) > 1:
+        views = (f"{t.agent} calls it {WORDS_OF_STANCE[t.stance]}" for t in last.values())
+        return "The debaters disagree: " + ", ".join(views) + "."
+    (stance,) = stances
+    who = {1: "The debater calls", 2: "Both debaters call"}.get(len(last), "All debaters call")
+    told = f"{who} {subject} {WORDS_OF_STANCE[stance]}"
+    return f"{told}." if stance == label else f"{told}; all the evidence together says otherwise."
+
+
+def _agreed(turns: Sequence[Turn]) -> tuple[str, ...]:
+    """Words that several debaters contest."""
+    return tuple(text for text, by in _contested(turns).items() if len(by) > 1)
+
+
+def _disputed(turns: Sequence[Turn]) -> tuple[str, ...]:
+    """Words that only one debater contests."""
+    return tuple(text for text, by in _contested(turns).items() if len(by) == 1)
+
+
+def _contested(turns: Sequence[Turn]) -> dict[str, set[str]]:
+    """Contested words with who contests them; none where only one debater spoke."""
+    raised: dict[str, set[str]] = {}
+    for turn in turns:
+        for point in turn.points:
+            if point.finding != "carried":
+                raised.setdefault(point.text, set()).add(turn.debater)
+    return raised if len({turn.debater for turn in turns}) > 1 else {}
+
+
+def _compared(
+    statement: Statement, passages: tuple[Passage, ...], stop: Stop
+) -> tuple[Passage, ...]:
+    """The passages with how like the statement they are, where no search of ours has told it.
+
+    What a web search brings, or a person hands to a tool, would else pass for beside the point.
+    """
+    if not passages or any(passage.similarity is not None for passage in passages):
+        return passages
+    from core.baseline.encoder import load_multilingual_encoder
+
+    texts = [statement.rewrite, *(passage.text for passage in passages)]
+    own, *others = load_multilingual_encoder().encode(texts, stop)
+    return tuple(
+        replace(passage, similarity=float(own @ other))
+        for passage, other in zip(passages, others, strict=True)
+    )

@@ -1,0 +1,53 @@
+"""The reader that ships: an English one, and one that reads all other languages.
+
+The English reader (MiniLM as a cross-encoder) has seen more pairs, and reads twice as fast.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+from pathlib import Path
+
+from core.baseline.multilingual_reader import MultilingualReader
+from core.baseline.onnx_reader import OnnxReader
+from core.baseline.reader import Pair, PairReading, PairwiseReader
+from core.documents.language import UNKNOWN, language_of
+
+ENGLISH_DIR = Path(__file__).parent / "weights" / "english"
+
+
+class ReaderByLanguage(PairwiseReader):
+    """Hands each pair to the reader of its language; safe to use from several threads."""
+
+    def __init__(self, english: PairwiseReader, multilingual: PairwiseReader) -> None:
+        super().__init__()
+        self._english, self._multilingual = english, multilingual
+        self.id = f"{english.id}-{multilingual.id}"
+
+    def knows(self, text: str) -> bool:
+        """False where too many of the text's tokens are unknown, or its language is."""
+        return self._multilingual.knows(text)
+
+    def read_one(self, pair: Pair) -> PairReading:
+        """The reading of one pair."""
+        is_english = language_of(" ".join(pair)) in {"en", UNKNOWN}
+        return (self._english if is_english else self._multilingual).read_one(pair)
+
+
+_LOADING = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _loaded() -> ReaderByLanguage:
+    return ReaderByLanguage(OnnxReader(ENGLISH_DIR), MultilingualReader())
+
+
+def load_reader() -> ReaderByLanguage:
+    """The readers that ship, loaded once per process.
+
+    Raises:
+        ConfigError: one is missing, incomplete, or not what its card says.
+    """
+    with _LOADING:
+        return _loaded()

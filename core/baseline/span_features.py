@@ -1,0 +1,641 @@
+"""What can be seen of each word of a response beside the evidence, as numbers, in any language.
+
+`word_features` gives one row a word; the names of the columns hold no word and no language, so that
+what was learnt in one language serves in another. Where words are not parted by blanks (Chinese,
+Thai, …) every character counts as a word. Offsets are half-open and count code points of the text
+as it was given, also in texts that run from right to left.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from core.documents.terms import IS_UNSPACED, WORD, fold, number_term, stem
+
+FOLDER = Path(__file__).parent / "weights" / "span"
+TERMS = "common_terms.json"
+SENTENCE_END = regex.compile(r"[.!?。！？।؟\n]+(?=\s|$|[^\d])")
+# A word as common as one in 400 weighs half of one that is hardly ever met.
+COMMON = 400.0
+SEEN_OFTEN = 3
+Numbers = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+CITATION = regex.compile(r"\[\d{1,3}\]")
+LATER_COSTS = 0.02  # of the question's weight, for each sentence further down
+PLACES_KEPT = 30
+LONGEST_RUN = 40  # so that a text of one word again and again takes no quadratic time
+OPENING = "\"“«「'(（"
+CLOSING = ')）"”»」'
+FINAL = ".。।!?؟"
+PAUSES = ",，、،;"
+COLONS = ":："
+CONTENT_FROM = 0.35
+BESIDE = 8  # words of the response that count as beside a word
+CLOSE_BY = 12  # words of the evidence
+NEAR_QUESTION = 15
+Columns = Mapping[str, Numbers]
+SHIFTS = (-3, -2, -1, 1, 2, 3)
+HALF_WIDTHS = (2, 5, 10, 25)
+SEEN_AROUND = (
+    "held", "in_evidence", "in_question", "likeness", "lacking", "weight", "near",
+    "in_run", "is_number", "is_capitalised",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """`[start, end)` in its text; `term` is what is compared, `sentence` counts from 0."""
+
+    start: int
+    end: int
+    text: str
+    folded: str
+    term: str
+    is_number: bool
+    is_unspaced: bool
+    sentence: int
+
+    @property
+    def is_capitalised(self) -> bool:
+        """True for a word that begins with a capital letter."""
+        return self.text[:1].isupper()
+
+
+def words_of(text: str, language: str, sentence: int = 0) -> tuple[Word, ...]:
+    """The words in order; sentences are counted from `sentence` on."""
+    ends = [match.end() for match in SENTENCE_END.finditer(text)]
+    words: list[Word] = []
+    passed = 0
+    for start, end, is_unspaced in _places(text):
+        while passed < len(ends) and ends[passed] <= start:
+            passed += 1
+        words.append(_word(text[start:end], start, language, is_unspaced, sentence + passed))
+    return tuple(words)
+
+
+def _places(text: str) -> list[tuple[int, int, bool]]:
+    places: list[tuple[int, int, bool]] = []
+    for match in WORD.finditer(text):
+        start, end = match.span()
+        if IS_UNSPACED.search(match.group()):
+            places += [(i, i + 1, True) for i in range(start, end) if not text[i].isspace()]
+        else:
+            places.append((start, end, False))
+    return places
+
+
+def _word(raw: str, start: int, language: str, is_unspaced: bool, sentence: int) -> Word:
+    folded = fold(raw)
+    is_number = raw[0].isnumeric() and not is_unspaced
+    spelt = folded if is_unspaced else stem(folded, language)
+    term = number_term(raw) if is_number else spelt
+    return Word(start, start + len(raw), raw, folded, term, is_number, is_unspaced, sentence)
+
+
+@dataclass(frozen=True)
+class Commonness:
+    """How often each term is met in a language: a share of all its words."""
+
+    shares: Mapping[str, float]
+
+    def share(self, term: str) -> float:
+        """0 for a term that is not among the common ones."""
+        return self.shares.get(term, 0.0)
+
+    def weight(self, term: str) -> float:
+        """Near 1 for rare terms, near 0 for the commonest function words."""
+        return 1.0 / (1.0 + COMMON * self.share(term))
+
+
+def commonness(language: str, evidence: Mapping[str, int]) -> Commonness:
+    """The list of that language; without one, what the evidence itself repeats is common."""
+    known = _lists().get(language)
+    return Commonness(known) if known else repeated(evidence)
+
+
+def repeated(evidence: Mapping[str, int]) -> Commonness:
+    """Terms that the evidence has three times or more, with their shares of it."""
+    total = max(1, sum(evidence.values()))
+    return Commonness({t: n / total for t, n in evidence.items() if n >= SEEN_OFTEN})
+
+
+@lru_cache(maxsize=1)
+def _lists() -> Mapping[str, Mapping[str, float]]:
+    path = FOLDER / TERMS
+    lists: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
+    return lists
+
+
+@dataclass(frozen=True)
+class SequenceOfTerms:
+    """Terms in their order, with the places of each."""
+
+    terms: tuple[str, ...]
+    places: Mapping[str, Places]
+
+    def runs(self, other: Sequence[str]) -> Numbers:
+        """(n,) for each term of `other` the longest run around it that also stands here."""
+        longest = np.zeros(len(other))
+        for i, term in enumerate(other):
+            best = max((self._run(other, i, int(p)) for p in self.places.get(term, ())), default=0)
+            longest[i : i + best] = np.maximum(longest[i : i + best], best)
+        return longest
+
+    def _run(self, other: Sequence[str], i: int, place: int) -> int:
+        most = min(len(other) - i, len(self.terms) - place, LONGEST_RUN)
+        length = 0
+        while length < most and other[i + length] == self.terms[place + length]:
+            length += 1
+        return length
+
+
+def sequence(words: Iterable[Word]) -> SequenceOfTerms:
+    """The words' terms, each with its first few places."""
+    terms = tuple(word.term for word in words)
+    places: dict[str, list[int]] = {}
+    for i, term in enumerate(terms):
+        found = places.setdefault(term, [])
+        if len(found) < PLACES_KEPT:
+            found.append(i)
+    return SequenceOfTerms(terms, {t: np.array(p, dtype=np.int64) for t, p in places.items()})
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """What a response is read against.
+
+    `sentences` holds the terms of each sentence of the evidence, `answer` is the number of the one
+    that speaks most of what the question asks, `topic` how much of the question it holds.
+    """
+
+    words: tuple[Word, ...]
+    question: tuple[Word, ...]
+    counts: Mapping[str, int]
+    question_terms: frozenset[str]
+    sequence: SequenceOfTerms
+    question_sequence: SequenceOfTerms
+    pairs: frozenset[tuple[str, str]]
+    sentences: tuple[frozenset[str], ...]
+    answer: int
+    topic: float
+    common: Commonness
+
+    def weight_of(self, terms: Iterable[str]) -> float:
+        """The weights of these terms together."""
+        return sum(self.common.weight(term) for term in terms)
+
+
+def grounds(
+    question: str, texts: Sequence[str], language: str, common: Commonness | None = None
+) -> Grounds:
+    """The evidence texts in order, marks of citations left out, and the question.
+
+    `common` is the language's list where another than the shipped one is to be used.
+    """
+    words: list[Word] = []
+    for text in texts:
+        after = words[-1].sentence + 1 if words else 0
+        words += words_of(CITATION.sub("", text), language, after)
+    counts = Counter(word.term for word in words)
+    common = common or commonness(language, counts)
+    asked = words_of(question, language)
+    asked_terms = frozenset(word.term for word in asked)
+    sentences = _by_sentence(words)
+    answer, topic = _answer(sentences, asked_terms, common)
+    in_order = sequence(words)
+    return Grounds(
+        words=tuple(words),
+        question=asked,
+        counts=counts,
+        question_terms=asked_terms,
+        sequence=in_order,
+        question_sequence=sequence(asked),
+        pairs=frozenset(itertools.pairwise(in_order.terms)),
+        sentences=sentences,
+        answer=answer,
+        topic=topic,
+        common=common,
+    )
+
+
+def _by_sentence(words: Sequence[Word]) -> tuple[frozenset[str], ...]:
+    held: list[set[str]] = [set() for _ in range(words[-1].sentence + 1)] if words else []
+    for word in words:
+        held[word.sentence].add(word.term)
+    return tuple(frozenset(terms) for terms in held)
+
+
+def _answer(
+    sentences: Sequence[frozenset[str]], asked: frozenset[str], common: Commonness
+) -> tuple[int, float]:
+    """The sentence closest to the question, an early one rather than a late one."""
+    if not sentences:
+        return 0, 0.0
+    whole = sum(common.weight(term) for term in asked) or 1.0
+    held = [sum(common.weight(term) for term in terms & asked) / whole for terms in sentences]
+    scores = [share - LATER_COSTS * min(i, 20) for i, share in enumerate(held)]
+    return int(np.argmax(scores)), max(held)
+
+
+def likeness_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
+    """Nearest spelling, common beginning, shared parts of words, nearest number."""
+    theirs = sorted({word.folded for word in held.words if not word.is_number})
+    asked = sorted({word.folded for word in held.question if not word.is_number})
+    spelt = [word.folded for word in words if not word.is_number and not word.is_unspaced]
+    nearest, asked_nearest = _nearest(spelt, theirs), _nearest(spelt, asked)
+    begun = _begun(spelt, theirs)
+    threes = {gram for form in theirs for gram in _grams(form, 3)}
+    fours = {gram for form in theirs for gram in _grams(form, 4)}
+    in_evidence = np.array([float(word.term in held.counts) for word in words])
+    in_question = np.array([float(word.term in held.question_terms) for word in words])
+    of_word = [nearest.get(word.folded, 0.0) for word in words]
+    asked_of_word = [asked_nearest.get(word.folded, 0.0) for word in words]
+    return {
+        "likeness": np.maximum(in_evidence, of_word),
+        "question_likeness": np.maximum(in_question, asked_of_word),
+        "begins_alike": np.maximum(in_evidence, [begun.get(word.folded, 0.0) for word in words]),
+        "threes": np.array([_grams_share(word.folded, 3, threes) for word in words]),
+        "fours": np.array([_grams_share(word.folded, 4, fours) for word in words]),
+        "off_by": np.array(_off_by(words, held)),
+        "digits": np.array([float(len(w.term)) if w.is_number else 0.0 for w in words]),
+    }
+
+
+def _nearest(forms: Sequence[str], others: Sequence[str]) -> dict[str, float]:
+    """Each form's greatest likeness in [0, 1] (1 - edit distance / longer length) to any other."""
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cdist
+
+    different = list(dict.fromkeys(forms))
+    if not different or not others:
+        return {}
+    found = cdist(
+        different, others, scorer=Levenshtein.normalized_similarity, dtype=np.float32, workers=1
+    ).max(axis=1)
+    return dict(zip(different, found.tolist(), strict=True))
+
+
+def _begun(forms: Iterable[str], others: Iterable[str]) -> dict[str, float]:
+    """The share of each form that is the beginning of some other."""
+    beginnings = {other[:k] for other in others for k in range(1, len(other) + 1)}
+    found: dict[str, float] = {}
+    for form in forms:
+        length = len(form)
+        while length and form[:length] not in beginnings:
+            length -= 1
+        found[form] = length / max(1, len(form))
+    return found
+
+
+def _grams(form: str, n: int) -> set[str]:
+    edged = f"^{form}$"
+    return {edged[i : i + n] for i in range(max(1, len(edged) - n + 1))}
+
+
+def _grams_share(form: str, n: int, known: set[str]) -> float:
+    grams = _grams(form, n)
+    return len(grams & known) / len(grams)
+
+
+def _off_by(words: Sequence[Word], held: Grounds) -> list[float]:
+    """How far a number is from the nearest one, relative to the greater; 2 without any, 0 others.
+
+    Digits of any script have been made plain before (`number_term`).
+    """
+    values = np.array([v for v in (_value(word) for word in held.words) if v is not None])
+    found = []
+    for word in words:
+        value = _value(word)
+        if not word.is_number:
+            found.append(0.0)
+        elif value is None or not len(values):
+            found.append(2.0)
+        else:
+            greater = np.maximum(np.maximum(abs(value), np.abs(values)), 1e-9)
+            found.append(float((np.abs(values - value) / greater).min()))
+    return found
+
+
+def _value(word: Word) -> float | None:
+    if not word.is_number:
+        return None
+    try:
+        return float(word.term)
+    except ValueError:
+        return None
+
+
+def place_columns(text: str, words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
+    """Position, form and the characters on either side."""
+    n = len(words)
+    order = np.arange(n, dtype=np.float64)
+    starts, lengths = _sentences(words)
+    before = [text[word.start - 1] if word.start else "\n" for word in words]
+    after = [text[word.end] if word.end < len(text) else "\n" for word in words]
+    return {
+        "is_number": np.array([float(word.is_number) for word in words]),
+        "is_capitalised": np.array([float(word.is_capitalised) for word in words]),
+        "is_shouted": np.array([float(word.text.isupper()) for word in words]),
+        "is_unspaced": np.array([float(word.is_unspaced) for word in words]),
+        "length": np.array([float(len(word.text)) for word in words]),
+        "place": order / max(1, n - 1),
+        "from_start": order,
+        "from_end": n - order,
+        "in_sentence": order - starts,
+        "sentence_length": lengths,
+        "sentence": np.array([float(word.sentence) for word in words]),
+        "opened": _among(before, OPENING),
+        "on_new_line": _among(before, "\n"),
+        "paused": _among(after, PAUSES),
+        "ended": _among(after, FINAL),
+        "closed": _among(after, CLOSING),
+        "colon": _among(after, COLONS),
+        "bracketed": _bracketed(text, words),
+    }
+
+
+def _among(characters: Sequence[str], some: str) -> Numbers:
+    return np.array([float(character in some) for character in characters])
+
+
+def _sentences(words: Sequence[Word]) -> tuple[Numbers, Numbers]:
+    """(n,) place of the first word of each word's sentence, and the sentence's length in words."""
+    numbers = np.array([word.sentence for word in words])
+    _, first, which, counts = np.unique(
+        numbers, return_index=True, return_inverse=True, return_counts=True
+    )
+    return first[which].astype(np.float64), counts[which].astype(np.float64)
+
+
+def _bracketed(text: str, words: Sequence[Word]) -> Numbers:
+    """1 for words between round brackets."""
+    depth, position = 0, 0
+    inside = np.zeros(len(words))
+    for i, word in enumerate(words):
+        between = text[position : word.start]
+        depth = max(0, depth + sum(c in "(（" for c in between) - sum(c in ")）" for c in between))
+        inside[i] = float(depth > 0)
+        position = word.end
+    return inside
+
+
+def response_columns(
+    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+) -> dict[str, Numbers]:
+    """Values of the response as a whole, the same for all its words."""
+    n = len(words)
+    weight, lacking = columns["weight"], columns["lacking"]
+    terms = [word.term for word in words]
+    said = frozenset(terms)
+    answer = held.sentences[held.answer] - held.question_terms if held.sentences else frozenset()
+    of_answer = [
+        word
+        for word in held.words
+        if word.sentence == held.answer and word.term not in held.question_terms
+    ]
+    threes = Counter(zip(terms, terms[1:], terms[2:], strict=False))
+    numbers = sum(word.is_number for word in held.words)
+    values = {
+        "answer_said": _share(held.weight_of(answer & said), held.weight_of(answer)),
+        "answer_numbers_said": _said({w.term for w in of_answer if w.is_number}, said),
+        "answer_names_said": _said({w.term for w in of_answer if w.is_capitalised}, said),
+        "topic": held.topic,
+        "echo": _share(
+            held.weight_of(held.question_terms & said), held.weight_of(held.question_terms)
+        ),
+        "lacking_share": _share(lacking.sum(), weight.sum()),
+        "words": np.log1p(n),
+        "evidence_words": np.log1p(len(held.words)),
+        "question_words": np.log1p(len(held.question)),
+        "longer_than_evidence": np.log1p(n) - np.log1p(len(held.words)),
+        "repeats": sum(count - 1 for count in threes.values()) / max(1, n),
+        "evidence_numbers": numbers / max(1, len(held.words)),
+        "numbers": sum(word.is_number for word in words) / max(1, n),
+        "sentences": float(words[-1].sentence + 1),
+    }
+    return {name: np.full(n, float(value)) for name, value in values.items()}
+
+
+def surrounding_columns(
+    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+) -> dict[str, Numbers]:
+    """Values of the word's sentence, of its name, and of what came before it."""
+    terms = [word.term for word in words]
+    answer = held.sentences[held.answer] - held.question_terms if held.sentences else frozenset()
+    opening = frozenset().union(*held.sentences[:2])
+    counts = Counter(terms)
+    return {
+        "in_answer": np.array([float(term in answer) for term in terms]),
+        "in_opening": np.array([float(term in opening) for term in terms]),
+        "times": np.array([float(counts[term]) for term in terms]),
+        **_near(words, held, columns),
+        **_of_sentences(words, held, columns),
+        **_of_names(words, columns),
+        **_so_far(words, held, columns),
+    }
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+def _said(wanted: set[str], said: frozenset[str]) -> float:
+    return len(wanted & said) / len(wanted) if wanted else 0.5
+
+
+def _of_sentences(
+    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+) -> dict[str, Numbers]:
+    """How much of its sentence one sentence of the evidence holds, and is the word among it?"""
+    n = len(words)
+    weight, lacking = columns["weight"], columns["lacking"]
+    best, there, share = np.zeros(n), np.zeros(n), np.zeros(n)
+    numbers = np.array([word.sentence for word in words])
+    for number in np.unique(numbers):
+        mine = np.flatnonzero(numbers == number).tolist()
+        whole = weight[mine].sum() or 1.0
+        share[mine] = lacking[mine].sum() / whole
+        closest, most = frozenset[str](), 0.0
+        for sentence in held.sentences:
+            found = sum(weight[i] for i in mine if words[i].term in sentence) / whole
+            if found > most:
+                closest, most = sentence, found
+        best[mine] = most
+        there[mine] = [float(words[i].term in closest) for i in mine]
+    return {"sentence_held": best, "in_closest": there, "sentence_lacking": share}
+
+
+def _near(
+    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+) -> dict[str, Numbers]:
+    """The share of the words beside it, and of the question, that the evidence has close by."""
+    weight = columns["weight"]
+    places = held.sequence.places
+    near, near_question = np.zeros(len(words)), np.zeros(len(words))
+    content = [i for i in range(len(words)) if weight[i] > CONTENT_FROM]
+    apart = lru_cache(None)(partial(_apart, held))
+    asked = [
+        term
+        for term in dict.fromkeys(held.question_sequence.terms)
+        if held.common.weight(term) > CONTENT_FROM and term in places
+    ]
+    for i, word in enumerate(words):
+        if word.term not in places:
+            continue
+        beside = [j for j in content if abs(j - i) <= BESIDE and words[j].term != word.term]
+        close = [weight[j] for j in beside if apart(word.term, words[j].term) <= CLOSE_BY]
+        whole = float(sum(weight[j] for j in beside))
+        near[i] = sum(close) / whole if whole else 0.5
+        others = [term for term in asked if term != word.term]
+        there = [apart(word.term, term) <= NEAR_QUESTION for term in others]
+        near_question[i] = sum(there) / len(there) if there else 0.5
+    return {"near": near, "near_question": near_question}
+
+
+def _apart(held: Grounds, one: str, other: str) -> float:
+    """Words between the two where the evidence has them closest together; infinite if not both."""
+    mine, theirs = held.sequence.places.get(one), held.sequence.places.get(other)
+    if mine is None or theirs is None:
+        return np.inf
+    return float(np.abs(mine[:, None] - theirs[None]).min())
+
+
+def _of_names(words: Sequence[Word], columns: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Capitalised words and numbers in a row are one name: how long, and is any of it lacking?"""
+    n = len(words)
+    lengths, lacking = np.zeros(n), np.zeros(n)
+    for run in _name_runs(words):
+        lengths[run] = len(run)
+        lacking[run] = columns["lacking"][run].max()
+    return {"name_length": lengths, "name_lacking": lacking}
+
+
+def _name_runs(words: Sequence[Word]) -> Iterable[list[int]]:
+    run: list[int] = []
+    for i, word in enumerate(words):
+        goes_on = run and words[i - 1].end + 1 >= word.start
+        if run and not (goes_on and (word.is_capitalised or word.is_number)):
+            yield run
+            run = []
+        if word.is_capitalised or word.is_number:
+            run = [*run, i]
+    if run:
+        yield run
+
+
+def _so_far(
+    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+) -> dict[str, Numbers]:
+    """What was said before the word: how much of the question, how much that nothing carries."""
+    n = len(words)
+    weight, asked = columns["weight"], columns["in_question"]
+    echoed, seen_before = np.zeros(n), np.zeros(n)
+    seen: set[str] = set()
+    so_far = 0.0
+    for i, word in enumerate(words):
+        echoed[i], seen_before[i] = so_far, float(word.term in seen)
+        if asked[i] and word.term not in seen:
+            so_far += weight[i]
+        seen.add(word.term)
+    whole = held.weight_of(held.question_terms) or 1.0
+    lacked = np.cumsum(columns["lacking"]) - columns["lacking"]
+    content = np.flatnonzero((asked > 0) & (weight > CONTENT_FROM))
+    last = int(content[-1]) if len(content) else -1
+    return {
+        "echoed": echoed / whole,
+        "said_before": seen_before,
+        "lacked": lacked / (weight.sum() or 1.0),
+        "after_question": np.arange(n, dtype=np.float64) - last,
+    }
+
+
+def word_features(
+    text: str, words: Sequence[Word], held: Grounds
+) -> tuple[list[str], npt.NDArray[np.float32]]:
+    """Names of the columns and (n, columns); `words` are those of the response `text`."""
+    columns: dict[str, Numbers] = presence_columns(words, held)
+    columns |= likeness_columns(words, held)
+    columns |= place_columns(text, words, held)
+    columns |= response_columns(words, held, columns)
+    columns |= surrounding_columns(words, held, columns)
+    columns |= _around(columns)
+    names = list(columns)
+    return names, np.stack([columns[name] for name in names], axis=1).astype(np.float32)
+
+
+def presence_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
+    """Does the word stand in the evidence or the question, in what order, and how common is it?"""
+    terms = [word.term for word in words]
+    in_evidence = _flags(term in held.counts for term in terms)
+    in_question = _flags(term in held.question_terms for term in terms)
+    forms = {word.folded for word in held.words}
+    weight = np.array([held.common.weight(term) for term in terms])
+    present = np.maximum(in_evidence, in_question)
+    runs = held.sequence.runs(terms)
+    pairs = list(itertools.pairwise(terms))
+    follows = _flags(pair in held.pairs for pair in pairs)
+    counts = np.array([float(held.counts.get(term, 0)) for term in terms])
+    return {
+        "in_evidence": in_evidence,
+        "in_question": in_question,
+        "held": present,
+        "same_form": _flags(word.folded in forms for word in words),
+        "count": np.log1p(counts),
+        "share": counts / max(1, len(held.words)) * 100,
+        "run": runs,
+        "in_run": (runs >= 3).astype(float),
+        "question_run": held.question_sequence.runs(terms),
+        "after_left": np.concatenate([[0.0], follows])[: len(terms)],
+        "before_right": np.concatenate([follows, [0.0]])[: len(terms)],
+        "weight": weight,
+        "commonness": np.log(np.array([held.common.share(term) for term in terms]) + 1e-6),
+        "lacking": (1 - present) * weight,
+    }
+
+
+def _flags(values: Iterable[bool]) -> Numbers:
+    return np.array([float(value) for value in values], dtype=np.float64)
+
+
+def _around(columns: Columns) -> dict[str, Numbers]:
+    """The neighbours' values, and means over the words around."""
+    seen: dict[str, Numbers] = {}
+    for name in SEEN_AROUND:
+        values = columns[name]
+        for shift in SHIFTS:
+            seen[f"{name}{shift:+d}"] = shifted(values, shift)
+        for half in HALF_WIDTHS:
+            seen[f"{name}~{half}"] = mean_around(values, half)
+    return seen
+
+
+def shifted(values: Numbers, by: int) -> Numbers:
+    """The value `by` words further on, -1 where there is no word."""
+    out = np.full(len(values), -1.0)
+    if abs(by) >= len(values):
+        return out
+    if by < 0:
+        out[-by:] = values[:by]
+    else:
+        out[:-by] = values[by:]
+    return out
+
+
+def mean_around(values: Numbers, half: int) -> Numbers:
+    """The mean over the word and `half` words on either side, fewer at the ends."""
+    n = len(values)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    first = np.maximum(np.arange(n) - half, 0)
+    last = np.minimum(np.arange(n) + half + 1, n)
+    means: Numbers = (sums[last] - sums[first]) / (last - first)
+    return means

@@ -1,0 +1,550 @@
+"""Picks tools by rule: first those that read a statement as theirs, then search and comparison.
+
+Beside the picker stand its thoughts, which people read above each tool and models learn from
+(HaluAgent 2.4.1); what of a statement is to be looked for once tools have worked out the rest; and
+which statements can be checked at all. Source: HaluAgent 2.3 (the tool by the type of a sentence);
+where the paper's agent judges by a language model which type it is, each tool here says so by its
+own deterministic `reads`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from core.audited import ToolUse
+from core.baseline.assessment import says_something
+from core.baseline.explanation import NAME
+from core.concurrency import Stop
+from core.documents.terms import query_terms
+from core.models.prompting import prompt_language
+from core.records import Case, Statement
+from core.roles import AuditView, Step
+from core.tools.code import is_code
+from core.tools.registry import Tool, toolbox
+
+SEARCH, MATCH = "search", "match"
+# What can be worked out for certain comes first; tools that are not named follow by their names.
+ORDER = ("code", "conditions", "calendar", "calculator")
+RULE = """For the response as a whole, then for each statement by itself:
+1. A question, greeting, offer or opinion that states no figure is not checked.
+2. Every tool that works something out and reads the statement as one of its own is called: code,
+conditions, calendar and calculator in this order, then the others by name. One that refutes the
+statement ends it.
+3. A statement that was worked out to be right and names nobody is done where it is arithmetic
+alone or nothing was found for it; else it is compared with that, and wrong only where that has
+another value.
+4. All else is searched for in the sources and compared with what was found: of a right sum its
+result, of what the calendar bears out nothing. Sources that have the parts of a right sum do not
+deny its result. A right sum beside a name that neither these nor the question speak of leaves the
+statement unclear."""
+
+
+class BuiltInToolPicker:
+    """Built-in tool picker; `tools` are the toolbox unless a test brings its own."""
+
+    name = "Tool picker"
+    built_in = True
+    rule = RULE
+
+    def __init__(self, tools: Mapping[str, Tool[Any]] | None = None) -> None:
+        self._tools = tools
+
+    def next_step(self, view: AuditView, stop: Stop) -> Step:
+        """The next tool by rule, or the end."""
+        case, statement = view.view.case, view.statement
+        if statement is not None and (why := why_not_checkable(case, statement)):
+            return Step(why, evidence=why, is_checkable=False)
+        thoughts = thoughts_in(case.language)
+        wrong = (u for u in view.used if u.label == "hallucinated" and u.tool != MATCH)
+        if (refuting := next(wrong, None)) is not None:
+            return Step(thoughts.refuted.format(tool=refuting.tool))
+        done = {use.tool for use in view.used}
+        for tool in self._that_work_out():
+            given = None if tool.name in done else _given(tool, statement, case)
+            if given is not None and not _is_for_statements(tool, given, view):
+                return Step(thoughts.for_tool(tool.name), tool.name, given)
+        if statement is None:
+            return Step(thoughts.whole_done)
+        return self._by_reading(view, statement, done)
+
+    def _that_work_out(self) -> list[Tool[Any]]:
+        """Tools that read statements themselves, in the stated order."""
+        tools = toolbox() if self._tools is None else self._tools
+        own = [t for t in tools.values() if t.reads and not t.is_system]
+        own = [tool for tool in own if tool.name not in (SEARCH, MATCH)]
+        return sorted(own, key=lambda t: (ORDER.index(t.name) if t.name in ORDER else 99, t.name))
+
+    def _by_reading(self, view: AuditView, statement: Statement, done: set[str]) -> Step:
+        tools = toolbox() if self._tools is None else self._tools
+        right = [use for use in view.used if use.label == "supported"]
+        case, rest = view.view.case, rest_of(statement, view.used)
+        thoughts = thoughts_in(case.language)
+        names = _names(statement.text, case.language)
+        is_told = rest.says_something(case.language) and view.view.evidence.of(statement.index)
+        if right and not names and not is_told:
+            return Step(thoughts.right)
+        if SEARCH in tools and SEARCH not in done and (names or not right):
+            why = thoughts.search_rest if right else thoughts.search
+            return Step(why, SEARCH, _given(tools[SEARCH], statement, case) or "{}")
+        is_found = _is_something_found(view, statement)
+        if MATCH in tools and MATCH not in done and is_found:
+            why = thoughts.compare_rest if right else thoughts.compare
+            return Step(why, MATCH, _compared(tools[MATCH], view, statement, rest))
+        if any(use.tool == MATCH and use.label == "hallucinated" for use in view.used):
+            return _compared_in_vain(view, statement, rest, right, is_named=bool(names))
+        if right and all(use.tool != MATCH for use in right) and names - _known(case):
+            words = f"{right[-1].words} Nothing here speaks of the rest."
+            return Step(thoughts.rest_unknown, label="unclear", evidence=words)
+        return Step(thoughts.done if is_found else thoughts.nothing_found)
+
+
+def _is_for_statements(tool: Tool[Any], given: str, view: AuditView) -> bool:
+    """True where the response as a whole tells the tool nothing that its statements do not.
+
+    They do where the tool reads one of them and is given the same with it beside the words.
+    """
+    if view.statement is not None:
+        return False
+    case = view.view.case
+    own = _beside(given, case.response)
+    for statement in view.view.statements:
+        inner = _given(tool, statement, case)
+        if inner is not None and own in (
+            _beside(inner, w) for w in (statement.text, statement.rewrite)
+        ):
+            return True
+    return False
+
+
+def _beside(given: str, words: str) -> dict[str, Any]:
+    """A tool's input without the field that holds these words."""
+    fields: dict[str, Any] = msgspec.json.decode(given)
+    return {name: value for name, value in fields.items() if value != words}
+
+
+def _is_something_found(view: AuditView, statement: Statement) -> bool:
+    return bool(view.view.evidence.of(statement.index)) or bool(_texts_found(view))
+
+
+def _compared_in_vain(
+    view: AuditView,
+    statement: Statement,
+    rest: Rest,
+    right: Sequence[ToolUse],
+    *,
+    is_named: bool,
+) -> Step:
+    """The end of a statement that the sources do not carry: a right sum may stand all the same."""
+    thoughts = thoughts_in(view.view.case.language)
+    sources = [p.text for p in view.view.evidence.of(statement.index)] + _texts_found(view)
+    use = next(use for use in view.used if use.tool == MATCH)
+    stands = denies_only_parts if is_named else denies_no_value
+    if right and stands(use, rest, statement, sources):
+        words = f"{right[-1].words} The sources have no other value."
+        return Step(thoughts.not_denied, label="supported", evidence=words)
+    return Step(thoughts.denied)
+
+
+def _compared(tool: Tool[Any], view: AuditView, statement: Statement, rest: Rest) -> str:
+    """The input of the comparison: with the case's own passages, else with what a search brought.
+
+    What tools have worked out is blank in it: nobody has to have written that. The rest of the
+    response is left out: whether statements contradict each other is for the reflector, who sees
+    them all.
+    """
+    given = tool.reads(statement, view.view.case) if tool.reads else None
+    if given is None:
+        return "{}"
+    fields = msgspec.to_builtins(given)
+    if tool.about in fields:
+        fields[tool.about] = rest.text
+    if "before" in fields:
+        fields["before"] = ""
+    if "context" in fields and not view.view.evidence.of(statement.index):
+        fields["context"] = "\n".join(_texts_found(view))
+    return msgspec.json.encode(fields).decode()
+
+
+def _texts_found(view: AuditView) -> list[str]:
+    """What the searches for this statement brought."""
+    texts: list[str] = []
+    for use in view.used:
+        if use.tool == SEARCH and use.outcome == "found":
+            gave = msgspec.json.decode(use.gave)
+            texts += [s["text"] for s in gave.get("sources", ()) if isinstance(s.get("text"), str)]
+    return texts
+
+
+def _given(tool: Tool[Any], statement: Statement | None, case: Case) -> str | None:
+    given = tool.reads(statement, case) if tool.reads else None
+    return None if given is None else msgspec.json.encode(given).decode()
+
+
+def _names(text: str, language: str) -> set[str]:
+    """The words of all names in the text, as they are compared."""
+    named = (match.group() for match in NAME.finditer(text) if match.start() > 0)
+    return {term for name in named for term in query_terms(name, language)}
+
+
+def _known(case: Case) -> set[str]:
+    """Words of the question: whom it names, the answer may name without a source."""
+    return set(query_terms(case.question, case.language))
+
+
+# --- thoughts ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Thoughts:
+    """The sentences of one language; `{tool}` is a tool's name.
+
+    `meant` tells of each tool that works something out what it saw there, `other` of any tool that
+    is not named. `whole_done` ends the response as a whole, the others after them a statement.
+    """
+
+    meant: Mapping[str, str]
+    other: str
+    whole_done: str
+    refuted: str
+    right: str
+    search: str
+    search_rest: str
+    compare: str
+    compare_rest: str
+    not_denied: str
+    denied: str
+    rest_unknown: str
+    nothing_found: str
+    done: str
+
+    def for_tool(self, tool: str) -> str:
+        """Why a tool is called that works something out."""
+        return self.meant.get(tool, self.other.format(tool=tool))
+
+
+ENGLISH = Thoughts(
+    meant={
+        "calculator": "It states a calculation, so I work it out again instead of believing it.",
+        "calendar": "It depends on dates that are stated in full, so I work it out on a calendar.",
+        "code": "It holds program code, so I see what running it shows.",
+        "conditions": "The question says how the answer must be, so I count whether it is so.",
+        "units": "It turns a value into another unit, so I convert it again.",
+    },
+    other="It states what the tool {tool} can work out, so I have it worked out.",
+    whole_done="Nothing else about the response as a whole can be worked out.",
+    refuted="The tool {tool} shows that it is wrong; nothing more is needed.",
+    right="It was worked out to be right and names nothing that a source would have to know.",
+    search="Nothing in it can be worked out, so I look for sources that speak of it.",
+    search_rest="What can be worked out holds, but it names something too that only sources know, "
+    "so I look for some.",
+    compare="There are passages that may speak of it, so I compare it with what they say.",
+    compare_rest="What was worked out holds; there are passages that may speak of the rest, so I "
+    "compare that with what they say.",
+    not_denied="The sources have no other value for what was worked out, so it stands.",
+    denied="The sources say otherwise; nothing more is needed.",
+    rest_unknown="What it says beside the part that was worked out is found nowhere, so it stays "
+    "open.",
+    nothing_found="No source that speaks of it was found, so there is nothing to compare it with.",
+    done="Everything that can be worked out or looked up has been; what came of it decides.",
+)
+CHINESE = Thoughts(
+    meant={
+        "calculator": "这里给出了一个算式，不能直接相信，先重新计算。",
+        "calendar": "这里的说法取决于完整给出的日期，先用日历推算。",
+        "code": "这里有程序代码，先看看运行结果。",
+        "conditions": "问题对回答的形式提出了要求，先数一数是否满足。",
+        "units": "这里把一个数值换算成另一种单位，先重新换算。",
+    },
+    other="这里的内容可以用工具 {tool} 推算，先推算看看。",
+    whole_done="整段回复没有其他可以推算的内容了。",
+    refuted="工具 {tool} 表明它是错的，不必再查。",
+    right="推算结果表明它是对的，也没有提到需要来源证实的内容。",
+    search="其中没有可以推算的内容，因此查找谈到它的来源。",
+    search_rest="可以推算的部分成立，但它还提到了只有来源才能证实的内容，因此再去查找。",
+    compare="有段落可能谈到它，因此把它与这些段落的说法比较。",
+    compare_rest="推算的部分成立；有段落可能谈到其余的内容，因此把其余内容与这些段落的说法比较。",
+    not_denied="来源中没有与推算结果不同的数值，因此它成立。",
+    denied="来源的说法与它不符，不必再查。",
+    rest_unknown="推算之外的内容在任何地方都没有找到，因此不能下结论。",
+    nothing_found="没有找到谈到它的来源，无从比较。",
+    done="能推算和能查找的都已完成，以所得结果为准。",
+)
+
+
+def thoughts_in(language: str) -> Thoughts:
+    """Those for a response in that language (a BCP 47 tag or `und`)."""
+    return CHINESE if prompt_language(language) == "zh" else ENGLISH
+
+
+# --- what is still to be found -------------------------------------------------------------------
+
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+MULTIPLIES = re.compile(r"[*×xX·/÷%^]|\b(?:of|times|by|per)\b|[乘除的]", re.IGNORECASE)
+BY_VALUE = frozenset({"number_or_date", "reasoning"})
+Place = tuple[int, int]
+
+
+class _Equation(msgspec.Struct, frozen=True):
+    formula: str
+    stated: str
+    start: int
+    end: int
+    result: Place
+    holds: bool | None = None
+
+
+class _Point(msgspec.Struct, frozen=True):
+    finding: str
+    start: int
+    end: int
+    category: str = ""
+    evidence: str = ""
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What of a tool's work is asked for here; all else in it is left aside."""
+
+    text: str = ""
+    equations: tuple[_Equation, ...] = ()
+    follows: tuple[Place, ...] = ()
+    points: tuple[_Point, ...] = ()
+    readers: tuple[object, ...] = ()
+    finding: str = ""
+
+
+DECODER = msgspec.json.Decoder(_Told)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A right sum: the numbers it is made of and those of its result, as they are written.
+
+    Where it `is_scaled` it multiplies or divides: what comes of it is nothing of the kind of its
+    parts, which therefore cannot stand in its place.
+    """
+
+    numbers: frozenset[str]
+    value: frozenset[str]
+    is_scaled: bool
+
+    @property
+    def telling(self) -> frozenset[str]:
+        """Its numbers of more than one digit: “2” stands somewhere in most texts."""
+        return frozenset(number for number in self.numbers if len(number) > 1)
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The statement's `text` with blanks for what is not to be looked for, and its right sums."""
+
+    text: str
+    sums: tuple[Sum, ...] = ()
+
+    def says_something(self, language: str) -> bool:
+        """True where it has words beside its numbers and dates: pure arithmetic has none."""
+        return any(term[0].isalpha() and len(term) > 1 for term in query_terms(self.text, language))
+
+
+def rest_of(statement: Statement, used: Sequence[ToolUse]) -> Rest:
+    """What is left of the statement after the tools that were used for it."""
+    text, sums = statement.text, []
+    for use in used:
+        if use.outcome != "found" or _decoded(use.given).text != statement.text:
+            continue
+        told = _decoded(use.gave)
+        for place in told.follows:
+            text = _blanked(text, place)
+        for one in told.equations:
+            stated = _place_of_result(one, statement.text) if one.holds else None
+            if stated is not None:
+                text = _blanked(_blanked(text, (one.start, stated[0])), (stated[1], one.end))
+                sums.append(_sum_of(one))
+    return Rest(text, tuple(sums))
+
+
+def denies_no_value(use: ToolUse, rest: Rest, statement: Statement, sources: Sequence[str]) -> bool:
+    """True where the comparison found no other value in the sources in place of the statement's.
+
+    A part of the sum itself is no other value. Who compares without naming words, as a language
+    model does, is taken at its word.
+    """
+    told = _decoded(use.gave)
+    if not told.readers:
+        return told.finding != "contradicted"
+    against = [p for p in told.points if p.finding == "contradicted" and p.category in BY_VALUE]
+    return all(_is_part(point, rest, statement, sources) for point in against)
+
+
+def denies_only_parts(
+    use: ToolUse, rest: Rest, statement: Statement, sources: Sequence[str]
+) -> bool:
+    """True where nothing is held against the statement but results whose parts the sources have."""
+    against = [point for point in _decoded(use.gave).points if point.finding != "carried"]
+    return bool(against) and all(_is_part(p, rest, statement, sources) for p in against)
+
+
+def _is_part(point: _Point, rest: Rest, statement: Statement, sources: Sequence[str]) -> bool:
+    """True for a result that the sources have in parts, and nothing but parts in its place.
+
+    What a product is made of is told in the sources or not; beside it they may tell other prices.
+    """
+    start, end = point.start - statement.start, point.end - statement.start
+    said = frozenset(NUMBER.findall(statement.text[max(0, start) : end]))
+    given = {number for text in sources for number in NUMBER.findall(text)}
+    instead = set(NUMBER.findall(point.evidence)) if point.finding == "contradicted" else set()
+    own = [one for one in rest.sums if said <= one.value]
+    is_told = any(one.is_scaled and one.telling and one.telling <= given for one in own)
+    return is_told or any(
+        instead <= one.numbers and (one.numbers <= given or one.is_scaled) for one in own
+    )
+
+
+def _sum_of(one: _Equation) -> Sum:
+    numbers, value = (frozenset(NUMBER.findall(side)) for side in (one.formula, one.stated))
+    return Sum(numbers, value, MULTIPLIES.search(one.formula) is not None)
+
+
+def _place_of_result(one: _Equation, text: str) -> Place | None:
+    """Where the result stands with its unit; None for a sum that is told in other words."""
+    first, last = one.result
+    start = text.find(one.stated, max(one.start, last - len(one.stated)), one.end)
+    is_written = one.formula in text[one.start : one.end]
+    if not one.stated or not is_written or not 0 <= start <= first:
+        return None
+    return start, start + len(one.stated)
+
+
+def _blanked(text: str, place: Place) -> str:
+    start, end = max(0, place[0]), min(place[1], len(text))
+    return f"{text[:start]}{' ' * (end - start)}{text[end:]}" if start < end else text
+
+
+def _decoded(told: str) -> _Told:
+    """Nothing where it is of another shape: a model may have called the tool in its own way."""
+    try:
+        return DECODER.decode(told.encode())
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _Told()
+
+
+# --- what can be checked -------------------------------------------------------------------------
+
+QUESTION = re.compile(r"[?？؟][\s\"'”’)）】」]*$")
+FIGURE = re.compile(r"\d|[零一二两三四五六七八九十百千万亿]{2,}")
+# Words that only lead up to what is said: "Of course, …", "Please note that …".
+LEADS_IN: Mapping[str, str] = {
+    "en": "sure|of course|certainly|(?:i['’]m |i am )?sorry,? but|"
+    "please (?:note|remember|be aware|keep in mind)(?: that)?",
+    "zh": "当然|好的|请(?:注意|记住)",
+    "de": "gerne|natürlich|bitte beachten sie,?(?: dass)?",
+    "fr": "bien sûr|(?:veuillez )?notez que",
+    "es": "por supuesto|claro(?: que)?|tenga en cuenta que",
+}
+# How a greeting, an offer or a wish begins; folded by case.
+GREETINGS: Mapping[str, str] = {
+    "en": "hello|hi|hey|dear|great question|good question|thank you|thanks(?! to)|"
+    "you['’]re welcome|let me|feel free|please|hope (?:this|that)|i hope|"
+    "(?:i['’]m |i am )?sorry|as an ai(?: language)?(?: model| assistant)?,|here is|here are|"
+    "here['’]s|let['’]s|best regards|good luck|"
+    "i can(?:not|['’]t)?|i['’]d|i['’]ll|i will|i would|"
+    "(?:i['’]m |i am )?(?:happy|glad) to|no problem",
+    "zh": "你好|您好|大家好|亲爱的|谢谢|感谢|不客气|我希望|希望(?:这|以上|对)|"
+    "如果(?:你|您)(?:还)?有|请|抱歉|对不起|作为(?:一个)?(?:ai|人工智能)|以下是|祝(?:你|您|大家|好运|愉快|一切)|"
+    "我(?:可以|来|会|将)|没问题|(?:我?(?:很|非常)(?:高兴|乐意|荣幸)|乐意)(?:为|能|可以|帮|和|与|回答|见到|认识)",
+    "de": "ich hoffe|hallo|guten tag|danke|vielen dank|bitte|lass mich wissen|hier (?:ist|sind)|"
+    "viel erfolg|ich (?:kann|helfe)",
+    "fr": "j['’]espère|bonjour|salut|merci|n['’]hésitez pas|désolé|voici|bonne chance|je peux",
+    "es": "espero que|hola|buenos días|gracias(?! a)|por favor|no dudes|lo siento|"
+    "aquí (?:está|están|tienes)|buena suerte|puedo",
+}
+OPINIONS: Mapping[str, str] = {
+    "en": "i think|i believe|i feel|i would say|i['’]d say|in my (?:humble )?opinion|personally|"
+    "to my mind",
+    "zh": "我认为|我觉得|我相信|在我看来|个人认为|依我看",
+    "de": "ich (?:denke|glaube|finde|meine)|meiner meinung nach",
+    "fr": "je (?:pense|crois|trouve)|à mon avis|selon moi",
+    "es": "(?:yo )?(?:creo|pienso|opino) que|en mi opinión",
+}
+ASKS = "It asks, and states nothing."
+NO_FACT = "It greets, offers, wishes or gives an opinion, and states no fact to check."
+CODE = "It is code: running it tells whether it works, comparing its words does not."
+NOTHING = "It says nothing that could be true or false."
+
+
+def why_not_checkable(case: Case, statement: Statement) -> str:
+    """Why nothing can be checked of it, in a sentence; empty where something can.
+
+    What only leads up to a fact ("Of course, …") leaves it one. An opinion that states a figure or
+    names somebody is checked: what it says of them may be a fact that is put carefully.
+    """
+    text = statement.text.strip()
+    if is_code(text):
+        return CODE
+    if QUESTION.search(text):
+        return ASKS
+    said = text
+    while lead := _opening("lead", case.language).match(said):
+        said = said[lead.end() :]
+    if not FIGURE.search(text):
+        if not said.strip(" .,!:;…。，！：；") or _opening("opener", case.language).match(said):
+            return NO_FACT
+        if _opening("opinion", case.language).match(said) and not _names(said, case.language):
+            return NO_FACT
+    return "" if says_something(statement, case) else NOTHING
+
+
+@lru_cache(maxsize=64)
+def _opening(kind: str, language: str) -> re.Pattern[str]:
+    """How a lead, an opener or an opinion begins; in English where the language is unknown."""
+    by_language = {"lead": LEADS_IN, "opener": GREETINGS, "opinion": OPINIONS}[kind]
+    known = language if language in by_language else "en"
+    end = "" if known == "zh" else r"(?![\w-])"
+    return re.compile(rf"[\W_]*(?:{by_language[known]}){end}", re.IGNORECASE)
+
+
+# --- what concludes from other statements --------------------------------------------------------
+
+CONCLUSIONS: Mapping[str, str] = {
+    "en": "therefore|thus|hence|so|consequently|accordingly|as a result|that means|this means|"
+    "which means|it follows|in conclusion|overall|then",
+    "zh": "因此|因而|所以|于是|故而|故|从而|由此|综上|总之|那么|可见|也就是说",
+    "de": "also|daher|deshalb|deswegen|folglich|somit|demnach|damit|das bedeutet|das heißt",
+    "fr": "donc|ainsi|par conséquent|c['’]est pourquoi|cela signifie|il s['’]ensuit",
+    "es": "por lo tanto|por tanto|por consiguiente|así que|entonces|luego|esto significa",
+    "pt": "portanto|por isso|assim|logo|consequentemente|isso significa",
+    "it": "quindi|dunque|perciò|pertanto|di conseguenza|ciò significa",
+    "nl": "dus|daarom|derhalve|bijgevolg|dat betekent",
+}
+TOTALS: Mapping[str, str] = {
+    "en": "in total|altogether|in all|all together|the total|combined",
+    "zh": "总共|一共|合计|总计|共计",
+    "de": "insgesamt|zusammen|alles in allem",
+    "fr": "au total|en tout",
+    "es": "en total",
+    "pt": "no total|ao todo",
+    "it": "in totale|complessivamente",
+    "nl": "in totaal|samen",
+}
+
+
+def concludes(text: str, language: str) -> bool:
+    """True where the statement says by its words that it follows from others."""
+    opener, total = _conclusions(language if language in CONCLUSIONS else "en")
+    return bool(opener.match(text) or total.search(text))
+
+
+@lru_cache(maxsize=16)
+def _conclusions(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    end = "" if language == "zh" else r"(?!\w)"
+    start = "" if language == "zh" else r"(?<!\w)"
+    lead = r"[\W_]*(?:(?:and|und|et|y|e|en|而)\s+)?"
+    return (
+        re.compile(rf"{lead}(?:{CONCLUSIONS[language]}){end}", re.IGNORECASE),
+        re.compile(rf"{start}(?:{TOTALS[language]}){end}", re.IGNORECASE),
+    )

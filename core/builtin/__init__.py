@@ -1,1 +1,0 @@
-"""Agents that need no key and no network: rules, overlap, entailment, and what they read with."""

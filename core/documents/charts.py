@@ -1,0 +1,327 @@
+"""Bars and axes from where numbers and names stand; pure geometry, in the picture's pixels.
+
+A column of bars has its value above and its name below, centred on each other. An axis is a
+column or row of numbers whose places and values lie on one straight line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from core.documents.boxes import Part, PlacedBlock, TextBox, rows_of, split_box, usual_height
+from core.documents.tables import AFTER_LABEL, AFTER_NAME, is_number
+
+AXIS = "Axis: "
+FEWEST_TICKS = 3
+STRAIGHT = 0.03
+PAIRED = 0.6
+CENTRED = 0.2
+ALIGNED = 0.3
+YEAR = re.compile(r"(?:FY ?)?(?:1[6-9]|20|21)\d\d(?:[-/–]\d{2,4})?|['’]\d\d")
+PLAIN = re.compile(r"[^\d.,\-−–kKmMbB]")
+SIZES = {"k": 1e3, "m": 1e6, "b": 1e9}
+
+
+Parts = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Bars (name, values), axes, and the items they used."""
+
+    bars: tuple[Parts, ...]
+    axes: tuple[Parts, ...]
+    used: frozenset[TextBox]
+
+    @property
+    def top(self) -> float:
+        """The upper edge of the topmost item used."""
+        return min((item.top for item in self.used), default=0.0)
+
+    def rows(self, title: Parts) -> Iterator[PlacedBlock]:
+        """Each bar as a row of a table: “Visitors by region (thousands), North: 412”."""
+        for bar in self.bars:
+            before = (*title, Part(AFTER_LABEL)) if title else ()
+            yield PlacedBlock("table row", (*before, *bar))
+
+
+def read_chart(items: Sequence[TextBox]) -> Chart:
+    """The chart in a picture; empty when its numbers form neither bars nor axes."""
+    upright = [item for item in items if not is_sideways(item)]
+    axes_seen = [*_vertical_axes(upright), *_horizontal_axes(upright)]
+    ticks = {item for axis in axes_seen for item in axis}
+    bars, used = _bars([item for item in upright if item not in ticks])
+    axes = tuple((Part(AXIS), *_joined(axis, ", ")) for axis in axes_seen)
+    return Chart(tuple(bars), axes, frozenset(ticks | used))
+
+
+def chart_in(items: Sequence[TextBox]) -> tuple[Chart, list[TextBox]]:
+    """The chart that the items form, with bars that stand or lie, and the items that are left."""
+    chart = read_chart(items)
+    left = [item for item in items if item not in chart.used]
+    return _level_bars(chart, left) if chart.axes and not chart.bars else (chart, left)
+
+
+def _level_bars(chart: Chart, items: Sequence[TextBox]) -> tuple[Chart, list[TextBox]]:
+    """The chart with bars that lie: names below each other, each with its values beside it.
+
+    Also the items that are left. Fewer than three such rows, or unlike ones, are no bars: a name
+    may stand beside another axis' number.
+    """
+    rows = [row for row in rows_of(items) if len(row) > 1 and _is_name(row[0])]
+    rows = [row for row in rows if all(is_number(item.text) for item in row[1:])]
+    sizes = {len(row) for row in rows}
+    edges = [[row[0].left for row in rows], [row[0].right for row in rows]]
+    are_aligned = any(max(edge) - min(edge) < usual_height(items) for edge in edges if edge)
+    if len(rows) < FEWEST_TICKS or len(sizes) > 1 or not are_aligned:
+        return chart, list(items)
+    bars = tuple(
+        (Part(row[0].text, row[0]), Part(AFTER_NAME), *_joined(row[1:], ", ")) for row in rows
+    )
+    used = {item for row in rows for item in row}
+    left = [item for item in items if item not in used]
+    return Chart(bars, chart.axes, chart.used | used), left
+
+
+def _joined(items: Sequence[TextBox], by: str) -> Parts:
+    """The items' texts with `by` between them."""
+    return tuple(part for item in items for part in (Part(by), Part(item.text, item)))[1:]
+
+
+def single_numbers(items: Sequence[TextBox]) -> list[TextBox]:
+    """The items, several numbers that were seen as one (“1,200 1,500”) each by itself."""
+    single: list[TextBox] = []
+    for item in items:
+        parts = item.text.split()
+        is_grouped = all(len(part) == 3 and part.isdigit() for part in parts[1:])  # 1 200 500
+        if len(parts) > 1 and not is_grouped and all(value_of(part) is not None for part in parts):
+            single.extend(split_box(item, parts))
+        else:
+            single.append(item)
+    return single
+
+
+def is_sideways(item: TextBox) -> bool:
+    """True for words that stand on end, such as the title of a vertical axis."""
+    return len(item.text) > 2 and item.height > 1.5 * item.width
+
+
+def value_of(text: str) -> float | None:
+    """The number a tick shows: “1,200”, “20%”, “$1.5k”; None when it is none."""
+    if not is_number(text):
+        return None
+    plain = PLAIN.sub("", text).replace("−", "-").replace("–", "-")
+    size = SIZES.get(plain[-1:].lower(), 1.0)
+    plain = plain.rstrip("kKmMbB")
+    if re.fullmatch(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?", plain):
+        plain = plain.replace(",", "")
+    try:
+        return float(plain.replace(",", ".")) * size
+    except ValueError:
+        return None
+
+
+def _vertical_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
+    """Columns of numbers that grow upwards and have no partners in their rows, lowest first."""
+    axes = []
+    for column in _aligned(items, lambda item: item.right, lambda item: item.left):
+        axis = _straight(column, lambda item: -item.y)
+        if not axis:
+            continue
+        ticks = set(axis)
+        others = [item for item in items if item not in ticks]
+        partners = sum(
+            any(abs(other.y - tick.y) < 0.5 * tick.height for other in others) for tick in axis
+        )
+        if 2 * partners < len(axis):
+            axes.append(axis)
+    return axes
+
+
+def _horizontal_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
+    """Rows of numbers that grow to the right and head or close no columns of their own."""
+    axes = []
+    numbers = [item for item in items if is_number(item.text)]
+    for row in rows_of(items):
+        axis = _straight([item for item in row if is_number(item.text)], lambda item: item.x)
+        if not axis or len(axis) < len(row) - 1:
+            continue
+        beside = set(row)
+        if not _in_columns(axis, [item for item in numbers if item not in beside]):
+            axes.append(axis)
+    return axes
+
+
+def _in_columns(row: Sequence[TextBox], others: Sequence[TextBox]) -> bool:
+    """True when half of the row's items share the same edge or the centre with another item."""
+    edges: tuple[Callable[[TextBox], float], ...] = (
+        lambda item: item.left,
+        lambda item: item.right,
+        lambda item: item.x,
+    )
+    return any(
+        2
+        * sum(
+            any(abs(edge(other) - edge(item)) < ALIGNED * item.height for other in others)
+            for item in row
+        )
+        >= len(row)
+        for edge in edges
+    )
+
+
+def _aligned(items: Sequence[TextBox], *edges: Callable[[TextBox], float]) -> list[list[TextBox]]:
+    """Columns of numbers that share an edge, each number in one column, longest first."""
+    numbers = [item for item in items if value_of(item.text) is not None]
+    columns = []
+    for edge in edges:
+        ordered = sorted(numbers, key=edge)
+        column: list[TextBox] = []
+        for item in ordered:
+            if column and edge(item) - edge(column[0]) > 0.7 * usual_height(column):
+                columns.append(column)
+                column = []
+            column.append(item)
+        columns.append(column)
+    taken: set[TextBox] = set()
+    kept = []
+    for column in sorted(columns, key=len, reverse=True):
+        if len(column) >= FEWEST_TICKS and not taken & set(column):
+            kept.append(column)
+            taken |= set(column)
+    return kept
+
+
+def _straight(column: Sequence[TextBox], place: Callable[[TextBox], float]) -> list[TextBox]:
+    """The numbers, lowest first, if value grows evenly with place (for all but one at most)."""
+    values = ((value_of(item.text), place(item), item) for item in column)
+    points = sorted(
+        ((value, where, item) for value, where, item in values if value is not None),
+        key=lambda point: point[:2],
+    )
+    for left_out in (None, *column):
+        if axis := _line([point for point in points if point[2] is not left_out]):
+            return axis
+    return []
+
+
+def _line(points: Sequence[tuple[float, float, TextBox]]) -> list[TextBox]:
+    """The numbers of (value, place, number), lowest first, if they lie on a line; else nothing."""
+    if len(points) < FEWEST_TICKS:
+        return []
+    (low, first, _), (high, last, _) = points[0], points[-1]
+    if high <= low or last <= first:
+        return []
+    for value, where, _ in points:
+        if abs((where - first) / (last - first) - (value - low) / (high - low)) > STRAIGHT:
+            return []
+    return [item for _, _, item in points]
+
+
+def _bars(items: Sequence[TextBox]) -> tuple[list[Parts], set[TextBox]]:
+    """Lines “name: value” for columns with a name below and values above, left to right.
+
+    Of several rows that could be the names (a legend, a second line) the one counts that has
+    the most values, and of those the one that they are centred on best.
+    """
+    rows = rows_of(items)
+    candidates = [bars for row in rows if (bars := _columns_over(row, items))]
+    if not candidates:
+        return [], set()
+    best = max(candidates, key=lambda bars: (bars.count, -bars.offset))
+    below = _second_lines(best, rows)
+    lines: list[Parts] = []
+    used: set[TextBox] = set()
+    for name, values in best.values.items():
+        if values:
+            title = [name, *below[name]]
+            lines.append((*_joined(title, " "), Part(AFTER_NAME), *_joined(values, ", ")))
+            used.update(title, values)
+    return lines, used
+
+
+@dataclass(frozen=True)
+class _Bars:
+    """A row of names and the numbers above each; `offset` says how far off centre they are."""
+
+    values: dict[TextBox, list[TextBox]]
+    spacing: float
+    offset: float
+
+    @property
+    def count(self) -> int:
+        """How many numbers have found a name."""
+        return sum(len(column) for column in self.values.values())
+
+
+def _columns_over(row: Sequence[TextBox], items: Sequence[TextBox]) -> _Bars | None:
+    """The row as names of bars; None when it does not look like that."""
+    names = [item for item in row if _is_name(item)]
+    if len(names) < 2 or any(
+        names[0].left < item.left < names[-1].left for item in row if item not in names
+    ):
+        return None
+    spacing = min(b.x - a.x for a, b in pairwise(names))
+    values = _values_above(names, items, spacing)
+    filled = {name: column for name, column in values.items() if column}
+    if len(filled) < max(2, PAIRED * len(names)) or _is_table(values):
+        return None
+    offset = median(
+        abs(sum(item.x for item in column) / len(column) - name.x)
+        for name, column in filled.items()
+    )
+    return _Bars(values, spacing, offset) if offset < CENTRED * spacing else None
+
+
+def _is_name(item: TextBox) -> bool:
+    return not is_number(item.text) or YEAR.fullmatch(item.text) is not None
+
+
+def _values_above(
+    names: Sequence[TextBox], items: Sequence[TextBox], spacing: float
+) -> dict[TextBox, list[TextBox]]:
+    """Each name's numbers: above it and nearer to its centre than to any other's."""
+    values: dict[TextBox, list[TextBox]] = {name: [] for name in names}
+    for item in items:
+        if not is_number(item.text) or item in values or item.bottom > names[0].top:
+            continue
+        nearest = min(names, key=lambda name: abs(name.x - item.x))
+        if abs(nearest.x - item.x) < 0.45 * spacing:
+            values[nearest].append(item)
+    for name in names:
+        values[name].sort(key=lambda item: (round(item.x / max(item.width, 1)), item.y))
+    return values
+
+
+def _is_table(values: dict[TextBox, list[TextBox]]) -> bool:
+    """True when all columns have several numbers on the same heights: a table's body."""
+    heights = [[item.y for item in column] for column in values.values()]
+    if min(len(column) for column in heights) < 2 or len({len(column) for column in heights}) > 1:
+        return False
+    tall = usual_height([item for column in values.values() for item in column])
+    first = sorted(heights[0])
+    return all(
+        abs(a - b) < 0.5 * tall
+        for column in heights[1:]
+        for a, b in zip(first, sorted(column), strict=True)
+    )
+
+
+def _second_lines(bars: _Bars, rows: Sequence[Sequence[TextBox]]) -> dict[TextBox, list[TextBox]]:
+    """Words right below a name and centred on it: the rest of a name that was too long."""
+    names = list(bars.values)
+    rest: dict[TextBox, list[TextBox]] = {name: [] for name in names}
+    bottom, tall = max(name.bottom for name in names), median(name.height for name in names)
+    for row in rows:
+        if not 0 <= row[0].y - bottom < 1.2 * tall:
+            continue
+        for item in row:
+            nearest = min(names, key=lambda name: abs(name.x - item.x))
+            is_centred = abs(nearest.x - item.x) < CENTRED * bars.spacing
+            if is_centred and item.width < bars.spacing and not is_number(item.text):
+                rest[nearest].append(item)
+    return rest

@@ -1,0 +1,346 @@
+"""Word documents: paragraphs and tables in order, then notes.
+
+The XML is walked here and not by python-docx, whose paragraphs leave out what stands in tracked
+insertions, content controls and text boxes: words that everybody sees who opens the document.
+Tracked changes are read as accepted; hidden text is not read, nor are headers, footers and tables
+of contents. Names are compared without their namespace, so that both the transitional and the
+strict dialect are read.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
+from xml.parsers import expat
+
+from core.config import MEGABYTE
+from core.documents.draft import Content, Draft, content
+from core.documents.request import ReadRequest
+from core.documents.tables import table_contents
+from core.errors import InputError
+from core.records import Source
+
+NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
+LETTER = re.compile(r"[^\W\d_]{2}")
+ENCRYPTED = 1  # Bit 0 of a zip member's flags.
+DAMAGE = (zipfile.BadZipFile, zlib.error, ParseError, KeyError, EOFError, NotImplementedError)
+AGAIN = "open it in Word, save it as .docx and add it again"
+WRAPPERS = frozenset({"sdt", "sdtContent", "customXml", "ins", "moveTo", "smartTag"})
+SKIPPED = frozenset(
+    "del moveFrom delText instrText pPr rPr tblPr tcPr trPr sectPr sdtPr sdtEndPr Fallback "
+    "rt delInstrText".split()
+)
+MARKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011", "ptab": "\t"}
+OFF = frozenset({"0", "false", "off"})
+LONGEST_CELL = 400
+WIDEST = 200  # columns that cells may span; Word's own tables have at most 63
+HEADING = re.compile(r"heading (\d)")
+DEEPEST_HEADING = 6
+MOST_BASES = 12  # styles that a style is based on, one after the other
+
+
+def read_docx(request: ReadRequest) -> Source:
+    """Word documents.
+
+    Raises:
+        InputError: the file is damaged, unpacks to too much, or holds too much text.
+    """
+    draft = Draft(request)
+    try:
+        with zipfile.ZipFile(io.BytesIO(request.data)) as archive:
+            _check_size(request, archive)
+            if any(member.flag_bits & ENCRYPTED for member in archive.infolist()):
+                raise InputError(
+                    f"{request.file} is protected by a password; save it without one and add it "
+                    "again."
+                )
+            _read_parts(request, archive, draft)
+    except DAMAGE as error:
+        raise InputError(
+            f"{request.file} could not be read as a Word document: it is damaged ({error}); "
+            f"{AGAIN}."
+        ) from error
+    except RecursionError as error:
+        raise InputError(
+            f"{request.file} could not be read as a Word document: its tables or text boxes are "
+            "nested too deeply; put them beside each other and add it again."
+        ) from error
+    if not draft.length:
+        draft.note("There is no text in this document; text in its pictures is not read.")
+    return draft.finish()
+
+
+def _check_size(request: ReadRequest, archive: zipfile.ZipFile) -> None:
+    """Refuse a document that unpacks to more than the settings allow, before unpacking any."""
+    most = request.settings.unpacked_megabytes
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > most * MEGABYTE:
+        raise InputError(
+            f"{request.file} unpacks to {unpacked / MEGABYTE:,.0f} MB; at most {most} MB are "
+            "unpacked. Take large pictures out, or raise “Largest unpacked size” in Settings."
+        )
+
+
+def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: Draft) -> None:
+    main = _main_part(archive)
+    folder = posixpath.dirname(main)
+    walk = _Walk(_styles(archive, f"{folder}/styles.xml"))
+    changed = False
+    for element in _body(archive, main):
+        changed = changed or _has_changes(element)
+        draft.add_blocks(walk.blocks(element))
+    if changed:
+        draft.note("The document has tracked changes; it was read as if all were accepted.")
+    for part in sorted(archive.namelist()):
+        if posixpath.dirname(part) == folder and NOTES.fullmatch(posixpath.basename(part)):
+            for item in fromstring(_whole(archive, part)):  # noqa: S314 - DTDs are refused
+                notes = [block for block in walk.blocks(item) if LETTER.search(block.text)]
+                draft.add_blocks(Content("footnote", note.pieces) for note in notes)
+    if walk.pictures:
+        count = (
+            "A picture or chart" if walk.pictures == 1 else f"{walk.pictures} pictures or charts"
+        )
+        draft.note(f"{count} in this document: text and values in them cannot be read here.")
+
+
+def _styles(archive: zipfile.ZipFile, part: str) -> dict[str, str]:
+    """What each paragraph style is called in lower case, or the one that it is based on."""
+    if part not in archive.namelist():
+        return {}
+    names: dict[str, str] = {}
+    bases: dict[str, str] = {}
+    for style in fromstring(_whole(archive, part)):  # noqa: S314 - DTDs are refused
+        if local(style) == "style":
+            own = value(style, "styleId") or ""
+            names[own] = (value(child(style, "name"), "val") or "").lower()
+            bases[own] = value(child(style, "basedOn"), "val") or ""
+            level = child(child(style, "pPr"), "outlineLvl")
+            if level is not None:
+                names[own] = _outline(value(level, "val"))
+    return {own: _known_style(own, names, bases) for own in names}
+
+
+def _outline(level: str | None) -> str:
+    """The name of the heading of that outline level; Word's level 9 is body text."""
+    return f"heading {int(level) + 1}" if level and level.isascii() and level.isdigit() else ""
+
+
+def _known_style(own: str, names: dict[str, str], bases: dict[str, str]) -> str:
+    """The name of the style, or of the nearest one below it that says what it is for."""
+    style = own
+    for _ in range(MOST_BASES):
+        name = names.get(style, "")
+        if HEADING.match(name) or name.startswith(("title", "toc", "caption", "list")):
+            return name
+        style = bases.get(style, "")
+    return names[own]
+
+
+def _main_part(archive: zipfile.ZipFile) -> str:
+    """The path of the document's main part, which its package names."""
+    for relation in fromstring(_whole(archive, "_rels/.rels")):  # noqa: S314 - DTDs are refused
+        if relation.get("Type", "").endswith("/officeDocument"):
+            return relation.get("Target", "").lstrip("/")
+    return "word/document.xml"
+
+
+def _whole(archive: zipfile.ZipFile, part: str) -> bytes:
+    """A part's bytes. Its size was checked; zipfile never yields more than the directory says."""
+    data = archive.read(part)
+    _refuse_dtd(data)
+    return data
+
+
+class _BodyBegins(Exception):
+    """The first element: no document type can be declared after it."""
+
+
+def _refuse_dtd(data: bytes) -> None:
+    """Whatever stands before it, and in any encoding: the XML parser itself looks for it."""
+
+    def declared(*_: object) -> None:
+        raise ParseError("a document type declaration, which no Word document has")
+
+    def begun(*_: object) -> None:
+        raise _BodyBegins
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = declared
+    parser.StartElementHandler = begun
+    try:
+        parser.Parse(data, True)
+    except _BodyBegins:
+        return
+    except (expat.ExpatError, ValueError, LookupError) as error:  # also: an unknown encoding
+        raise ParseError(str(error)) from error
+
+
+def _body(archive: zipfile.ZipFile, part: str) -> Iterator[Element]:
+    """The blocks of the body one by one, each dropped after use to keep memory low."""
+    path: list[Element] = []
+    stream = io.BytesIO(_whole(archive, part))
+    for event, element in iterparse(stream, events=("start", "end")):  # noqa: S314 - as above
+        if event == "start":
+            path.append(element)
+            continue
+        path.pop()
+        if len(path) == 2 and local(path[1]) == "body":
+            yield element
+            path[1].clear()
+
+
+def _has_changes(element: Element) -> bool:
+    return any(local(item) in ("ins", "del", "moveFrom", "moveTo") for item in element.iter())
+
+
+def local(element: Element) -> str:
+    """The element's name without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def value(element: Element | None, name: str) -> str | None:
+    """An attribute by its name without namespace."""
+    if element is None:
+        return None
+    return next((v for key, v in element.attrib.items() if key.rpartition("}")[2] == name), None)
+
+
+def child(element: Element | None, name: str) -> Element | None:
+    """The first child of that name."""
+    if element is None:
+        return None
+    return next((item for item in element if local(item) == name), None)
+
+
+@dataclass
+class _Walk:
+    """The blocks of a document while they are read."""
+
+    styles: dict[str, str]
+    pictures: int = 0
+    caption: str = field(default="", init=False)  # right before the next table
+
+    def blocks(self, element: Element) -> Iterator[Content]:
+        """The blocks of a paragraph with its text boxes, or a table's rows."""
+        name = local(element)
+        if name == "p":
+            yield from self._paragraph(element)
+        elif name == "tbl":
+            yield from self._table(element)
+        elif name not in SKIPPED:
+            for item in element:
+                yield from self.blocks(item)
+
+    def _paragraph(self, paragraph: Element) -> Iterator[Content]:
+        boxes: list[Element] = []
+        text = "".join(self._pieces(paragraph, boxes)).strip("\n")
+        if text.strip():
+            block = self._block(paragraph, text)
+            self.caption = text if block.kind == "caption" else ""
+            yield block
+        for box in boxes:
+            yield from self.blocks(box)
+
+    def _block(self, paragraph: Element, text: str) -> Content:
+        """The paragraph as what its style says that it is; a table of contents is no evidence."""
+        about = child(paragraph, "pPr")
+        style = self.styles.get(value(child(about, "pStyle"), "val") or "", "")
+        outline = value(child(about, "outlineLvl"), "val")
+        heading = HEADING.match(style if outline is None else _outline(outline))
+        if style.startswith("toc"):
+            return content(None, text)
+        if style.startswith("title"):
+            return content("heading", text)
+        if heading and int(heading[1]) <= DEEPEST_HEADING:
+            return content("heading", text, int(heading[1]))
+        if style.startswith("caption"):
+            return content("caption", text)
+        is_item = style.startswith("list") or child(about, "numPr") is not None
+        return content("list item" if is_item else "paragraph", text)
+
+    def _pieces(self, element: Element, boxes: list[Element]) -> Iterator[str]:
+        """The characters of a paragraph or run; text boxes are put aside."""
+        for item in element:
+            name = local(item)
+            if name == "t":
+                yield item.text or ""
+            elif name == "txbxContent":
+                boxes.append(item)
+            elif name in MARKS:
+                yield MARKS[name]
+            elif name == "r" and _is_hidden(item):
+                continue
+            elif name not in SKIPPED:
+                self.pictures += name in ("blip", "chart", "imagedata")
+                yield from self._pieces(item, boxes)
+
+    def _table(self, table: Element) -> Iterator[Content]:
+        """A table's rows as lines; its cells one by one where it only lays out the page."""
+        caption, self.caption = self.caption, ""
+        grid: list[list[str]] = []
+        nested: list[Element] = []
+        headers = 0
+        for row in _inside(table, "tr"):
+            about = child(row, "trPr")
+            if child(about, "del") is not None:
+                continue
+            if child(about, "tblHeader") is not None and headers == len(grid):
+                headers += 1
+            grid.append(self._row(row, grid[-1] if grid else [], nested))
+        widest = max((len(row) for row in grid), default=0)
+        if widest < 2 or any(len(text) > LONGEST_CELL for row in grid for text in row):
+            for row in _inside(table, "tr"):
+                for cell in _inside(row, "tc"):
+                    for item in cell:
+                        yield from self.blocks(item)
+            return
+        lines = table_contents(grid, headers or None, caption)
+        yield from lines[1:] if caption else lines  # the caption is a paragraph already
+        for inner in nested:
+            yield from self.blocks(inner)
+
+    def _row(self, row: Element, above: list[str], nested: list[Element]) -> list[str]:
+        """One row of the grid: a cell merged downwards says again what stands above it.
+
+        A name that spans columns says so in each of them; values are never merged.
+        """
+        cells: list[str] = []
+        for cell in _inside(row, "tc"):
+            about = child(cell, "tcPr")
+            merge = child(about, "vMerge")
+            if merge is not None and value(merge, "val") != "restart" and len(cells) < len(above):
+                text = above[len(cells)]
+            else:
+                text = " ".join(self._cell(cell, nested))
+            span = value(child(about, "gridSpan"), "val") or "1"
+            across = min(int(span), WIDEST) if span.isascii() and span.isdigit() else 1
+            cells.extend([text] * max(1, min(across, WIDEST - len(cells))))
+        return cells
+
+    def _cell(self, cell: Element, nested: list[Element]) -> Iterator[str]:
+        """The cell's paragraphs; tables within it are put aside."""
+        for item in cell:
+            if local(item) == "tbl":
+                nested.append(item)
+            else:
+                yield from (block.text for block in self.blocks(item))
+
+
+def _is_hidden(run: Element) -> bool:
+    vanish = child(child(run, "rPr"), "vanish")
+    return vanish is not None and (value(vanish, "val") or "") not in OFF
+
+
+def _inside(element: Element, name: str) -> Iterator[Element]:
+    """Children of that name, also those in content controls and tracked insertions."""
+    for item in element:
+        if local(item) == name:
+            yield item
+        elif local(item) in WRAPPERS:
+            yield from _inside(item, name)

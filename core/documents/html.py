@@ -1,0 +1,428 @@
+"""HTML pages and Markdown: what their reader sees, block by block, without scripts and menus.
+
+Before a page is parsed its elements' nesting is bounded, as browsers do. For each opening tag a
+parser looks through the elements that are open, so a page that opens a hundred thousand of them
+and closes none would take minutes. No page that shows anything nests so deep: tags beyond the
+bound are left out and their text stays. Elements that the parser need not remember, such as
+<span>, are not counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from core.documents.draft import Content, Draft, content
+from core.documents.request import ReadRequest
+from core.documents.tables import clean, table_contents
+from core.documents.text import decoded, decoded_page
+from core.records import BlockKind, Source
+
+UNSEEN = frozenset(
+    "script style template noscript head svg math-annotation object iframe canvas audio video "
+    "select option datalist textarea input button dialog".split()
+)
+MENUS = frozenset({"nav", "menu"})
+MENU_ROLES = frozenset({"navigation", "search", "menu", "menubar", "banner", "contentinfo"})
+BLOCKS = frozenset(
+    "address article aside blockquote body center dd details dir div dl dt fieldset figcaption "
+    "figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main ol p pre section "
+    "summary table tbody td tfoot th thead tr ul caption".split()
+)
+HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+BLANKS = re.compile(r"[ \t\r\n\f]+")
+# Control characters stand in for what must outlive the joining of blanks; no page shows them.
+STAND_INS = re.compile("[\x1c-\x1f]")
+LINE_BREAK = "\x1e"
+KEPT = str.maketrans({" ": "\x1d", "\t": "\x1c", "\n": "\x1f"})
+SHOWN = str.maketrans({"\x1d": " ", "\x1c": "\t", "\x1f": "\n"})
+SPAN = re.compile(r"\s*([0-9]{1,9})\s*")
+WIDEST = 200
+# Places that cells fill beside their own, in all tables of a page.
+MOST_REPEATS = 500_000
+LONGEST_CELL = 400
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+KINDS: dict[str, BlockKind] = {"li": "list item", "figcaption": "caption", "caption": "caption"}
+DEEPEST_KIND = 6  # elements between a text and what says of what kind it is
+CHART = re.compile(r"\b(?:chart|graph|plot|diagram)s?\b", re.I)
+DEEPEST_QUOTE = 100  # quotes and lists of Markdown within each other; deeper ones are not read
+# Chromium and WebKit stop at 512. The count here is rougher than theirs, so it is more generous.
+DEEPEST = 2000
+# Parsers open these again in each block until they are closed; they do not change what is read.
+MOST_FORMATS = 64
+FORMATS = frozenset("a b big code em font i nobr s small strike strong tt u".split())
+NESTING = frozenset(
+    "address article aside blockquote center details dir div dl fieldset figcaption figure footer "
+    "h1 h2 h3 h4 h5 h6 header hgroup legend main menu nav ol pre section summary table ul".split()
+)
+CELLS = frozenset("caption tbody td tfoot th thead tr".split())
+SELF_CLOSING = frozenset("dd dt form li p".split())
+# What stands in these is text, tags and all.
+RAW = {
+    name: re.compile(rf"</{name}(?=[\s/>])", re.I)
+    for name in "iframe noembed noframes script style textarea title xmp".split()
+}
+TAG = re.compile(
+    r"""<(?:!--|(/?)([a-z][^\s/>]*)"""
+    r"""(?:=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))|[^>])*+(?:>|\Z))""",
+    re.I,
+)
+COMMENT_END = "-->"
+# Ends the block before it and begins another, without any nesting.
+BOUNDARY = "<hr>"
+
+
+def read_html(request: ReadRequest) -> Source:
+    """HTML pages, however malformed. Raises InputError when the text is too long."""
+    draft = Draft(request)
+    text, remark = decoded_page(request.data)
+    if remark:
+        draft.note(remark)
+    root = LexborHTMLParser(flattened(text)).root
+    walk = _seen(root)
+    title = _title(root, walk.blocks) if root else ""
+    draft.add_blocks([content("heading", title), *walk.blocks])
+    _note_charts(draft, walk)
+    if not walk.blocks:
+        draft.note("There is no text to be seen in this page; it may be filled in by scripts.")
+    return draft.finish()
+
+
+def read_markdown(request: ReadRequest) -> Source:
+    """Markdown files (CommonMark with tables and struck-out words).
+
+    Raises:
+        InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
+    """
+    from markdown_it import MarkdownIt
+
+    draft = Draft(request)
+    options = {"maxNesting": DEEPEST_QUOTE}
+    parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
+    page = parser.render(decoded(request.name, request.data))
+    walk = _seen(LexborHTMLParser(flattened(page)).root)
+    draft.add_blocks(walk.blocks)
+    _note_charts(draft, walk)
+    if not walk.blocks:
+        draft.note("There is no text to be seen in this file.")
+    return draft.finish()
+
+
+def _note_charts(draft: Draft, walk: _Walk) -> None:
+    if walk.charts:
+        which = "A picture seems" if walk.charts == 1 else f"{walk.charts} pictures seem"
+        draft.note(f"{which} to be a chart: its values cannot be read here.")
+
+
+def _seen(root: LexborNode | None) -> _Walk:
+    """The blocks; those of menus too where there is nothing else."""
+    walk = _Walk(menus=False)
+    for menus in (False, True):
+        if root is not None and not walk.blocks:
+            walk = _walk(root, menus=menus)
+    return walk
+
+
+def _title(root: LexborNode, blocks: Sequence[Content]) -> str:
+    """The page's title, unless one of its first lines says the same."""
+    node = root.css_first("head title")
+    title = BLANKS.sub(" ", (node.text() or "") if node else "").strip()
+    return "" if any(title in block.text for block in blocks[:5]) else title
+
+
+@dataclass
+class _Walk:
+    """The blocks found so far and the line being put together."""
+
+    menus: bool
+    blocks: list[Content] = field(default_factory=list)
+    line: list[str] = field(default_factory=list)
+    within: list[str] = field(default_factory=list)  # the blocks that are open, outermost first
+    about: tuple[str, ...] = ()  # those that were open when the line began, innermost first
+    term: str = ""  # of a definition that is yet to come
+    repeats: int = MOST_REPEATS
+    charts: int = 0
+
+    def add(self, text: str) -> None:
+        """Put the text to the line."""
+        if not self.line:
+            self.about = tuple(reversed(self.within[-DEEPEST_KIND:]))
+        self.line.append(text)
+
+    def close(self) -> None:
+        """End the line: several blanks are one, as the browser shows them."""
+        rows = (BLANKS.sub(" ", row).strip(" ") for row in "".join(self.line).split(LINE_BREAK))
+        text = "\n".join(row for row in rows if row).translate(SHOWN).strip("\n")
+        self.line.clear()
+        if not text.strip():
+            return
+        if self.about[:1] == ("dd",) and self.term:
+            text, self.term = f"{self.term.removesuffix(':')}: {text}", ""
+        self.end_term()
+        if self.about[:1] == ("dt",):
+            self.term = text
+        else:
+            self.blocks.append(self._block(text))
+
+    def end_term(self) -> None:
+        """Keep a term that no definition follows."""
+        if self.term:
+            self.blocks.append(content("paragraph", self.term))
+        self.term = ""
+
+    def _block(self, text: str) -> Content:
+        for tag in self.about:
+            if tag in HEADINGS:
+                return content("heading", clean(text), HEADINGS[tag])
+            if tag in KINDS:
+                return content(KINDS[tag], text)
+            if tag in ("td", "th", "table"):
+                break
+        return content("paragraph", text)
+
+
+def _walk(root: LexborNode, *, menus: bool) -> _Walk:
+    """The blocks below the node, in the page's order."""
+    walk = _Walk(menus)
+    _descend(root, walk)
+    walk.close()
+    walk.end_term()
+    return walk
+
+
+def _text_in(node: LexborNode, *, menus: bool) -> str:
+    """All that is to be seen in a cell or caption."""
+    return " ".join(block.text for block in _walk(node, menus=menus).blocks)
+
+
+def _descend(root: LexborNode, walk: _Walk) -> None:
+    """Visit the tree without recursion: a page may nest deeper than Python's stack."""
+    node: LexborNode | None = root
+    while node is not None:
+        goes_in = _enter(node, walk)
+        if goes_in and node.child is not None:
+            if node.tag in BLOCKS:
+                walk.within.append(node.tag)
+            node = node.child
+            continue
+        while node is not None:
+            if node.tag in BLOCKS:
+                walk.close()
+            if node.mem_id == root.mem_id:
+                return
+            if node.next is not None:
+                node = node.next
+                break
+            node = node.parent
+            if node is not None and node.tag in BLOCKS:
+                walk.within.pop()
+
+
+def _enter(node: LexborNode, walk: _Walk) -> bool:
+    """Take in one node; False when its children are not to be visited."""
+    tag = node.tag or ""
+    if tag == "-text":
+        walk.add(_text_of(node, walk.within))
+        return False
+    if tag.startswith(("-", "_", "!")):
+        return tag == "-document"
+    if tag == "br":
+        walk.add(LINE_BREAK)
+        return False
+    walk.charts += tag in ("img", "svg", "canvas") and _is_chart(node)
+    if tag in UNSEEN or _is_hidden(node) or (not walk.menus and _is_menu(node)):
+        return False
+    if tag in BLOCKS:
+        walk.close()
+    if tag == "table":
+        rows = _table(node, walk)
+        if rows is not None:
+            walk.blocks.extend(rows)
+            return False
+    return True
+
+
+def _is_chart(node: LexborNode) -> bool:
+    """True for a picture that is called a chart, or is drawn into a figure."""
+    called = " ".join(value or "" for value in node.attributes.values())
+    parent = node.parent
+    is_drawn = node.tag != "img" and parent is not None and parent.tag == "figure"
+    return is_drawn or CHART.search(called.replace("_", " ").replace("-", " ")) is not None
+
+
+def _text_of(node: LexborNode, within: Sequence[str]) -> str:
+    """A text node's characters; blanks right inside a <pre> are kept from being made one."""
+    text = STAND_INS.sub(" ", node.text_content or "")
+    if within and within[-1] == "pre":
+        return text.replace("\r\n", "\n").translate(KEPT)
+    return text
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    attributes = node.attributes
+    return "hidden" in attributes or bool(HIDDEN_STYLE.search(attributes.get("style") or ""))
+
+
+def _is_menu(node: LexborNode) -> bool:
+    """True for navigation, and for a footer of the whole page."""
+    if node.tag in MENUS or (node.attributes.get("role") or "").lower() in MENU_ROLES:
+        return True
+    parent = node.parent
+    return node.tag == "footer" and parent is not None and parent.tag == "body"
+
+
+def _holds_tables(table: LexborNode) -> bool:
+    """True when there is a table within the table; the search ends at the first."""
+    child = table.child
+    while child is not None:
+        if (child.tag or "-").isalnum() and child.css_first("table") is not None:
+            return True
+        child = child.next
+    return False
+
+
+def _table(table: LexborNode, walk: _Walk) -> list[Content] | None:
+    """A table's rows as lines; None for a table that only lays out the page."""
+    role = table.attributes.get("role") or ""
+    if role in ("presentation", "none") or _holds_tables(table):
+        return None
+    menus = walk.menus
+    caption = " ".join(_text_in(node, menus=menus) for node in table.css("caption"))
+    grid: list[list[str]] = []
+    names: list[bool] = []
+    spans = _Spans(walk.repeats)
+    for row in table.css("tr"):
+        if _is_hidden(row):
+            continue
+        cells = row.css("td, th")
+        texts = [clean(_text_in(cell, menus=menus)) for cell in cells]
+        if any(len(text) > LONGEST_CELL for text in texts):
+            return None
+        in_head = row.parent is not None and row.parent.tag == "thead"
+        names.append(in_head or (bool(cells) and all(cell.tag == "th" for cell in cells)))
+        grid.append(_row(cells, texts, len(grid), spans, names[-1]))
+    walk.repeats = spans.left
+    if max((len(row) for row in grid), default=0) < 2:
+        return None
+    headers = 0
+    while headers < len(names) and names[headers]:
+        headers += 1
+    return table_contents(grid, headers or None, caption)
+
+
+@dataclass
+class _Spans:
+    """What cells above span into the rows below, by column: (text, the last row it reaches).
+
+    `left` is how many more places spans may fill; when none are left, each cell fills its own.
+    """
+
+    left: int
+    below: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+    def fill(self, row: list[str], number: int) -> None:
+        """Append what reaches into the row from above, up to the first free column."""
+        while self.left > 0 and self.below.get(len(row), ("", -1))[1] >= number:
+            row.append(self.below[len(row)][0])
+            self.left -= 1
+
+
+def _row(
+    cells: list[LexborNode],
+    texts: list[str],
+    number: int,
+    spans: _Spans,
+    is_header: bool,
+) -> list[str]:
+    """One row of the grid, with what spans into it from above and across it."""
+    row: list[str] = []
+    for cell, text in zip(cells, texts, strict=True):
+        spans.fill(row, number)
+        across = min(_span(cell, "colspan"), 1 + max(0, spans.left))
+        down = _span(cell, "rowspan")
+        for offset in range(across):
+            shown = text if offset == 0 or is_header or len(cells) == 1 else ""
+            if down > 1:
+                spans.below[len(row)] = shown, number + down - 1
+            row.append(shown)
+        spans.left -= across - 1
+    spans.fill(row, number)
+    return row
+
+
+def _span(cell: LexborNode, name: str) -> int:
+    value = SPAN.fullmatch(cell.attributes.get(name) or "")
+    return min(max(int(value[1]), 1), WIDEST) if value else 1
+
+
+def flattened(page: str) -> str:
+    """The page without the tags that nest too deep; nearly every page comes back as it is."""
+    nesting = _Nesting()
+    parts: list[str] = []
+    copied, position = 0, 0
+    while tag := TAG.search(page, position):
+        name = (tag[2] or "").lower()
+        instead = nesting.take(name, is_end=bool(tag[1]))
+        if instead is not None:
+            parts += (page[copied : tag.start()], instead)
+            copied = tag.end()
+        position = _after(page, tag, name)
+    return "".join((*parts, page[copied:])) if parts else page
+
+
+def _after(page: str, tag: re.Match[str], name: str) -> int:
+    """Where the next tag may begin: after a comment, and after text that only looks like tags."""
+    if not name:
+        end = page.find(COMMENT_END, tag.start() + 2)
+        return end + len(COMMENT_END) if end >= 0 else len(page)
+    if name in RAW and not tag[1]:
+        close = RAW[name].search(page, tag.end())
+        return close.start() if close else len(page)
+    return tag.end()
+
+
+@dataclass
+class _Nesting:
+    """The elements that are open, as nearly as can be told without parsing."""
+
+    path: list[str] = field(default_factory=list)
+    opened: Counter[str] = field(default_factory=Counter)
+    formats: int = 0
+
+    def take(self, name: str, *, is_end: bool) -> str | None:
+        """Count the tag; what to put in its place, or None when it may stay."""
+        if name in FORMATS:
+            return self._take_format(is_end=is_end)
+        is_over = len(self.path) > DEEPEST
+        if name in NESTING:
+            if not is_end:
+                self.path.append(name)
+                self.opened[name] += 1
+            elif self.opened[name]:
+                self._close(name)
+        elif name in CELLS:
+            self._close_cell()
+        elif name not in SELF_CLOSING:
+            return None
+        return BOUNDARY if is_over or len(self.path) > DEEPEST else None
+
+    def _take_format(self, *, is_end: bool) -> str | None:
+        is_over = self.formats >= MOST_FORMATS + is_end
+        self.formats = max(0, self.formats - 1) if is_end else self.formats + 1
+        return "" if is_over else None
+
+    def _close(self, name: str) -> None:
+        """Close the innermost element of that name and all within it."""
+        last = ""
+        while last != name:
+            last = self.path.pop()
+            self.opened[last] -= 1
+
+    def _close_cell(self) -> None:
+        """A cell's tag closes whatever an earlier cell of the same table left open."""
+        while self.opened["table"] and self.path[-1] != "table":
+            self.opened[self.path.pop()] -= 1

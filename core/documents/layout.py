@@ -1,0 +1,480 @@
+"""From pieces of text with places to blocks, in the order in which a person reads them.
+
+Columns of running text are read one after the other; rows of things side by side are tables;
+lines that were only broken for lack of room become paragraphs. Pictures (after OCR) and the pages
+of PDFs are laid out alike. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+
+import regex
+
+from core.documents.boxes import (
+    Part,
+    PictureText,
+    PlacedBlock,
+    TextBox,
+    around,
+    rows_of,
+    usual_height,
+)
+from core.documents.charts import chart_in, is_sideways, single_numbers
+from core.documents.segmentation import (
+    UNSPACED,
+    is_cut,
+    is_ended,
+    joined_lines,
+    words_in,
+)
+from core.documents.tables import Line, header_rows, is_number, table_lines
+
+CAPTION = regex.compile(
+    r"(?:table|figure|fig\.|chart|graph|exhibit|box|map|tabelle|abbildung|abb\.|diagramm|tableau|"
+    r"graphique|tabla|gráfico|figura|tabella|grafico|tabell|figur|таблица|рисунок)"
+    r"\s*[A-Z]{0,2}[-.]?\d[\w.\-–]*(?:[:.—–\s]|$)|[表图圖]\s*\d+",
+    regex.I,
+)
+DASHES = "-–—"
+ITEM = regex.compile(r"(?:[-–—•*◦▪·●○■□➢✓]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\(?[ivx]{1,4}[.)])\s")
+RTL = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")
+PROSE_LETTERS = 28  # letters of a usual cell; more is text that stands side by side
+# Lines of a paragraph: their heights, the gap between them, their length, in heights.
+LIKE = 1.3
+GAP = 0.5
+LONG_LINE = 8.0
+LONE_LINE = 20.0  # where fewer than three lines show how wide the column is
+INDENT = 1.0
+RAGGED = 0.12  # of the column's width, by which lines that are not justified may be shorter
+SAME_CELL = 0.5
+FAR = 12
+WRAPPED = 0.7
+# Columns of running text.
+TRIED = 61
+GUTTER = 0.3
+SLACK = 0.25  # seen boxes reach beyond their letters by about this share of their height
+MOST_ACROSS = 0.3
+FEWEST_LINES = 3
+MANY_LINES = 6
+LONG_COLUMN = 6.0
+VERY_LONG_COLUMN = 9.0
+TIGHT = 0.7
+COLUMN_GAP = 0.4
+
+
+def picture_blocks(picture: PictureText) -> Iterator[PlacedBlock]:
+    """All that was read in a picture as blocks, each of which can be understood by itself."""
+    known = words_in(item.text for item in picture.items)
+    for column in reading_columns(single_numbers(picture.items)):
+        yield from _column_blocks(column, known)
+
+
+def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator[PlacedBlock]:
+    """What stands above a chart, the chart, the rest, and the axes at the end."""
+    chart, left = chart_in(column)
+    upright = [item for item in left if not is_sideways(item)]
+    above = [item for item in upright if not chart.used or item.y <= chart.top]
+    below = [item for item in upright if chart.used and item.y > chart.top]
+    before = list(_blocks(above, known))
+    if chart.used and before and before[-1].kind == "paragraph" and not is_ended(before[-1].text):
+        before[-1] = PlacedBlock("caption", before[-1].parts)
+        yield from before
+        yield from chart.rows(before[-1].parts)
+    else:
+        yield from before
+        yield from chart.rows(())
+    is_unread = bool(chart.axes) and not chart.bars
+    for block in _blocks(below, known):
+        is_label = is_unread and block.kind == "paragraph" and not is_ended(block.text)
+        yield PlacedBlock("chart label", block.parts) if is_label else block
+    labels = [[Part(item.text, item)] for item in left if is_sideways(item)]
+    for parts in (*labels, *chart.axes):
+        yield PlacedBlock("chart label", tuple(parts))
+
+
+def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[PlacedBlock]:
+    """Tables where rows hold several things, paragraphs elsewhere."""
+    single: list[TextBox] = []
+    grid: list[list[TextBox]] = []
+    caption = ""
+    for row in [*_whole_rows(rows_of(items)), []]:
+        if grid and len(row) == 1 and _add_wrapped(grid, row[0]):
+            continue
+        if grid and (len(row) < 2 or _is_far(grid, row)):
+            yield from _table_or_lines(grid, caption)
+            grid = []
+        if single and len(row) != 1:
+            lines = [_paragraph(lines, known) for lines in paragraphs_of(single)]
+            yield from lines
+            caption, single = lines[-1].text, []
+        if len(row) > 1:
+            grid.append(row)
+        else:
+            single += row
+
+
+def _table_or_lines(grid: Sequence[list[TextBox]], caption: str) -> Iterator[PlacedBlock]:
+    table = table_blocks(grid, caption)
+    if table is not None:
+        yield from table
+        return
+    for item in (item for row in grid for item in row):
+        yield PlacedBlock("paragraph", (Part(item.text, item),))
+
+
+def _whole_rows(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
+    """The rows with pieces of one cell made one that were seen beside each other."""
+    whole: list[list[TextBox]] = []
+    for row in rows:
+        cells: list[TextBox] = []
+        for item in row:
+            if cells and item.left - cells[-1].right < SAME_CELL * min(
+                item.height, cells[-1].height
+            ):
+                cells[-1] = _one(cells[-1], item)
+            else:
+                cells.append(item)
+        whole.append(cells)
+    return whole
+
+
+def _one(first: TextBox, second: TextBox) -> TextBox:
+    """Two pieces as one, over the rectangle around both."""
+    by = joined_lines(first.text, second.text, frozenset())[1]
+    return around(
+        (first, second), f"{first.text}{by or ' '}{second.text}" if by else first.text + second.text
+    )
+
+
+def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
+    """Take the item into the cell right above it, if it is that cell's second line.
+
+    It must lie clearly nearer to its row than the table's rows lie to each other.
+    """
+    if len(grid) < 2:
+        return False
+    apart = median(b[0].y - a[0].y for a, b in pairwise(grid))
+    cells = [n for n, cell in enumerate(grid[-1]) if _overlap(cell, item) > 0]
+    if len(cells) != 1 or item.y - grid[-1][cells[0]].y > WRAPPED * apart:
+        return False
+    if item.top - grid[-1][cells[0]].bottom > WRAPPED * item.height:
+        return False
+    grid[-1][cells[0]] = _one(grid[-1][cells[0]], item)
+    return True
+
+
+def _is_far(grid: Sequence[Sequence[TextBox]], row: Sequence[TextBox]) -> bool:
+    """True when the row lies much farther below than the grid's rows lie apart."""
+    gap = row[0].y - grid[-1][0].y
+    if len(grid) < 2:
+        return gap > FAR * usual_height(row)
+    return gap > 2 * median(b[0].y - a[0].y for a, b in pairwise(grid))
+
+
+def _overlap(one: TextBox, other: TextBox) -> float:
+    return min(one.right, other.right) - max(one.left, other.left)
+
+
+# --- lines that go on -----------------------------------------------------------------------
+
+
+def paragraphs_of(lines: Sequence[TextBox]) -> list[list[TextBox]]:
+    """The lines in groups: those that were only broken for lack of room are one paragraph.
+
+    A line goes on where the next one's first word had no room in it, unless a gap, an indent,
+    another size or the mark of a list item says that something new begins.
+    """
+    groups: list[list[TextBox]] = []
+    for run in _runs(lines):
+        column = _Column(run)
+        begun = 0
+        for number, line in enumerate(run):
+            if number and column.goes_on(number, begun):
+                groups[-1].append(line)
+            else:
+                groups.append([line])
+                begun = number
+    return groups
+
+
+def _runs(lines: Sequence[TextBox]) -> Iterator[list[TextBox]]:
+    """Stretches of lines that lie below each other in one column."""
+    run: list[TextBox] = []
+    for line in lines:
+        if run:
+            above = run[-1]
+            is_below = line.y > above.y + 0.4 * above.height
+            near = line.top - above.bottom < 2.5 * max(line.height, above.height)
+            beside = _overlap(above, line) > 0.2 * min(above.width, line.width)
+            if not (is_below and near and beside):
+                yield run
+                run = []
+        run.append(line)
+    if run:
+        yield run
+
+
+class _Column:
+    """Lines below each other: how far they reach, and how far they usually stand apart."""
+
+    def __init__(self, run: Sequence[TextBox]) -> None:
+        self.lines = [_mirrored(line) for line in run]
+        self.left = min(line.left for line in self.lines)
+        self.right = max(line.right for line in self.lines)
+        gaps = [b.top - a.bottom for a, b in pairwise(self.lines)]
+        self.gap = max(0.0, median(gaps)) if gaps else 0.0
+        self.shortest = LONG_LINE if len(run) > 2 else LONE_LINE
+
+    def goes_on(self, number: int, begun: int) -> bool:
+        """True when the line continues the one above it; that one's paragraph began at `begun`."""
+        first, above, below = (self.lines[n] for n in (begun, number - 1, number))
+        height = min(above.height, below.height)
+        if not self._are_alike(above, below, height):
+            return False
+        if is_cut(above.text, below.text):
+            return True
+        is_small = below.text[:1].islower()
+        if above.width < (LONG_LINE if is_small else self.shortest) * height:
+            return False
+        is_item = ITEM.match(first.text) is not None
+        hangs = number == begun + 1 and (is_item or CAPTION.match(first.text))
+        if below.left - above.left > INDENT * height and not hangs:
+            return False
+        if is_item and below.left < first.left - 0.5 * INDENT * height:
+            return False
+        end = above.right + _first_word(below)
+        if is_ended(above.text):
+            is_outside = is_item and below.left < first.left + 0.5 * height
+            return end > self.right - 0.3 * height and not is_outside
+        return is_small or end > self.right - max(0.3 * height, RAGGED * (self.right - self.left))
+
+    def _are_alike(self, above: TextBox, below: TextBox, height: float) -> bool:
+        """True for lines of one style and near each other of which the lower begins nothing."""
+        if above.bold != below.bold or CAPTION.match(below.text):
+            return False
+        if ITEM.match(below.text) and (below.text[0] not in DASHES or is_ended(above.text)):
+            return False
+        if max(above.height, below.height) > LIKE * height:
+            return False
+        return below.top - above.bottom <= min(self.gap + GAP * height, 1.5 * height)
+
+
+def _mirrored(line: TextBox) -> TextBox:
+    """A line that is read from the right, as if it were read from the left."""
+    if line.text.isascii() or not RTL.search(line.text):
+        return line
+    return line._replace(left=-line.right, right=-line.left)
+
+
+def _first_word(line: TextBox) -> float:
+    """The width of the line's first word and the blank before it."""
+    word = line.text.split(None, 1)[0] if line.text.strip() else ""
+    letters = 1 if UNSPACED.match(word) else len(word) + 1
+    return line.width * letters / max(1, len(line.text))
+
+
+def _paragraph(lines: Sequence[TextBox], known: frozenset[str]) -> PlacedBlock:
+    """The lines as one block; each keeps its place."""
+    parts: list[Part] = []
+    for line in lines:
+        if parts:
+            text, by = joined_lines(parts[-1].text, line.text, known)
+            parts[-1] = Part(text, parts[-1].box)
+            parts += [Part(by)] if by else []
+        parts.append(Part(line.text, line))
+    is_item = ITEM.match(lines[0].text) is not None
+    return PlacedBlock("list item" if is_item else "paragraph", tuple(parts))
+
+
+# --- columns of running text ----------------------------------------------------------------
+
+
+def reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
+    """The items in groups that are read one after the other.
+
+    Where a gutter parts running text, what reaches across it (a title, a caption) ends the
+    columns above it, and between such lines the left column is read before the right one.
+    """
+    gutter = _gutter(items)
+    if gutter is None:
+        return [list(items)] if items else []
+    groups: list[list[TextBox]] = []
+    across: list[TextBox] = []
+    beside: list[TextBox] = []
+    for item in sorted(items, key=lambda item: item.y):
+        if _side(item, gutter) == 0:
+            groups.extend(_sides(beside, gutter))
+            beside = []
+            across.append(item)
+        else:
+            if across:
+                groups.append(across)
+                across = []
+            beside.append(item)
+    groups.extend(_sides(beside, gutter))
+    return [*groups, across] if across else groups
+
+
+def _side(item: TextBox, x: float) -> int:
+    """-1 left of that place, 1 right of it, 0 across it."""
+    slack = SLACK * item.height
+    if item.right - slack <= x:
+        return -1
+    return 1 if item.left + slack >= x else 0
+
+
+def _sides(items: Sequence[TextBox], gutter: float) -> list[list[TextBox]]:
+    left = [item for item in items if _side(item, gutter) < 0]
+    right = [item for item in items if _side(item, gutter) > 0]
+    return [*reading_columns(left), *reading_columns(right)]
+
+
+def _gutter(items: Sequence[TextBox]) -> float | None:
+    """Where an empty strip parts two columns of running text, or None."""
+    if len(items) < 2 * FEWEST_LINES:
+        return None
+    start, end = min(item.left for item in items), max(item.right for item in items)
+    height = usual_height(items)
+    best: tuple[float, float] | None = None
+    place = None
+    for step in range(TRIED):
+        x = start + (end - start) * (0.2 + 0.6 * step / (TRIED - 1))
+        left = [item for item in items if _side(item, x) < 0]
+        right = [item for item in items if _side(item, x) > 0]
+        across = len(items) - len(left) - len(right)
+        if across > MOST_ACROSS * len(items) or not _are_columns(left, right):
+            continue
+        gap = min(item.left for item in right) - max(item.right for item in left)
+        gap += 2 * SLACK * height
+        if gap >= GUTTER * height and (best is None or (-across, gap) > best):
+            best, place = (-across, gap), x
+    return place
+
+
+def _are_columns(left: Sequence[TextBox], right: Sequence[TextBox]) -> bool:
+    """True for running text on both sides, or much of it beside something else, e.g. a chart."""
+    if min(len(left), len(right)) < FEWEST_LINES:
+        return False
+    if _is_running(left, LONG_COLUMN):
+        return _is_running(right, LONG_COLUMN) or (
+            len(left) >= MANY_LINES and _is_running(left, VERY_LONG_COLUMN)
+        )
+    return len(right) >= MANY_LINES and _is_running(right, VERY_LONG_COLUMN)
+
+
+def _is_running(items: Sequence[TextBox], longest: float) -> bool:
+    """True for lines of text set close together; cells, labels and legends are not."""
+    if 3 * sum(is_number(item.text) for item in items) > len(items):
+        return False
+    height = usual_height(items)
+    if median(item.width for item in items) < longest * height:
+        return False
+    rows = rows_of(items)
+    gaps = [min(i.top for i in b) - max(i.bottom for i in a) for a, b in pairwise(rows)]
+    return bool(gaps) and median(gaps) < TIGHT * height
+
+
+# --- tables ---------------------------------------------------------------------------------
+
+Boxes = dict[tuple[int, int], list[TextBox]]
+
+
+def table_blocks(rows: Sequence[Sequence[TextBox]], caption: str = "") -> list[PlacedBlock] | None:
+    """Rows of things side by side as blocks; None when they are neither a table nor pairs."""
+    items = [item for row in rows for item in row]
+    if len(rows) < 2 or median(len(item.text) for item in items) > PROSE_LETTERS:
+        return None
+    columns = columns_of(rows)
+    grid, boxes = grid_in_columns(rows, columns) if len(columns) > 1 else ([], {})
+    headers = header_rows(grid)
+    if not headers and any(_is_pair(row) for row in rows):
+        return _pairs_and_rest(rows)
+    if len(columns) < 2:
+        return None
+    return placed_lines(table_lines(grid, headers, caption), boxes)
+
+
+def placed_lines(lines: Iterable[Line], boxes: Boxes) -> list[PlacedBlock]:
+    """The lines of a table with the places of their cells."""
+    blocks = []
+    for line in lines:
+        parts = []
+        for cell in line.cells:
+            seen = boxes.get((cell.row, cell.column))
+            parts.append(Part(cell.text, around(seen, cell.text) if seen else None))
+        blocks.append(PlacedBlock(line.kind, tuple(parts)))
+    return blocks
+
+
+def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> list[PlacedBlock]:
+    """Pairs as rows; of the others each thing by itself."""
+    blocks = []
+    for row in rows:
+        if _is_pair(row):
+            name = Part(row[0].text.removesuffix(":"), row[0])
+            values = [part for item in row[1:] for part in (Part(", "), Part(item.text, item))][1:]
+            blocks.append(PlacedBlock("table row", (name, Part(": "), *values)))
+        else:
+            blocks += [PlacedBlock("paragraph", (Part(item.text, item),)) for item in row]
+    return blocks
+
+
+def _is_pair(row: Sequence[TextBox]) -> bool:
+    """A name, then numbers only: a horizontal bar, a line of a legend."""
+    return not is_number(row[0].text) and all(is_number(item.text) for item in row[1:])
+
+
+def columns_of(rows: Sequence[Sequence[TextBox]]) -> list[tuple[float, float]]:
+    """The columns' left and right edges; strips that (nearly) all rows leave empty part them."""
+    widest = max(len(row) for row in rows)
+    full = [row for row in rows if len(row) >= max(2, 0.6 * widest)]
+    height = usual_height([item for row in full for item in row])
+    allowed = len(full) // 8
+    events = sorted(
+        event
+        for row in full
+        for item in row
+        for event in ((item.left, 1), (max(item.left, item.right - 0.1 * height), -1))
+    )
+    edges: list[list[float]] = []
+    covered = 0
+    for x, step in events:
+        if covered == allowed and step > 0:
+            if not edges or x - edges[-1][1] >= COLUMN_GAP * height:
+                edges.append([x, x])
+        elif covered > allowed:
+            edges[-1][1] = x
+        covered += step
+    return [(left, right) for left, right in edges]
+
+
+def grid_in_columns(
+    rows: Sequence[Sequence[TextBox]], columns: Sequence[tuple[float, float]]
+) -> tuple[list[list[str]], Boxes]:
+    """The rows' items in the columns; a name that spans several columns stands in each."""
+    boxes: Boxes = {}
+    for number, row in enumerate(rows):
+        is_names = not any(is_number(item.text) for item in row)
+        for item in row:
+            over = columns_under(item, columns)
+            for column in over if is_names else over[:1]:
+                boxes.setdefault((number, column), []).append(item)
+    grid = [
+        [" ".join(item.text for item in boxes.get((row, n), ())) for n in range(len(columns))]
+        for row in range(len(rows))
+    ]
+    return grid, boxes
+
+
+def columns_under(item: TextBox, columns: Sequence[tuple[float, float]]) -> list[int]:
+    """The columns that the item stands over, or else the nearest."""
+    over = [
+        n
+        for n, (left, right) in enumerate(columns)
+        if min(item.right, right) - max(item.left, left) > 0.4 * min(item.width, right - left)
+    ]
+    gaps = [max(left - item.x, item.x - right) for left, right in columns]
+    return over or [gaps.index(min(gaps))]

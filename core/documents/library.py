@@ -1,0 +1,237 @@
+"""The library on disk: bytes by their sha256, each content stored, read and indexed once."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core.concurrency import Stop
+from core.config import MEGABYTE, Settings
+from core.documents.isolation import read_source
+from core.documents.kinds import kind_of
+from core.documents.readers import READER_VERSION
+from core.documents.request import Report, shown
+from core.errors import InputError, Stopped
+from core.records import LibraryEntry, Source
+from core.store import Store
+
+LOGGER = logging.getLogger(__name__)
+DOCUMENTS = "documents"
+ID = re.compile(r"[0-9a-f]{64}")
+POLL_SECONDS = 0.05
+
+Clock = Callable[[], float]
+
+
+def store_file(
+    store: Store,
+    home: Path,
+    project_id: str,
+    name: str,
+    data: bytes,
+    by: str,
+    now: float,
+    settings: Settings,
+) -> LibraryEntry:
+    """Put a file into a project's library; the same content again is stored once.
+
+    Raises:
+        InputError: it is empty, too large, or of a type that is not read; nothing is stored.
+    """
+    most = settings.file_megabytes
+    if len(data) > most * MEGABYTE:
+        raise InputError(
+            f"{shown(name)} is {len(data) / MEGABYTE:,.1f} MB large; at most {most} MB are read. "
+            "Split it, or raise “Largest file” in Settings."
+        )
+    kind = kind_of(name, data)
+    source_id = hashlib.sha256(data).hexdigest()
+    _write_once(_path(home, source_id), data)
+    with store.writing():  # Keeps `remove_file` away, which may just have taken the bytes.
+        _write_once(_path(home, source_id), data)
+        known = store.readings.get(source_id, name, reader=READER_VERSION)
+        if known is not None and known.kind != kind:
+            store.readings.forget(source_id)  # The newest name says how to read it.
+            known = None
+        entry = LibraryEntry(
+            id=source_id,
+            project_id=project_id,
+            name=name,
+            kind=kind,
+            size=len(data),
+            status="ready" if known else "waiting",
+            added_by=by,
+            added_at=now,
+        )
+        store.library.add(entry)
+        return store.library.get(project_id, source_id) or entry
+
+
+def file_bytes(home: Path, source_id: str) -> bytes:
+    """The bytes of a stored file.
+
+    Raises:
+        InputError: they are not there (any more).
+    """
+    try:
+        return _path(home, source_id).read_bytes()
+    except OSError as error:
+        raise InputError(
+            "The file's content is not in the library any more; add the file again."
+        ) from error
+
+
+def ensure_read(
+    store: Store,
+    home: Path,
+    source_id: str,
+    name: str,
+    settings: Settings,
+    stop: Stop,
+    on_progress: Report,
+    now: Clock,
+) -> tuple[Source, bool, float]:
+    """(the source, whether an earlier reading was reused, the seconds that reading took).
+
+    A second caller for the same content waits for the first and takes its reading.
+
+    Raises:
+        InputError: the file cannot be read, whatever the reason; the library says so too.
+        Stopped: `stop` was set meanwhile.
+    """
+    with _alone(source_id, stop):
+        known = store.readings.get(source_id, name, reader=READER_VERSION)
+        if known is not None:
+            return known, True, 0.0
+        try:
+            found = _read_and_keep(store, home, source_id, name, settings, stop, on_progress, now)
+        except InputError as error:
+            store.library.set_status(source_id, "refused", str(error))
+            raise
+        except Stopped:
+            store.library.set_status(source_id, "waiting")
+            raise
+        except Exception as error:
+            LOGGER.exception("%s could not be read", name)
+            problem = (
+                f"{shown(name)} could not be read: an unexpected error, of which the server's log "
+                "has the details. Choose Read again, or save the file anew and add it once more."
+            )
+            store.library.set_status(source_id, "refused", problem)
+            raise InputError(problem) from error
+        except BaseException:
+            store.library.set_status(source_id, "waiting")
+            raise
+        if found is None:
+            raise InputError(f"{shown(name)} was deleted while it was read.")
+        return found
+
+
+def _read_and_keep(
+    store: Store,
+    home: Path,
+    source_id: str,
+    name: str,
+    settings: Settings,
+    stop: Stop,
+    on_progress: Report,
+    now: Clock,
+) -> tuple[Source, bool, float] | None:
+    """What `ensure_read` gives of a content that is not read yet; None when it was deleted."""
+    began = now()
+    data = file_bytes(home, source_id)
+    kind = store.library.kind_of(source_id) or kind_of(name, data)
+    store.library.set_status(source_id, "reading")
+    source = read_source(source_id, name, data, kind, settings, stop, on_progress)
+    seconds = max(0.0, now() - began)
+    with store.writing():
+        # Another process may have been quicker, and its index may be in use already.
+        known = store.readings.get(source_id, name, reader=READER_VERSION)
+        if known is not None:
+            store.library.set_status(source_id, "ready")
+            return known, True, 0.0
+        if not store.library.is_held(source_id):
+            return None
+        store.readings.save(source, reader=READER_VERSION, seconds=seconds, now=now())
+        store.library.set_status(source_id, "ready")
+    return source, False, seconds
+
+
+def remove_file(store: Store, home: Path, project_id: str, source_id: str, now: float) -> None:
+    """Take a file out of a project; bytes and reading go when no library holds them."""
+    with store.writing():
+        is_last = store.library.remove(project_id, source_id, now)
+        if is_last:
+            store.readings.forget(source_id)
+            _path(home, source_id).unlink(missing_ok=True)
+
+
+def reindex(store: Store, source_id: str) -> None:
+    """Forget a file's reading and index, so that both are made anew when next needed."""
+    with store.writing():
+        store.readings.forget(source_id)
+        store.library.set_status(source_id, "waiting")
+
+
+def _path(home: Path, source_id: str) -> Path:
+    if not ID.fullmatch(source_id):
+        raise InputError(f"Expected the id of a stored file, found {source_id[:80]!r}.")
+    return home / DOCUMENTS / source_id
+
+
+def _write_once(path: Path, data: bytes) -> None:
+    """Write the file unless it is there; it appears whole or not at all."""
+    with contextlib.suppress(OSError):
+        if path.stat().st_size == len(data):
+            return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@dataclass
+class _Turn:
+    """The lock on one content and how many threads hold or want it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    wanted: int = 0
+
+
+_turns: dict[str, _Turn] = {}
+_turns_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _alone(source_id: str, stop: Stop) -> Iterator[None]:
+    """Only one thread of this process reads a content; Stop ends the waiting."""
+    with _turns_lock:
+        turn = _turns.setdefault(source_id, _Turn())
+        turn.wanted += 1
+    try:
+        while not turn.lock.acquire(timeout=POLL_SECONDS):
+            stop.check()
+        try:
+            yield
+        finally:
+            turn.lock.release()
+    finally:
+        with _turns_lock:
+            turn.wanted -= 1
+            if not turn.wanted:
+                del _turns[source_id]

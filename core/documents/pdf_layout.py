@@ -1,0 +1,432 @@
+"""The pages of a PDF as blocks: furniture left out, tables found, lines joined, headings ranked.
+
+Lines come in the order of the file's content, which is nearly always that of reading; places are
+asked only where they tell more: for tables, for columns that were set line by line, for what is
+repeated in the margins, and for which lines belong together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+import regex
+
+from core.documents.boxes import Part, PlacedBlock, TextBox, around, rows_of
+from core.documents.charts import Chart, chart_in, single_numbers
+from core.documents.layout import (
+    CAPTION,
+    ITEM,
+    PROSE_LETTERS,
+    paragraphs_of,
+    picture_blocks,
+    reading_columns,
+)
+from core.documents.pdf_tables import Table, aligned_table, join_pages, with_tables
+from core.documents.pdf_text import MARGIN, PdfPage, TextLine
+from core.documents.segmentation import is_ended, joined_lines
+from core.documents.tables import is_number
+
+SAME_PLACE = 0.012
+LONGEST_FURNITURE = 160
+MOST_FURNITURE = 4  # lines in a margin
+FEW_PAGES = 4
+PAGE_NUMBER = regex.compile(
+    r"(?:page|seite|página|pagina|p\.|第|[a-z]{1,2}[-.–])?\s*[-–—|]?\s*"
+    r"(\d{1,4}|[ivxlc]{1,7})\s*[-–—|]?"
+    r"(?:\s*(?:of|von|de|di|/|共)\s*\d{1,4})?\s*页?",
+    regex.I,
+)
+DIGITS = re.compile(r"\d+")
+CONTENTS = re.compile(r"(?:\.\s?){4}\s*\d{1,4}$")
+NUMBERED = regex.compile(r"(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\p{L}")
+FOOTNOTE = re.compile(r"(?:\d{1,3}|[*†‡§]{1,3}|[¹²³⁴-⁹]+|\(\d\)|[a-z]\))\s*\S")
+DRAWN = re.compile(r"[-_=—–.*\s]{5,}")  # a line drawn with characters
+NO_LETTERS = re.compile(r"[\W_]+")
+LETTERS = regex.compile(r"\p{L}.*\p{L}")
+LARGER = 1.14
+SMALLER = 0.92
+LONGEST_HEADING = 160
+MOST_HEADING_LINES = 3
+LOWER_PART = 0.5
+NEAR = 3.0  # heights between a table and its caption
+FEWEST_ACROSS = 6  # lines that were set over all columns
+FEWEST_BITS = 5
+FEWEST_VALUES = 3
+
+
+@dataclass
+class Figure:
+    """A drawn chart: its bars as rows, everything else in it as labels that say nothing alone."""
+
+    chart: Chart
+    labels: list[TextBox]
+    area: TextBox
+    caption: str = ""
+
+    def blocks(self) -> list[PlacedBlock]:
+        """The bars, then the labels."""
+        title = CAPTION.sub("", self.caption, count=1).strip(" :.|—–")
+        rows = list(self.chart.rows((Part(title),) if title else ()))
+        words = [(Part(item.text, item),) for item in self.labels]
+        return rows + [PlacedBlock("chart label", p) for p in (*words, *self.chart.axes)]
+
+
+Item = TextLine | Table | Figure
+
+
+def pages_as_blocks(
+    pages: Sequence[PdfPage], bookmarks: Mapping[str, int], known: frozenset[str]
+) -> list[list[PlacedBlock]]:
+    """The blocks of each page; `bookmarks` give the level of titles in the document's outline."""
+    dropped = furniture_of(pages)
+    style = _Style.of(pages, bookmarks)
+    flows: list[list[Item]] = []
+    for page in pages:
+        page.lines = [
+            line
+            for n, line in enumerate(page.lines)
+            if (page.number, n) not in dropped and not DRAWN.fullmatch(line.whole.text)
+        ]
+        flows.append([] if page.picture else _flow(page))
+    join_pages([[item for item in flow if not _is_footnote(item)] for flow in flows])
+    found = []
+    for page, flow in zip(pages, flows, strict=True):
+        if page.picture:
+            kept = tuple(line.whole for line in page.lines)
+            found.append(list(picture_blocks(replace(page.picture, items=kept))))
+        else:
+            found.append(list(_page_blocks(page, flow, style, known)))
+    return found
+
+
+# --- furniture ------------------------------------------------------------------------------
+
+
+def furniture_of(pages: Sequence[PdfPage]) -> set[tuple[int, int]]:
+    """(page, line) of running headers and footers and of page numbers.
+
+    They stand in the margin, outermost on their page, and say the same on several pages at the
+    same height, numbers aside; pages that alternate have half of them each. A sentence that is
+    repeated so (“All figures are unaudited.”) stays where it stands first.
+    """
+    margins = {page.number: list(_margin_lines(page)) for page in pages}
+    known = _Margins(len(pages))
+    for page in pages:
+        for _, line, is_top in margins[page.number]:
+            known.add(line, page, is_top=is_top)
+    dropped: set[tuple[int, int]] = set()
+    for page in pages:
+        closed: set[bool] = set()
+        for number, line, is_top in margins[page.number]:
+            is_furniture = known.repeats(line, page, is_top=is_top) and not _heads_table(line, page)
+            if is_furniture and is_top not in closed:
+                dropped.add((page.number, number))
+            else:
+                closed.add(is_top)
+    return dropped
+
+
+class _Margins:
+    """What stands in the margins of a document's pages, and at what heights."""
+
+    def __init__(self, pages: int) -> None:
+        self._pages = pages
+        self._needed = 3 if pages > FEW_PAGES else 2
+        self._seen: dict[tuple[bool, str], dict[int, float]] = defaultdict(dict)
+        self._offsets: Counter[int] = Counter()
+
+    def add(self, line: TextLine, page: PdfPage, *, is_top: bool) -> None:
+        """Take in a line."""
+        for cell in line.cells:
+            self._seen[is_top, _pattern(cell.text)][page.number] = cell.y / page.height
+            number = _page_number(cell.text)
+            if number is not None:
+                self._offsets[number - page.number] += 1
+
+    def repeats(self, line: TextLine, page: PdfPage, *, is_top: bool) -> bool:
+        """True for a line of which a part stands on other pages too, or a page's number."""
+        for cell in line.cells if LETTERS.search(line.whole.text) else ():
+            on = self._seen[is_top, _pattern(cell.text)]
+            usual = median(on.values())
+            often = sum(abs(y - usual) < SAME_PLACE for y in on.values()) >= self._needed
+            is_first = self._pages <= FEW_PAGES or page.number == min(on)
+            if _is_sentence(line.whole.text) and is_first:
+                return False
+            if (
+                often
+                and abs(cell.y / page.height - usual) < SAME_PLACE
+                and LETTERS.search(cell.text)
+            ):
+                return True
+        numbers = [_page_number(cell.text) for cell in line.cells]
+        return all(number is not None for number in numbers) and any(
+            n is not None and (n < 0 or self._offsets[n - page.number] > 1 or n == page.number)
+            for n in numbers
+        )
+
+
+def _margin_lines(page: PdfPage) -> Iterator[tuple[int, TextLine, bool]]:
+    """(number, line, is at the top) of the few lines in the margins, the outermost first."""
+    lines = [
+        (n, line) for n, line in enumerate(page.lines) if len(line.whole.text) < LONGEST_FURNITURE
+    ]
+    top = [item for item in lines if item[1].whole.bottom < MARGIN * page.height]
+    foot = [item for item in lines if item[1].whole.top > (1 - MARGIN) * page.height]
+    for number, line in sorted(top, key=lambda item: item[1].whole.top)[:MOST_FURNITURE]:
+        yield number, line, True
+    for number, line in sorted(foot, key=lambda item: -item[1].whole.bottom)[:MOST_FURNITURE]:
+        yield number, line, False
+
+
+def _heads_table(line: TextLine, page: PdfPage) -> bool:
+    """True for a row of cells close above another one: a table's names, on every page again."""
+    return len(line.cells) > 2 and any(
+        len(other.cells) > 2 and 0 < other.whole.y - line.whole.y < 2 * line.whole.height
+        for other in page.lines
+    )
+
+
+def _pattern(text: str) -> str:
+    """The text without its numbers, unless it is a sentence, which may say another thing then."""
+    return text if _is_sentence(text) else DIGITS.sub("#", text.casefold())
+
+
+def _is_sentence(text: str) -> bool:
+    return is_ended(text) and len(text) > PROSE_LETTERS
+
+
+def _page_number(text: str) -> int | None:
+    """The number of a page that the text is nothing but; Roman numbers count as -1000."""
+    match = PAGE_NUMBER.fullmatch(text.strip())
+    if not match:
+        return None
+    return int(match[1]) if match[1].isdigit() else -1000
+
+
+# --- the order of things on a page ----------------------------------------------------------
+
+
+def _flow(page: PdfPage) -> list[Item]:
+    """The page's lines, tables and figures in reading order."""
+    flow = _with_figures(with_tables(page, _in_columns(page.lines)))
+    for number, item in enumerate(flow):
+        before, after = flow[max(0, number - 4) : number][::-1], flow[number + 1 : number + 4]
+        if isinstance(item, Table):
+            item.caption = _caption_of(item, before)
+        elif isinstance(item, Figure):
+            lines = [i.whole.text for i in (*before[:2], *after) if isinstance(i, TextLine)]
+            item.caption = next((text for text in lines if CAPTION.match(text)), "")
+            page.has_unread_chart |= not item.chart.bars
+    return flow
+
+
+def _caption_of(table: Table, before: Sequence[Item]) -> str:
+    """The short lines right above a table, which may name it and the unit of its values."""
+    said: list[str] = []
+    edge = table.area.top
+    for item in before:
+        if not isinstance(item, TextLine) or len(item.whole.text) > LONGEST_HEADING:
+            break
+        if not -item.whole.height < edge - item.whole.bottom < NEAR * item.whole.height:
+            break
+        said.insert(0, item.whole.text)
+        edge = item.whole.top
+        if CAPTION.match(item.whole.text):
+            break
+    return " ".join(said)
+
+
+def _in_columns(lines: Sequence[TextLine]) -> list[TextLine]:
+    """The lines with columns one after the other where they were set across all of them."""
+    across = [line for line in lines if len(line.cells) > 1 and _is_prose(line)]
+    if len(across) < FEWEST_ACROSS or 3 * len(across) < len(lines):
+        return list(lines)
+    cells = [cell for line in lines for cell in line.cells]
+    return [TextLine((c,), (c,), c) for column in reading_columns(cells) for c in column]
+
+
+def _is_prose(line: TextLine) -> bool:
+    return median(len(cell.text) for cell in line.cells) > PROSE_LETTERS
+
+
+def _with_figures(flow: Sequence[Item]) -> list[Item]:
+    """The flow with stretches of bits (numbers, names) made tables or charts by their places.
+
+    So are tables that were set column by column.
+    """
+    done: list[Item] = []
+    bits: list[TextLine] = []
+    for item in [*flow, None]:
+        if isinstance(item, TextLine) and _is_bit(item):
+            bits.append(item)
+            continue
+        done += _figure(bits)
+        bits = []
+        done += [item] if item else []
+    return done
+
+
+def _is_bit(line: TextLine) -> bool:
+    is_short = all(len(cell.text) <= PROSE_LETTERS for cell in line.cells)
+    return is_short and not is_ended(line.whole.text) and not CAPTION.match(line.whole.text)
+
+
+def _figure(bits: Sequence[TextLine]) -> Sequence[Item]:
+    cells = single_numbers([cell for line in bits for cell in line.cells])
+    numbers = sum(is_number(cell.text) for cell in cells)
+    if len(bits) < FEWEST_BITS or numbers < FEWEST_VALUES:
+        return bits
+    chart, left = chart_in(cells)
+    if chart.axes or chart.bars:
+        return [Figure(chart, left, around(cells, ""))]
+    rows = rows_of(cells)
+    table = aligned_table(rows) if 2 * sum(len(row) > 1 for row in rows) > len(rows) else None
+    if table or 2 * numbers < len(cells):
+        return [table] if table else bits
+    return [Figure(chart, left, around(cells, ""))]
+
+
+# --- paragraphs, headings, footnotes --------------------------------------------------------
+
+
+@dataclass
+class _Style:
+    """What a document's body and headings look like."""
+
+    body: float = 0.0
+    ranks: list[tuple[float, bool]] = field(default_factory=list)
+    bookmarks: Mapping[str, int] = field(default_factory=dict)
+    is_bold: bool = False
+
+    @classmethod
+    def of(cls, pages: Sequence[PdfPage], bookmarks: Mapping[str, int]) -> _Style:
+        """The usual height of letters, and the styles that stand out, the largest first."""
+        letters: Counter[tuple[float, bool]] = Counter()
+        for page in pages:
+            for line in page.lines if not page.picture else ():
+                letters[_look(line.whole)] += len(line.whole.text)
+        if not letters:
+            return cls(bookmarks=bookmarks)
+        heights: Counter[float] = Counter()
+        for (height, _), count in letters.items():
+            heights[height] += count
+        style = cls(body=heights.most_common(1)[0][0], bookmarks=bookmarks)
+        style.is_bold = letters[style.body, True] > letters[style.body, False]
+        style.ranks = sorted({look for look in letters if style.stands_out(look)}, reverse=True)
+        return style
+
+    def stands_out(self, look: tuple[float, bool]) -> bool:
+        height, bold = look
+        return height >= LARGER * self.body or (
+            bold and not self.is_bold and height >= SMALLER * self.body
+        )
+
+    def level(self, lines: Sequence[TextBox], page: int) -> int | None:
+        """The level of the heading that the lines are, or None."""
+        text = " ".join(line.text for line in lines)
+        if (
+            len(text) > LONGEST_HEADING
+            or len(lines) > MOST_HEADING_LINES
+            or not LETTERS.search(text)
+        ):
+            return None
+        known = self.bookmarks.get(plain_title(text))
+        if known is not None:
+            return known
+        if text[-1] in ".,;:" or not all(self.stands_out(_look(line)) for line in lines):
+            return None
+        if len(lines) == 1 and lines[0].text.islower():
+            return None
+        numbered = NUMBERED.match(text)
+        if numbered:
+            return 1 + numbered[1].count(".")
+        rank = self.ranks.index(max((_look(line) for line in lines), key=self.ranks.index))
+        return rank if page == 1 or rank else 1
+
+
+def _look(line: TextBox) -> tuple[float, bool]:
+    return round(2 * line.height) / 2, line.bold
+
+
+def plain_title(text: str) -> str:
+    """A title's letters and digits, for comparing."""
+    return NO_LETTERS.sub("", text.casefold())
+
+
+def _page_blocks(
+    page: PdfPage, flow: Sequence[Item], style: _Style, known: frozenset[str]
+) -> Iterator[PlacedBlock]:
+    """The blocks of one page in order; footnotes come last."""
+    footnotes = _footnotes(page, flow, style)
+    apart = set(map(id, footnotes))
+    lines: list[TextBox] = []
+    for item in [*(item for item in flow if id(item) not in apart), None]:
+        if isinstance(item, TextLine):
+            lines.append(item.whole)
+            continue
+        yield from _text_blocks(lines, page.number, style, known)
+        lines = []
+        if item:
+            yield from item.blocks()
+    for group in _notes(footnotes):
+        yield PlacedBlock("footnote", _joined(group, known))
+
+
+def _text_blocks(
+    lines: Sequence[TextBox], page: int, style: _Style, known: frozenset[str]
+) -> Iterator[PlacedBlock]:
+    for group in paragraphs_of(lines):
+        parts = _joined(group, known)
+        level = style.level(group, page)
+        if any(CONTENTS.search(line.text) for line in group):
+            yield PlacedBlock(None, parts)
+        elif (
+            CAPTION.match(group[0].text)
+            and len("".join(p.text for p in parts)) < 2 * LONGEST_HEADING
+        ):
+            yield PlacedBlock("caption", parts)
+        elif level is not None:
+            yield PlacedBlock("heading", parts, level)
+        else:
+            is_item = ITEM.match(group[0].text) is not None
+            yield PlacedBlock("list item" if is_item else "paragraph", parts)
+
+
+def _joined(lines: Sequence[TextBox], known: frozenset[str]) -> tuple[Part, ...]:
+    """The lines as one text, without places: a quote is found on the page when it is shown."""
+    text = lines[0].text
+    for line in lines[1:]:
+        before, by = joined_lines(text, line.text, known)
+        text = before + by + line.text
+    return (Part(text),)
+
+
+def _is_footnote(item: Item) -> bool:
+    return isinstance(item, TextLine) and FOOTNOTE.match(item.whole.text) is not None
+
+
+def _footnotes(page: PdfPage, flow: Sequence[Item], style: _Style) -> list[TextLine]:
+    """The small lines at the foot of the page, from the first that begins with a mark on."""
+    found: list[TextLine] = []
+    for item in reversed(flow):
+        if not isinstance(item, TextLine) or item.whole.height > SMALLER * style.body:
+            break
+        if item.whole.top < LOWER_PART * page.height:
+            break
+        found.insert(0, item)
+    while found and not FOOTNOTE.match(found[0].whole.text):
+        found.pop(0)
+    return found
+
+
+def _notes(lines: Sequence[TextLine]) -> list[list[TextBox]]:
+    groups: list[list[TextBox]] = []
+    for line in lines:
+        if not groups or FOOTNOTE.match(line.whole.text):
+            groups.append([])
+        groups[-1].append(line.whole)
+    return groups

@@ -1,0 +1,552 @@
+"""The text layer and the drawn lines of PDF pages, with their places as the page is shown.
+
+By PDFium first and by pypdf where PDFium's is no good. Measured on pages printed by Chromium and
+reportlab: PDFium keeps the cells of a row on one line (pypdf gives each its own), spells ligatures
+out, puts no blanks between Chinese characters, is twice as fast, and is what finds quotes on the
+page later. pypdf is the better one for Thai and its neighbours, where PDFium repeats marks.
+pdfplumber would find tables, but takes 4 s for 60 pages where this takes a quarter of one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import logging
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
+
+import pypdfium2.raw as pdfium
+import regex
+
+from core.documents.boxes import PictureText, TextBox, around
+from core.documents.draft import Place
+from core.records import Box
+
+RTL = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")
+LTR = regex.compile(r"[\p{L}\p{N}]")
+STACKED = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+INDIC = regex.compile(
+    r"[\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Gujarati}\p{Kannada}\p{Malayalam}"
+    r"\p{Gurmukhi}\p{Oriya}\p{Sinhala}]"
+)
+# Characters that stand in for others: control codes, surrogates, private use.
+UNREAL = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff\ufffd-\uffff"
+    "\U000f0000-\U0010ffff]"
+)
+GARBAGE = 0.3
+SCRIPT_SHARE = 0.3
+# What PDFium's two ways of giving text put for a hyphen at a line's end, in place of both.
+CUT_MARKS = "\x02\ufffe"
+LINE = re.compile(rf"([^\r\n{CUT_MARKS}]*)(\r?\n|\r|[{CUT_MARKS}]|$)")
+WORD = re.compile(r"[^\s\x00]+")
+WHOLE = re.compile(r"[^\s\x00].*[^\s\x00]|[^\s\x00]")
+VALUE = re.compile(r"(?<!\S)[^\w\s]*\d[\d.,]*\S{0,2}(?!\S)")
+MOST_WORDS_A_VALUE = 4
+FEW_RULES = 2
+LINES_BEFORE, LINES_AFTER = 10, 4  # of one with values, which may be its header and labels
+MARGIN = 0.12  # of the page's height, above and below
+# What may be the mark of a footnote behind a word or a sentence; “km2” and “CO2” end otherwise.
+MARK = re.compile(
+    r"(?:(?<=[^\W\d_]{3})|(?<=\b[^\W\d_]{2})(?<!km)(?<!cm)(?<!mm)(?<!ft)|(?<=[.,;:!?)\]”’»\"%]))"
+    r"(?:\d{1,3}|[*†‡§]+)(?=[.,;:!?)\]”’»\"]*(?:\s|$))"
+)
+RAISED = 0.8
+BOLD = (b"bold", b"black", b"heavy", b"demi")
+LONGEST_FONT = 128
+LOOSE_BOX = pdfium.FPDFText_GetLooseCharBox
+# Gaps that part the cells of a row, in heights: between words, beside a number, between numbers.
+CELL_GAP = 1.0
+NUMBER_GAP = 0.7
+NUMBERS_GAP = 0.5
+THIN = 3.0  # points; a thinner shape is a line
+SHORTEST_RULE = 6.0
+MOST_OBJECTS = 6000
+MOST_SEGMENTS = 4000
+MOST_DRAWINGS = 40  # paths that are no table's lines, after which a page is a drawing
+LONGEST_PATH = 400  # segments; a longer one is a curve
+DEEPEST = 3
+FINE = 1_000_000
+
+Second = Callable[[int], str]
+
+
+class TextLine(NamedTuple):
+    """A line of a page: its words, its cells (parted by wide gaps), and the whole."""
+
+    words: tuple[TextBox, ...]
+    cells: tuple[TextBox, ...]
+    whole: TextBox
+
+
+class Rule(NamedTuple):
+    """A straight line drawn on a page, upright or level."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def is_level(self) -> bool:
+        """True for a line from left to right."""
+        return self.bottom - self.top <= self.right - self.left
+
+
+@dataclass
+class PdfPage:
+    """What stands on a page, in points from its upper left corner as it is shown.
+
+    `fallback` is the page's text where its lines have no places that could be trusted, `picture`
+    what OCR read where there is no text layer; lines are then in the picture's pixels.
+    """
+
+    number: int
+    width: float
+    height: float
+    lines: list[TextLine] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    picture_share: float = 0.0
+    objects: int = 0
+    has_unread_chart: bool = False
+    is_garbage: bool = False
+    layer: str = ""  # the text layer, line by line
+    fallback: str = ""
+    picture: PictureText | None = None
+
+    def box(self, item: TextBox) -> Box:
+        """The item's place as shares of the page."""
+        if self.picture:
+            return self.picture.box(item)
+        xs = [min(max(x / max(1.0, self.width), 0.0), 1.0) for x in (item.left, item.right)]
+        ys = [min(max(y / max(1.0, self.height), 0.0), 1.0) for y in (item.top, item.bottom)]
+        return Box(xs[0], ys[0], xs[1], ys[1])
+
+    def place(self, item: TextBox) -> Place:
+        """The item's place in the document."""
+        return Place(self.number, self.box(item), item.score)
+
+
+class Letter(NamedTuple):
+    """A character of the text layer and its box, in the page's units, y upwards."""
+
+    text: str
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    @property
+    def x(self) -> float:
+        """The centre, horizontally."""
+        return (self.left + self.right) / 2
+
+
+def read_page(page: Any, index: int, second: Second) -> PdfPage:
+    """The page's lines and rules; `second` reads its text by pypdf."""
+    width, height = page.get_size()
+    found = PdfPage(index + 1, width, height)
+    text_page = page.get_textpage()
+    try:
+        view = _View(page, text_page)
+        found.rules, found.picture_share, found.objects = view.drawn()
+        found.lines = list(view.lines())
+    finally:
+        text_page.close()
+    text = found.layer = "\n".join(line.whole.text for line in found.lines)
+    found.is_garbage = is_garbage(text)
+    if found.is_garbage or share_of(STACKED, text) > SCRIPT_SHARE:
+        other = second(index).strip("\n")
+        if other.strip() and not is_garbage(other):
+            found.lines, found.fallback, found.is_garbage = [], other, False
+            found.layer = other
+    elif _is_sideways(found.lines):
+        found.lines, found.fallback = [], text
+    return found
+
+
+def plain_page(number: int, text: str) -> PdfPage:
+    """A page of which only the text is known."""
+    return PdfPage(number, 1.0, 1.0, layer=text, fallback=text)
+
+
+def _is_sideways(lines: Sequence[TextLine]) -> bool:
+    """True for a page whose text stands on end as it is shown."""
+    words = [word for line in lines for word in line.words if len(word.text) > 3]
+    return 2 * sum(word.height > 1.5 * word.width for word in words) > len(words) > 0
+
+
+def is_garbage(text: str) -> bool:
+    """Return True when many characters are stand-ins: fonts that do not tell what glyphs mean."""
+    return share_of(UNREAL, text) > GARBAGE
+
+
+def is_marked_script(text: str) -> bool:
+    """Return True for scripts whose marks PDFs often put in the wrong place."""
+    return share_of(STACKED, text) > SCRIPT_SHARE or share_of(INDIC, text) > SCRIPT_SHARE
+
+
+def share_of(script: regex.Pattern[str] | re.Pattern[str], text: str) -> float:
+    """The share of the text's characters, blanks aside, that the pattern matches."""
+    if (text.isascii() and script is not UNREAL) or not script.search(text):
+        return 0.0
+    return len(script.findall(text)) / max(1, len("".join(text.split())))
+
+
+class _View:
+    """A page while it is read: PDFium's coordinates become those of the page as it is shown."""
+
+    def __init__(self, page: Any, text_page: Any) -> None:
+        self._page, self._text_page = page, text_page
+        self._letters = text_page.raw  # asked for each character: no conversion each time
+        self._width, self._height = page.get_size()
+        (self._x0, self._y0), (xx, yx), (xy, yy) = (
+            self._device(*p) for p in ((0, 0), (1000, 0), (0, 1000))
+        )
+        self._matrix = ((xx - self._x0) / 1000, (xy - self._x0) / 1000,
+                        (yx - self._y0) / 1000, (yy - self._y0) / 1000)  # fmt: skip
+        self._rect = pdfium.FS_RECTF()
+        self._name, self._flags = ctypes.create_string_buffer(LONGEST_FONT), ctypes.c_int()
+        self._stroke, self._edges = ctypes.c_int(), [ctypes.c_float() for _ in range(4)]
+        self._bold: dict[bytes, bool] = {}
+
+    def _device(self, x: float, y: float) -> tuple[float, float]:
+        across, down = ctypes.c_int(), ctypes.c_int()
+        pdfium.FPDF_PageToDevice(self._page, 0, 0, FINE, FINE, 0, x, y, across, down)
+        return across.value * self._width / FINE, down.value * self._height / FINE
+
+    def _shown(self, x: float, y: float) -> tuple[float, float]:
+        a, b, c, d = self._matrix
+        return self._x0 + a * x + b * y, self._y0 + c * x + d * y
+
+    def lines(self) -> Iterator[TextLine]:
+        """The lines in PDFium's order, which is that of the content."""
+        text = self._text_page.get_text_range()
+        count = self._text_page.count_chars()
+        if len(text) != count:
+            codes = (pdfium.FPDFText_GetUnicode(self._text_page, n) for n in range(count))
+            text = "".join(chr(code) if code else "\ufffd" for code in codes)
+        has_rtl = not text.isascii() and RTL.search(text) is not None
+        matches = [match for match in LINE.finditer(text) if match[1]]
+        closely = self._looked_at_closely(matches)
+        for number, match in enumerate(matches):
+            start, end = match.span(1)
+            if has_rtl and RTL.search(text, start, end):
+                line = self._rtl_line(start, end)
+            else:
+                is_cut = bool(match[2]) and match[2] in CUT_MARKS
+                line = self._line(text, start, end, is_cut=is_cut, closely=closely[number])
+            if line:
+                yield line
+
+    def _looked_at_closely(self, matches: Sequence[re.Match[str]]) -> list[bool]:
+        """Which lines are taken word by word: those that may be a table's, or stand in a margin.
+
+        Places of words cost most of the time of reading. Plain prose is set line by line, in one
+        piece, and holds few numbers.
+        """
+        closely = [len(self._rules) > FEW_RULES] * len(matches)
+        for number, match in enumerate(matches):
+            values = len(VALUE.findall(match[1]))
+            if values > 1 and values > len(match[1].split()) // MOST_WORDS_A_VALUE:
+                first, last = max(0, number - LINES_BEFORE), number + LINES_AFTER
+                closely[first:last] = [True] * len(closely[first:last])
+        return closely
+
+    def _is_one_piece(self, start: int, end: int) -> bool:
+        """True for a line in the middle of the page that was set as a whole."""
+        if pdfium.FPDFText_CountRects(self._letters, start, end - start) != 1:
+            return False
+        _, top, _, bottom = self._box(start)
+        return bool(MARGIN * self._height < top and bottom < (1 - MARGIN) * self._height)
+
+    def _box(self, index: int) -> tuple[float, float, float, float]:
+        """(left, top, right, bottom) of a character's loose box as the page is shown."""
+        rect = self._rect
+        LOOSE_BOX(self._letters, index, rect)
+        a, b, c, d = self._matrix
+        if not b and not c and a > 0 > d:
+            return (
+                self._x0 + a * rect.left,
+                self._y0 + d * rect.top,
+                self._x0 + a * rect.right,
+                self._y0 + d * rect.bottom,
+            )
+        x1, y1 = self._shown(rect.left, rect.top)
+        x2, y2 = self._shown(rect.right, rect.bottom)
+        return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
+
+    def _line(
+        self, text: str, start: int, end: int, *, is_cut: bool, closely: bool
+    ) -> TextLine | None:
+        words: list[TextBox] = []
+        box = self._box
+        pieces = WORD if closely or not self._is_one_piece(start, end) else WHOLE
+        marks = [match.span() for match in MARK.finditer(text, start, end)]
+        for match in pieces.finditer(text, start, end):
+            first, last = match.span()
+            said = match[0]
+            left, top, right, bottom = box(first)
+            if last - first > 1:
+                other = box(last - 1)
+                left, right = min(left, other[0]), max(right, other[2])
+            for a, b in reversed(marks):
+                if first < a < last and self._is_raised(a, bottom, top):
+                    said = said[: a - first] + said[b - first :]
+            words.append(TextBox(said, left, top, right, bottom))
+        if not words:
+            return None
+        if is_cut:
+            words[-1] = words[-1]._replace(text=words[-1].text + "-")
+        return text_line(words, bold=self._is_bold(start) and self._is_bold(end - 1))
+
+    def _is_raised(self, index: int, bottom: float, top: float) -> bool:
+        """True for a small character above the line."""
+        box = self._box(index)
+        return box[3] - box[1] < RAISED * (bottom - top) and box[3] < bottom
+
+    def _is_bold(self, index: int) -> bool:
+        """Whether the character's font is a bold one."""
+        pdfium.FPDFText_GetFontInfo(self._letters, index, self._name, LONGEST_FONT, self._flags)
+        name = self._name.value
+        known = self._bold.get(name)
+        if known is None:
+            known = self._bold[name] = any(word in name.lower() for word in BOLD)
+        return known
+
+    def _rtl_line(self, start: int, end: int) -> TextLine | None:
+        """A line with right-to-left words in the order in which they are read; one cell."""
+        letters = in_reading_order(letters_of(self._text_page, start, end))
+        text = "".join(letter.text for letter in letters).strip()
+        boxes = [TextBox("", *self._box(n)) for n in range(start, end)]
+        if not text or not boxes:
+            return None
+        whole = around(boxes, text)
+        return TextLine((whole,), (whole,), whole)
+
+    def drawn(self) -> tuple[list[Rule], float, int]:
+        """(straight lines, the largest picture's share of the page, number of objects)."""
+        count = pdfium.FPDFPage_CountObjects(self._page)
+        self._rules: list[Rule] = []
+        self._largest = 0.0
+        self._segments = self._drawings = 0
+        if count <= MOST_OBJECTS:
+            for number in range(count):
+                self._take(pdfium.FPDFPage_GetObject(self._page, number), DEEPEST)
+        return (
+            joined_rules(self._rules),
+            self._largest / max(1.0, self._width * self._height),
+            count,
+        )
+
+    def _take(self, item: Any, depth: int) -> None:
+        kind = pdfium.FPDFPageObj_GetType(item)
+        if kind == pdfium.FPDF_PAGEOBJ_FORM and depth:
+            for number in range(min(pdfium.FPDFFormObj_CountObjects(item), MOST_OBJECTS)):
+                self._take(pdfium.FPDFFormObj_GetObject(item, number), depth - 1)
+        if kind not in (pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_IMAGE):
+            return
+        if not pdfium.FPDFPageObj_GetBounds(item, *self._edges):
+            return
+        left, bottom, right, top = (edge.value for edge in self._edges)
+        if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
+            self._largest = max(self._largest, abs(right - left) * abs(top - bottom))
+        elif min(right - left, top - bottom) <= THIN:
+            self._add_rule(left, bottom, right, top)
+        elif self._segments < MOST_SEGMENTS and self._drawings < MOST_DRAWINGS:
+            self._drawings += not self._take_path(item)
+
+    def _add_rule(self, x1: float, y1: float, x2: float, y2: float) -> None:
+        (x1, y1), (x2, y2) = self._shown(x1, y1), self._shown(x2, y2)
+        rule = Rule(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+        if max(rule.right - rule.left, rule.bottom - rule.top) >= SHORTEST_RULE:
+            self._rules.append(rule)
+
+    def _take_path(self, item: Any) -> bool:
+        """Take the upright and level lines of a stroked path; False for a drawing."""
+        pdfium.FPDFPath_GetDrawMode(item, self._flags, self._stroke)
+        count = pdfium.FPDFPath_CountSegments(item)
+        if not self._stroke.value or count > LONGEST_PATH:
+            return False
+        self._segments += count
+        matrix, x, y = pdfium.FS_MATRIX(), ctypes.c_float(), ctypes.c_float()
+        pdfium.FPDFPageObj_GetMatrix(item, matrix)
+        here = (0.0, 0.0)
+        for number in range(count):
+            segment = pdfium.FPDFPath_GetPathSegment(item, number)
+            pdfium.FPDFPathSegment_GetPoint(segment, x, y)
+            there = (
+                matrix.a * x.value + matrix.c * y.value + matrix.e,
+                matrix.b * x.value + matrix.d * y.value + matrix.f,
+            )
+            kind = pdfium.FPDFPathSegment_GetType(segment)
+            is_slanted = min(abs(there[0] - here[0]), abs(there[1] - here[1])) >= 1.0
+            if kind == pdfium.FPDF_SEGMENT_BEZIERTO:
+                return False
+            if kind == pdfium.FPDF_SEGMENT_LINETO:
+                if is_slanted:
+                    return False
+                self._add_rule(*here, *there)
+            here = there
+        return True
+
+
+def joined_rules(rules: Sequence[Rule]) -> list[Rule]:
+    """The rules, pieces of one straight line made one."""
+    joined: list[Rule] = []
+    level = sorted((r for r in rules if r.is_level), key=lambda r: (round(r.top / THIN), r.left))
+    upright = sorted(
+        (r for r in rules if not r.is_level), key=lambda r: (round(r.left / THIN), r.top)
+    )
+    for rule in (*level, *upright):
+        last = joined[-1] if joined else None
+        if last and last.is_level == rule.is_level and _touch(last, rule):
+            joined[-1] = Rule(
+                last.left, last.top, max(last.right, rule.right), max(last.bottom, rule.bottom)
+            )
+        else:
+            joined.append(rule)
+    return joined
+
+
+def _touch(one: Rule, other: Rule) -> bool:
+    if one.is_level:
+        return abs(one.top - other.top) < THIN and other.left - one.right < THIN
+    return abs(one.left - other.left) < THIN and other.top - one.bottom < THIN
+
+
+def text_line(words: Sequence[TextBox], *, bold: bool = False) -> TextLine:
+    """The words as a line, its cells parted where the gap between words is wide."""
+    groups: list[list[TextBox]] = [[words[0]]]
+    for one, other in pairwise(words):
+        gap = (other.left - one.right) / (other.bottom - other.top or 1.0)
+        # Most gaps are blanks; beside a number a narrower gap parts two cells than between words.
+        if -2 < gap < NUMBERS_GAP or -2 < gap < _least_gap(one.text, other.text):
+            groups[-1].append(other)
+        else:
+            groups.append([other])
+    if len(groups) == 1:
+        whole = _joined(words, bold)
+        return TextLine(tuple(words), (whole,), whole)
+    cells = tuple(_joined(group, bold) for group in groups)
+    return TextLine(tuple(words), cells, _joined(words, bold))
+
+
+def _least_gap(one: str, other: str) -> float:
+    """The narrowest gap that parts cells, in heights."""
+    return (CELL_GAP, NUMBER_GAP, NUMBERS_GAP)[one[-1].isdigit() + other[0].isdigit()]
+
+
+def _joined(words: Sequence[TextBox], bold: bool) -> TextBox:
+    """The words as one; it is as high as the usual one of them."""
+    if len(words) == 1:
+        return words[0]._replace(bold=bold)
+    first, last = words[0], words[-1]
+    top, bottom = first[2], first[4]
+    if abs(last[2] - top) > 0.1 or abs(last[4] - bottom) > 0.1:
+        _, top, bottom = sorted((w[4] - w[2], w[2], w[4]) for w in words)[len(words) // 2]
+    text = " ".join([word[0] for word in words])
+    left, right = min([word[1] for word in words]), max([word[3] for word in words])
+    return TextBox(text, left, top, right, bottom, 1.0, bold)
+
+
+def letters_of(text_page: Any, start: int = 0, end: int | None = None) -> list[Letter]:
+    """Characters of the text layer, all or those of `[start, end)`, in PDFium's order."""
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    letters = []
+    for index in range(start, text_page.count_chars() if end is None else end):
+        code = pdfium.FPDFText_GetUnicode(text_page, index)
+        pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top)
+        place = (left.value, bottom.value, right.value, top.value)
+        letters.append(Letter(chr(code) if code else "\ufffd", *place))
+    return letters
+
+
+def in_reading_order(letters: Sequence[Letter]) -> list[Letter]:
+    """The same letters with right-to-left lines in the order in which they are read.
+
+    PDFium hands out some of their words as they lie on the page, from left to right.
+    """
+    ordered: list[Letter] = []
+    for is_end, group in groupby(letters, key=lambda letter: letter.text in "\r\n"):
+        line = list(group)
+        if is_end or not _is_rtl(line):
+            ordered.extend(line)
+            continue
+        words = [list(part) for _, part in groupby(line, key=lambda letter: letter.text == " ")]
+        words = [word for word in words if word[0].text != " "]
+        spoken = [word for word in words if any(letter.text.isalpha() for letter in word)]
+        if 2 * sum(_is_rtl(word) for word in spoken) > len(spoken):
+            words = [_turned(word) for word in _ordered(words)]
+        else:
+            words = [_turned(word) if _is_rtl(word) else word for word in words]
+        for number, word in enumerate(words):
+            if number:
+                ordered.append(Letter(" ", 0, 0, 0, 0))
+            ordered.extend(word)
+    return ordered
+
+
+def _is_rtl(word: Sequence[Letter]) -> bool:
+    return any(RTL.match(letter.text) for letter in word)
+
+
+def _ordered(words: Sequence[list[Letter]]) -> list[list[Letter]]:
+    """The words of a right-to-left line: rightmost first, Latin phrases in their own order."""
+    ordered = sorted(words, key=lambda word: -max(letter.x for letter in word))
+    result: list[list[Letter]] = []
+    for is_latin, group in groupby(
+        ordered,
+        key=lambda word: not _is_rtl(word) and any(LTR.match(letter.text) for letter in word),
+    ):
+        phrase = list(group)
+        result.extend(reversed(phrase) if is_latin else phrase)
+    return result
+
+
+def _turned(word: list[Letter]) -> list[Letter]:
+    """A right-to-left word's letters from right to left; digits and Latin letters in it not.
+
+    Marks stay behind the letter that they follow.
+    """
+    if not _is_rtl(word) and any(unicodedata.category(letter.text)[0] == "L" for letter in word):
+        return word
+    clusters: list[list[Letter]] = []
+    for letter in word:
+        if clusters and unicodedata.combining(letter.text):
+            clusters[-1].append(letter)
+        else:
+            clusters.append([letter])
+    clusters.sort(key=lambda cluster: -cluster[0].x)
+    turned: list[Letter] = []
+    for is_latin, group in groupby(
+        clusters, key=lambda c: bool(LTR.match(c[0].text)) and not RTL.match(c[0].text)
+    ):
+        run = list(group)
+        for cluster in reversed(run) if is_latin else run:
+            turned.extend(cluster)
+    return turned
+
+
+def second_reader(data: bytes) -> Second:
+    """A function that gives a page's text by pypdf, or nothing where pypdf fails."""
+    readers: list[Any] = []
+
+    def read(number: int) -> str:
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+        from pypdf import PdfReader
+
+        try:
+            if not readers:
+                readers.append(PdfReader(io.BytesIO(data)))
+                if readers[0].is_encrypted:
+                    readers[0].decrypt("")
+            return str(readers[0].pages[number].extract_text())
+        except Exception:  # noqa: BLE001 - it is only the second opinion
+            return ""
+
+    return read

@@ -1,0 +1,468 @@
+"""Tables as rows that stand alone: “Revenue (million EUR), 2024: 131.5; 2023: 120.2”.
+
+A retrieved row must say what its numbers are without the header above it. Every reader gives its
+tables as a grid of cells; here header rows, units and labels are found, and each row becomes a
+line whose pieces know their cells. CSV and TSV files are read here too.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from core.documents.draft import Content, Draft, Piece, content
+from core.documents.request import ReadRequest
+from core.documents.text import decoded
+from core.errors import InputError
+from core.records import BlockKind, Source
+
+LONGEST_ROW = 400  # characters; a longer row becomes several, each with its label
+LONGEST_NAME = 80
+LONGEST_LABEL_NAME = 24
+LONGEST_NUMBER = 40
+MOST_HEADERS = 6
+NUMBER = re.compile(
+    r"[\s(<>≤≥~≈±+\-−–$€£¥₹₩*]*\d[\d\s.,'’\u00a0\u202f/:\-–]*"
+    r"(?:%|‰|[kKmMbB]n?\b|[€$£¥₹₩°]|[A-Za-zµ²³/]{0,4})?[\s)*†‡]*"
+)
+PERIOD = re.compile(
+    r"(?:(?:FY|CY|[HQ][1-4]|[1-4][HQ]|(?:31 |30 )?[A-Z][a-z]{2,8}\.?),? ?)*"
+    r"(?:1[6-9]|20|21)\d\d(?: ?[-/–] ?(?:\d\d){1,2})?[a-z]?\W{0,3}"
+)
+RANGE = re.compile(r"\d ?[-–] ?[$€£]?\d")
+UNIT_WORDS = frozenset(
+    """thousand thousands million millions billion billions trillion hundreds mn mln mio mill bn
+    bln mrd tsd tn m tausend millionen milliarden milliers milliards millones miles milioni
+    miliardi eur euro euros us$ usd gbp chf jpy cny rmb sek nok dkk pln inr aud cad dollar dollars
+    pound pounds yen yuan cents € $ £ ¥ % ‰ percent percentage percentages per cent pct prozent pp
+    bps t kt mt tonne tonnes ton tons kg g mg km km² km2 m² m2 m³ m3 ha cm mm litres liters kwh mwh
+    gwh twh kw mw gw °c °f hours days minutes seconds people persons inhabitants number units 000
+    000s
+    千 万 百万 千万 亿 億 元 円 人 吨 万元 亿元 百万元 百万円 億円 万人 千人 千円""".split()
+)
+UNIT_LINKS = frozenset(
+    "of in en de d the and a all / = measured expressed figures 单位 単位".split()
+)
+UNIT_TOKEN = re.compile(r"us\$|[%‰€$£¥/=]|[^\s/.,:：;%‰€$£¥=]+", re.I)
+PARENTHESES = re.compile(r"[(（\[]([^()（）\[\]]{1,40})[)）\]]")
+UNIT_COLUMN = re.compile(r"units?|einheit|unité|unidad|unità|单位|単位", re.I)
+LEADERS = re.compile(r"(?:\s?[.·…_]){3,}\s*$")
+AFTER_LABEL = ", "
+AFTER_NAME = ": "
+BETWEEN = "; "
+DELIMITERS = (",", ";", "\t", "|")
+DECLARED = re.compile(r"sep=([,;\t|])\r?\n")  # Excel's own first line.
+SNIFFED = 60
+NAMED = 5
+
+Grid = Sequence[Sequence[str]]
+
+
+class Cell(NamedTuple):
+    """A piece of a line: the text of `row, column` of the grid, or only what joins others."""
+
+    text: str
+    row: int = -1
+    column: int = -1
+
+
+class Line(NamedTuple):
+    """A line of a table: a row, a caption that stood in the grid, or a label without values."""
+
+    kind: BlockKind | None
+    cells: list[Cell]
+
+    @property
+    def text(self) -> str:
+        """The line's characters."""
+        return "".join(cell.text for cell in self.cells)
+
+
+def is_number(text: str) -> bool:
+    """Return True for a quantity: “412”, “-3.5 %”, “€1,200”, “2019-20”."""
+    return len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) is not None
+
+
+def is_unit(text: str) -> bool:
+    """Return True for words that only say what is counted: “(million EUR)”, “in %”."""
+    words = [
+        w for w in UNIT_TOKEN.findall(text.strip("()[]（） ").casefold()) if w not in UNIT_LINKS
+    ]
+    return bool(words) and all(word.strip("'’") in UNIT_WORDS for word in words)
+
+
+def unit_in(caption: str) -> str:
+    """The unit that a caption gives for a whole table; empty where it names none."""
+    for part in (*PARENTHESES.findall(caption), re.split(r", |[–—] |: |：", caption)[-1]):
+        if part != caption and is_unit(part):
+            return str(part).strip().removeprefix("in ")
+    return ""
+
+
+def clean(text: str) -> str:
+    """The cell's text on one line, without the dots that lead the eye to the next column."""
+    return LEADERS.sub("", " ".join(text.split())).strip()
+
+
+def header_rows(grid: Grid) -> int:
+    """How many leading rows name the columns.
+
+    Names stand above the first row of values; years and units are names. Where the body holds
+    words too, only a whole first row of different, short names is a header.
+    """
+    if len(grid) < 2 or len(grid[0]) < 2:
+        return 0
+    count = 0
+    label = ""  # only one row of the header names the column of labels
+    while count < min(len(grid) - 1, MOST_HEADERS) and _names_columns(grid, count):
+        own = clean(grid[count][0])
+        if label and own and own != label:
+            break
+        label, count = label or own, count + 1
+    has_values = any(is_number(cell) for row in grid[count:] for cell in row[1:])
+    if has_values or not count:
+        return count
+    first = [clean(cell) for cell in grid[0]]
+    filled = [name for name in first if name]
+    is_whole = len(filled) == len(first) or (not first[0] and len(filled) == len(first) - 1)
+    are_names = len(set(filled)) == len(filled) and max(map(len, filled)) <= LONGEST_NAME
+    return int(is_whole and are_names)
+
+
+def _names_columns(grid: Grid, number: int) -> bool:
+    """True for a row without values.
+
+    Years count as names where the rows below hold none, “25–34” beside other names, and 1, 2, 3
+    in order.
+    """
+    row = [clean(cell) for cell in grid[number]]
+    values = [cell for cell in row[1:] if is_number(cell) and not is_unit(cell)]
+    if not any(row[1:]) or len(set(row)) == 1 or any(len(cell) > LONGEST_NAME for cell in row):
+        return False
+    if _counts_up(values):
+        return True
+    years = [n for n, cell in enumerate(row) if n and PERIOD.fullmatch(cell)]
+    others = [cell for cell in values if not PERIOD.fullmatch(cell)]
+    if not all(RANGE.search(cell) for cell in others) or (
+        others and len(others) == len(values) == len(list(filter(None, row[1:])))
+    ):
+        return False
+    if PERIOD.fullmatch(row[0]) and not all(PERIOD.fullmatch(cell) for cell in row if cell):
+        return False
+    below = [clean(line[n]) for line in grid[number + 1 :] for n in years if n < len(line)]
+    return not years or not all(PERIOD.fullmatch(cell) for cell in below if cell)
+
+
+def _counts_up(values: Sequence[str]) -> bool:
+    """True for 1, 2, 3 or 1.0, 1.1, 1.2, 1.3: values do not grow so evenly."""
+    try:
+        numbers = [float(value) for value in values]
+    except ValueError:
+        return False
+    steps = {round(b - a, 6) for a, b in pairwise(numbers)}
+    return len(steps) == 1 and min(steps) > 0 and len(numbers) > (2 if steps == {1.0} else 3)
+
+
+def table_lines(grid: Grid, headers: int | None = None, caption: str = "") -> list[Line]:
+    """Every row below the header as a line, or as several where it is long.
+
+    `headers` says how many rows are the header where the format knows it; `caption` may name the
+    unit of all values. Rows above the header that say one thing only come first, as captions.
+    """
+    rows = padded(grid)
+    first, body = header_of(rows, headers)
+    titles = [_first_cell(rows, row) for row in range(first)]
+    lines = [Line("caption", [title]) for title in titles if title.text]
+    unit = unit_in(caption) or next(filter(None, (unit_in(title.text) for title in titles)), "")
+    found = _Table(rows, range(first, body), unit).lines(range(body, len(rows)))
+    return [*lines, *_unused_names(rows, range(first, body), found), *found]
+
+
+def _unused_names(rows: Grid, header: range, lines: Sequence[Line]) -> list[Line]:
+    """Names of columns without values: what was seen is never lost."""
+    used = {cell.text for line in lines for cell in line.cells}
+    cells = [Cell(text, row, n) for row in header for n, text in enumerate(rows[row]) if text]
+    return [Line(None, [cell]) for cell in cells if cell.text.removesuffix(":") not in used]
+
+
+def padded(grid: Grid) -> list[list[str]]:
+    """The grid's cells on one line each, all rows equally long."""
+    width = max((len(row) for row in grid), default=0)
+    return [[clean(cell) for cell in row] + [""] * (width - len(row)) for row in grid]
+
+
+def header_of(rows: Sequence[Sequence[str]], headers: int | None = None) -> tuple[int, int]:
+    """(the first row of the header, the first below it) of a padded grid; titles come before."""
+    first = 0
+    while rows and len(rows[0]) > 1 and first < len(rows) - 1 and _is_title(rows[first]):
+        first += 1
+    count = header_rows(rows[first:]) if headers is None else max(0, headers - first)
+    return (first, first + count) if first + count < len(rows) else (first, first)
+
+
+def _is_title(row: Sequence[str]) -> bool:
+    """True for a row that says one thing of the whole table."""
+    filled = [n for n, cell in enumerate(row) if cell]
+    is_alone = len(filled) == 1 and (not filled[0] or len(row[filled[0]]) > LONGEST_LABEL_NAME)
+    return not filled or is_alone or len(set(row)) == 1
+
+
+def _first_cell(rows: Grid, row: int) -> Cell:
+    column = next((n for n, cell in enumerate(rows[row]) if cell), 0)
+    return Cell(rows[row][column], row, column)
+
+
+class _Table:
+    """A grid with its columns' names and units."""
+
+    def __init__(self, rows: Grid, header: range, unit: str) -> None:
+        self.rows, self.header = rows, header
+        self.names = [self._name(n) for n in range(len(rows[0]) if rows else 0)]
+        stub = "".join(cell.text for cell in self.names[0]) if self.names else ""
+        self.unit = stub.strip("()") if is_unit(stub) else unit
+        is_label = stub and not is_unit(stub) and len(stub) <= LONGEST_LABEL_NAME
+        self.label_name = [*self.names[0], Cell(" ")] if is_label else []
+        self.own_units = [_has_unit(_text(name)) for name in self.names]
+        self.unit_column = next(
+            (n for n, name in enumerate(self.names) if n and UNIT_COLUMN.fullmatch(_text(name))), 0
+        )
+        self.group: list[Cell] = []
+        self.label: list[Cell] = []
+
+    def _name(self, column: int) -> list[Cell]:
+        """The column's names from top to bottom, each once; units in parentheses."""
+        pieces: list[Cell] = []
+        last = ""
+        for row in self.header:
+            text = self.rows[row][column].removesuffix(":")
+            if text and text != last:
+                last = text
+                is_bare = bool(pieces) and is_unit(text) and text[0] not in "([（"
+                pieces += [Cell(" ")] if pieces else []
+                pieces += (
+                    [Cell("("), Cell(text, row, column), Cell(")")]
+                    if is_bare
+                    else [Cell(text, row, column)]
+                )
+        return pieces
+
+    def lines(self, body: range) -> list[Line]:
+        """The rows of the body; what names a group of rows stands before each label in it."""
+        header = [self.rows[row] for row in self.header]
+        rows = [row for row in body if any(self.rows[row]) and self.rows[row] not in header]
+        grouped = bool(rows) and self._is_alone(rows[0])
+        found: list[Line] = []
+        after_values = False
+        for row in rows:
+            cell = Cell(self.rows[row][0].removesuffix(":"), row, 0)
+            if row == rows[-1] or not self._is_group(row, grouped):
+                kind: BlockKind | None = None if self._is_alone(row) else "table row"
+                found += [Line(kind, cells) for cells in self._row(row)]
+                after_values = True
+            else:
+                self.group = [*([] if after_values else self.group), cell, Cell(AFTER_LABEL)]
+                after_values = False
+        return found
+
+    def _is_alone(self, row: int) -> bool:
+        """True for a row of a label alone, in a table that has values."""
+        cells = self.rows[row]
+        return len(cells) > 1 and bool(cells[0]) and not any(cells[1:]) and not is_number(cells[0])
+
+    def _is_group(self, row: int, grouped: bool) -> bool:
+        """True for a name over all columns, or alone in a table that begins with such a name."""
+        cells = self.rows[row]
+        is_across = len(cells) > 1 and len(set(cells)) == 1
+        return is_across or (self._is_alone(row) and (grouped or cells[0].endswith(":")))
+
+    def _row(self, row: int) -> Iterator[list[Cell]]:
+        """The row's label and values; several times the label where the values are many."""
+        cells = self.rows[row]
+        filled = [n for n, cell in enumerate(cells) if cell]
+        values = [n for n in filled if n and n != self.unit_column]
+        has_names = any(self.names[n] for n in values)
+        if 0 in filled and (values or not has_names):
+            self.label = [Cell(cells[0], row, 0)]
+        elif 0 in filled or not (values and not is_number(cells[values[0]]) and self.label):
+            self.label = [Cell(cells[0], row, 0)] if cells[0] else []
+        unit = self._row_unit(row, values)
+        pairs = [self._pair(row, n, unit) for n in values]
+        stub = _text(self.label_name).strip().casefold()
+        is_named = bool(self.label) and not _text(self.label).casefold().startswith(stub)
+        label = [*(self.label_name if is_named else []), *self.label]
+        label = [*self.group, *label] if label else self.group[:-1]
+        if unit and all(self._takes_unit(row, n) for n in values) and label:
+            label += [Cell(f" ({unit})")]
+            pairs = [self._pair(row, n, "") for n in values]
+        if not pairs:
+            yield label
+            return
+        after = [Cell(AFTER_LABEL if has_names else AFTER_NAME)] if label else []
+        yield from _chunks([*label, *after], pairs)
+
+    def _row_unit(self, row: int, values: Sequence[int]) -> str:
+        own = self.rows[row][self.unit_column] if self.unit_column else ""
+        return own or ("" if _has_unit(_text(self.label)) else self.unit)
+
+    def _takes_unit(self, row: int, column: int) -> bool:
+        """True for a bare number whose column has no unit of its own."""
+        cell = self.rows[row][column]
+        is_bare = not re.search(r"[^\W\d_]{2}|[%‰€$£¥°]", cell)
+        return (
+            is_bare and not self.own_units[column] and (is_number(cell) or not cell.strip("-–—."))
+        )
+
+    def _pair(self, row: int, column: int, unit: str) -> list[Cell]:
+        name = list(self.names[column])
+        if unit and name and self._takes_unit(row, column) and is_number(self.rows[row][column]):
+            name.append(Cell(f" ({unit})"))
+        return [
+            *name,
+            *([Cell(AFTER_NAME)] if name else []),
+            Cell(self.rows[row][column], row, column),
+        ]
+
+
+def _has_unit(name: str) -> bool:
+    """True for a name that says what its values are: “Export (t)”, “change in %”."""
+    return "%" in name or any(map(is_unit, (*PARENTHESES.findall(name), name.split(" in ")[-1])))
+
+
+def _text(cells: Iterable[Cell]) -> str:
+    return "".join(cell.text for cell in cells)
+
+
+def _chunks(label: Sequence[Cell], pairs: Sequence[Sequence[Cell]]) -> Iterator[list[Cell]]:
+    """The label with as many values as fit, then again with the next ones."""
+    line: list[Cell] = list(label)
+    length = start = len(_text(label))
+    for pair in pairs:
+        size = len(_text(pair))
+        if length > start and length + size > LONGEST_ROW:
+            yield line
+            line, length = list(label), start
+        line += [*([Cell(BETWEEN)] if length > start else []), *pair]
+        length += size + len(BETWEEN)
+    yield line
+
+
+def table_contents(grid: Grid, headers: int | None = None, caption: str = "") -> list[Content]:
+    """The lines of a table as blocks without places; its caption comes first."""
+    lines = table_lines(grid, headers, caption)
+    found = [Content(line.kind, tuple(Piece(cell.text) for cell in line.cells)) for line in lines]
+    return [content("caption", caption), *found] if caption else found
+
+
+def read_table(request: ReadRequest) -> Source:
+    """CSV and TSV files, whatever separates their cells.
+
+    Raises:
+        InputError: the file is not UTF-8, has no rows, or is too long.
+    """
+    draft = Draft(request)
+    text = decoded(request.name, request.data)
+    declared = DECLARED.match(text)
+    if declared:
+        text = text[declared.end() :]
+    delimiter = declared[1] if declared else delimiter_of(text, request.name)
+    grid, is_whole = _parsed(text, delimiter)
+    if not is_whole:
+        draft.note("A quotation mark in this table is never closed, so every line counts as a row.")
+    if not grid:
+        raise InputError(f"{request.file} has no rows; add a table with at least one row.")
+    titles = _titles(grid)
+    body = _spread(grid[titles:])
+    headers = header_rows(body)
+    if not headers and len(body) > 1 and len(body[0]) > 1:
+        draft.note("The first row looks like data, so the rows stand without column names.")
+    if ragged := _ragged(body):
+        draft.note(ragged)
+    caption = " ".join(clean(" ".join(row)) for row in grid[:titles])
+    draft.add_blocks(table_contents(body, headers, caption))
+    return draft.finish()
+
+
+def delimiter_of(text: str, name: str = "") -> str:
+    """What separates the cells: the candidate that cuts the most rows into equally many cells."""
+    if name.lower().endswith(".tsv"):
+        return "\t"
+    sample = "\n".join(text.splitlines()[:SNIFFED])
+    best, best_score = ",", 0.0
+    for delimiter in DELIMITERS:
+        widths = Counter(len(row) for row in _parsed(sample, delimiter)[0])
+        wide = {width: count for width, count in widths.items() if width > 1}
+        if not wide:
+            continue
+        width, count = max(wide.items(), key=lambda item: (item[1], item[0]))
+        share = count / sum(widths.values())
+        score = share + min(width, 20) / 1000
+        if share > 0.5 and score > best_score:
+            best, best_score = delimiter, score
+    return best
+
+
+def _parsed(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
+    """The non-empty rows, and False when a quotation mark was never closed."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    stream = io.StringIO(text, newline="")
+    try:
+        return _filled(csv.reader(stream, delimiter=delimiter, strict=True)), True
+    except csv.Error as error:
+        is_whole = "unexpected end" not in str(error)
+    stream.seek(0)
+    if is_whole:
+        return _filled(csv.reader(stream, delimiter=delimiter)), True
+    lines = io.StringIO(text, newline=None)
+    return _filled(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)), False
+
+
+def _filled(reader: Iterable[list[str]]) -> list[list[str]]:
+    """The rows that hold anything."""
+    return [row for row in reader if any(cell.strip() for cell in row)]
+
+
+def _titles(grid: Grid) -> int:
+    """How many rows above the table hold one cell only: its title, its source."""
+    usual = Counter(len(row) for row in grid).most_common(1)[0][0]
+    if usual < 2:
+        return 0
+    count = 0
+    while count < len(grid) - 1 and sum(bool(cell.strip()) for cell in grid[count]) == 1:
+        count += 1
+    return count
+
+
+def _spread(grid: list[list[str]]) -> list[list[str]]:
+    """The grid with a name that spans several columns (“2024,,2023,”) written into each.
+
+    Only a first row that leaves gaps at equal distances above a whole second row is taken so.
+    """
+    if len(grid) < 3 or len(grid[0]) != len(grid[1]):
+        return grid
+    filled = [n for n, cell in enumerate(grid[0]) if n and cell.strip()]
+    below = [bool(cell.strip()) for cell in grid[1][1:]]
+    steps = {b - a for a, b in zip(filled, [*filled[1:], len(grid[0])], strict=True)}
+    if len(steps) != 1 or min(steps) < 2 or filled[0] != 1 or not all(below):
+        return grid
+    upper = [
+        cell or grid[0][max((f for f in filled if f <= n), default=n)]
+        for n, cell in enumerate(grid[0])
+    ]
+    return [upper, *grid[1:]]
+
+
+def _ragged(body: Grid) -> str:
+    """A sentence naming the rows that have more or fewer cells than the first; empty if none."""
+    width = len(body[0]) if body else 0
+    rows = [number for number, row in enumerate(body, start=1) if len(row) != width]
+    if not rows:
+        return ""
+    named = ", ".join(str(row) for row in rows[:NAMED]) + (" …" if len(rows) > NAMED else "")
+    which = f"Row {named} has" if len(rows) == 1 else f"{len(rows)} rows ({named}) have"
+    return f"{which} more or fewer cells than the first, which has {width}."

@@ -1,1 +1,0 @@
-"""From sources to passages: segment, index, retrieve, and check quotes against the text."""

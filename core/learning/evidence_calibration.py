@@ -1,0 +1,162 @@
+"""Fits what the evidence model's scores are worth: probabilities by material, and both limits.
+
+Used for the model that ships, and for each reader that people bring, whose readings may be bolder
+or more timid than the shipped reader's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.baseline.evidence_model import MATERIALS, EvidenceModel, material_of
+from core.baseline.features import FEATURES
+from core.baseline.trees import as_rows
+from core.learning.measured_rows import MeasuredRow
+from core.learning.scores import auroc, balanced_accuracy, ece
+from core.records import MaterialKind
+
+ERROR_RATE = 0.2
+"""Of verdicts that are given: what the limits hold on calibration rows."""
+CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+FEWEST_IN_BIN = 20
+FEWEST_OF_MATERIAL = 300
+"""Rows of one material from which it gets a curve of its own."""
+Numbers = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ScoredStatements:
+    """Statements with the trees' log odds, a row each, and how much each counts."""
+
+    scores: Numbers
+    wrong: Flags
+    weights: Numbers
+    materials: Sequence[MaterialKind]
+
+    def taken(self, which: Flags) -> ScoredStatements:
+        """Those rows."""
+        materials = [m for m, is_taken in zip(self.materials, which, strict=True) if is_taken]
+        return ScoredStatements(
+            self.scores[which], self.wrong[which], self.weights[which], materials
+        )
+
+    def of(self, material: MaterialKind) -> Flags:
+        """Which rows are of that material."""
+        return np.array([own == material for own in self.materials], dtype=bool)
+
+
+def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> ScoredStatements:
+    """Rows of one statement each, and every statement of responses that are right as a whole."""
+    held = [
+        (statement, own.row.wrong)
+        for own in measured
+        for statement in own.statements
+        if len(own.statements) == 1 or not own.row.wrong
+    ]
+    columns = [FEATURES.index(name) for name in model.features]
+    rows = as_rows([[statement[i] for i in columns] for statement, _ in held])
+    return ScoredStatements(
+        model.trees.predict(rows).astype(np.float64),
+        np.array([wrong for _, wrong in held], dtype=bool),
+        np.ones(len(held)),
+        [material_of(dict(zip(FEATURES, statement, strict=True))) for statement, _ in held],
+    )
+
+
+def calibrations(rows: ScoredStatements) -> dict[MaterialKind, dict[str, Any]]:
+    """From trees' log odds to probabilities, by material; rare ones go with all."""
+    told = {}
+    for material in MATERIALS:
+        inside = rows.of(material)
+        chosen = inside if inside.sum() >= FEWEST_OF_MATERIAL else np.ones(len(inside), dtype=bool)
+        told[material] = logistic(
+            rows.scores[chosen, None], rows.wrong[chosen], rows.weights[chosen], ["score"]
+        )
+    return told
+
+
+def calibrated(rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]]) -> Numbers:
+    """The probabilities of the rows."""
+    slopes = np.array([told[m]["weights"]["score"] for m in rows.materials])
+    intercepts = np.array([told[m]["intercept"] for m in rows.materials])
+    return np.asarray(sigmoid(intercepts + slopes * rows.scores))
+
+
+def limits(wrong: Flags, p: Numbers, weights: Numbers) -> tuple[float, float]:
+    """(supported_below, hallucinated_from) that hold the error rate on either side."""
+    grid = np.round(np.arange(0.02, 0.99, 0.01), 2)
+
+    def error(inside: Flags, bad: Flags) -> float:
+        return float(weights[inside & bad].sum() / max(1e-9, weights[inside].sum()))
+
+    low = max((t for t in grid if t <= 0.5 and error(p < t, wrong) <= ERROR_RATE), default=0.02)
+    high = min((t for t in grid if t >= 0.5 and error(p >= t, ~wrong) <= ERROR_RATE), default=0.98)
+    return float(low), float(high)
+
+
+def figures(wrong: Flags, p: Numbers) -> dict[str, float]:
+    """AUROC, balanced accuracy at one half and ECE."""
+    return {
+        "n": len(wrong),
+        "auroc": round(auroc(wrong, p) or 0.0, 3),
+        "balanced": round(balanced_accuracy(wrong, p >= 0.5) or 0.0, 3),
+        "ece": round(ece(wrong, p), 3),
+    }
+
+
+def figures_by_material(rows: ScoredStatements, p: Numbers) -> dict[MaterialKind, dict[str, float]]:
+    """The same of each material that has both kinds of rows."""
+    told: dict[MaterialKind, dict[str, float]] = {}
+    for material in MATERIALS:
+        inside = rows.of(material)
+        if rows.wrong[inside].any() and not rows.wrong[inside].all():
+            told[material] = figures(rows.wrong[inside], p[inside])
+    return told
+
+
+def reliability_by_material(
+    rows: ScoredStatements, p: Numbers, low: float, high: float
+) -> dict[MaterialKind, list[dict[str, float]]]:
+    """Of the verdicts that both limits let through: by confidence, how many there were and right.
+
+    Bins with fewer than `FEWEST_IN_BIN` verdicts are left out: they tell nothing.
+    """
+    given, right = (p < low) | (p >= high), (p >= 0.5) == rows.wrong
+    confidence = np.maximum(p, 1.0 - p)
+    told: dict[MaterialKind, list[dict[str, float]]] = {}
+    for material in MATERIALS:
+        inside = rows.of(material) & given
+        bins = []
+        for least, most in itertools.pairwise(CONFIDENCES):
+            own = inside & (confidence >= least) & (confidence < most)
+            if own.sum() >= FEWEST_IN_BIN:
+                counts = {"n": int(own.sum()), "right": int((own & right).sum())}
+                bins.append({"low": least, "high": most, **counts})
+        told[material] = bins
+    return told
+
+
+def logistic(rows: Numbers, wrong: Flags, weights: Numbers, names: Sequence[str]) -> dict[str, Any]:
+    """A logistic model as a card keeps it: weights for the plain features, and the intercept."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(rows)
+    model = LogisticRegression(C=1.0, max_iter=2000)
+    model.fit(scaler.transform(rows), wrong, sample_weight=weights)
+    slopes = model.coef_[0] / scaler.scale_
+    intercept = float(model.intercept_[0] - slopes @ scaler.mean_)
+    rounded = {name: float(f"{w:.5g}") for name, w in zip(names, slopes, strict=True)}
+    return {"weights": rounded, "intercept": float(f"{intercept:.5g}")}
+
+
+def sigmoid(score: Any) -> Any:
+    """Log odds as probabilities."""
+    return 1.0 / (1.0 + np.exp(-np.clip(score, -30, 30)))

@@ -1,0 +1,593 @@
+r"""Sums: a text's tokens, the grammar that makes trees of them, and their exact values.
+
+    sum      = product {("+" | "-") product}
+    product  = signed {("*" | "/" | "of" | nothing) signed}
+    signed   = ["-" | "+"] amount ["^" signed]
+    amount   = atom {"%" | raised | words}
+    atom     = number | one letter | "(" sum ")" | √ amount | \frac{sum}{sum}
+
+No text is evaluated as code, and every step is bounded before it is taken: 9**9**9 is refused, not
+begun. Source: HaluAgent 2.2, figure 4.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from core.errors import InputError
+from core.tools.numbers import HAN, find_numbers
+from core.tools.vocabulary import Phrases, lower, plain, read_words, unit_at, unit_base, vocabulary
+
+MOST_DEPTH, MOST_TOKENS, MOST_WORDS, LONGEST_FORMULA = 30, 300, 10, 2000
+LATEX = {"times": "*", "cdot": "*", "div": "/", "approx": "≈", "frac": "frac", "dfrac": "frac",
+         "sqrt": "sqrt"}  # fmt: skip
+SIGNS = {"×": "*", "·": "*", "⋅": "*", "÷": "/", "**": "^", "√": "sqrt"}
+# Full-width signs stand for the usual ones; each is one character, so that places stay.
+WIDE = {c: c - 0xFEE0 for c in range(0xFF01, 0xFF5F)} | str.maketrans(
+    "−–‘’\u00a0\u3000\u202f\u2009`", "--''     "
+)
+BOLD = re.compile(
+    r"(?<![\w)*])\*\*(?=[^\s*])((?:[^*\n]|(?<!\*)\*(?!\*)){1,400}?)(?<=[^\s*])\*\*(?![\w(*])"
+)
+# Words of sums: signs, relations ("is" where a word is only perhaps one), powers; "" stands for
+# words that hold such a word and are none.
+PHRASES = Phrases({word: sign for sign, words in read_words("sums").items() for word in words})
+KINDS = {"=": "relation", "is": "relation", "≈": "relation", "": "word", "*": "op", "/": "op",
+         "²": "raise", "³": "raise", "sqrt": "function", "of": "of"}  # fmt: skip
+SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "万": 10**4, "亿": 10**8}
+SCALE = re.compile(r"\s?(?:(thousand|million|billion)(?![A-Za-z])|([万亿]))")
+PI = Fraction("3.14159265358979323846264338327950288419716939937510582")
+NUMBER = re.compile(
+    r"[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]{1,2}(?![\w.])"
+    r"|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![0-9,]*[0-9])"
+    r"|(?P<bad>[0-9]+(?:[.,][0-9]+){2,}|[0-9]+(?:,[0-9]+)+)|[0-9]+\.[0-9]+|[0-9]+|\.[0-9]+"
+)
+SHARES = {"half": Fraction(1, 2), "twice": Fraction(2), "double": Fraction(2)}
+PIECES = re.compile(
+    r"(?P<blank>[ \t]+|[$€£₹]|\\(?:[()\[\],;:! $]|left|right|text|mathrm|quad)|\\(?=%))"
+    r"|(?P<break>(?m:^)[ \t]*(?:[-+*•]|[0-9]{1,3}[.)])[ \t]+|\\\\|[\n\r]+|[=!<>:+*/-]=+|=+[=>])"
+    r"|\\(?P<latex>[A-Za-z]{1,20})|(?P<number>\.?[0-9])|(?P<dots>\.{3,6}|[…⋯]{1,2})"
+    r"|(?P<relation>[=≈≒])|(?P<percent>%|(?:percent|per cent)(?![a-z]))"
+    r"|(?P<op>\*\*|[-+*/^×÷·⋅])|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<raise>[²³!])|(?P<function>√)"
+    r"|(?P<pi>π)|(?P<word>[A-Za-zÀ-ɏ]+(?:'[a-z]{0,2})?|[\u4e00-\u9fff〇])|(?P<other>.)",
+    re.DOTALL,
+)
+TIMES = re.compile(r"[xX](?:[0-9]|\s+[$€£]?[0-9(.]|\s*[\u4e00-\u9fff]{1,4}[0-9])")
+
+
+class Unreadable(Exception):
+    """Raised for tokens that are no sum, or one that can be read in two ways."""
+
+
+class NoValue(Exception):
+    """Raised where a sum has no value that can be worked out; the text says why."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """One piece at `[start, end)`: its kind, its plain sign or word, and a number's value.
+
+    `step` is the size of a number's last written digit, `is_part` marks a fraction that may be
+    taken of something. `is_far` says that a blank stands before.
+    """
+
+    kind: str
+    start: int
+    end: int
+    sign: str = ""
+    value: Fraction = Fraction(0)
+    step: Fraction = Fraction(1)
+    is_part: bool = False
+    is_far: bool = False
+
+
+END = Token("end", 0, 0)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One step of a sum at `[start, end)`; `op` is a sign, a function, `number` or `name`.
+
+    A number has its `value` and the `step` of its last written digit, a name its letter; `is_part`
+    marks a percentage or fraction that may be taken of something.
+    """
+
+    op: str
+    start: int
+    end: int
+    parts: tuple[Node, ...] = ()
+    name: str = ""
+    value: Fraction = Fraction(0)
+    step: Fraction = Fraction(1)
+    is_part: bool = False
+
+    def walk(self) -> Iterator[Node]:
+        """This step and all below it."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The unknowns in it."""
+        return frozenset(node.name for node in self.walk() if node.op == "name")
+
+    @property
+    def is_worked(self) -> bool:
+        """True where something has to be worked out, False for an amount that is just written."""
+        return any(node.op not in ("number", "%", "neg", "name") for node in self.walk())
+
+
+# --- tokens ------------------------------------------------------------------------------------
+
+
+def read_tokens(text: str) -> list[Token]:
+    """The text's tokens in order; blanks, currency signs and mark-up for looks are left out."""
+    even = BOLD.sub(lambda bold: f"  {bold[1]}  ", text.translate(WIDE))
+    low = lower(even)
+    spelled = _spelled_numbers(text, even, low)
+    found: list[Token] = []
+    place, is_far = 0, False
+    while piece := PIECES.match(even, place):
+        if piece.lastgroup == "blank":
+            place, is_far = piece.end(), True
+            continue
+        last = found[-1] if found else END
+        found.append(replace(_token(piece, even, low, last, spelled, is_far), is_far=is_far))
+        place, is_far = found[-1].end, False
+    return found
+
+
+def _spelled_numbers(text: str, even: str, low: str) -> dict[int, Token]:
+    """Numbers in words of English and Chinese, 3万5千 too, by where they begin."""
+    if not re.search(r"[a-z]{3}|[零〇一二两三四五六七八九十百千万亿]", low):
+        return {}
+    found = {}
+    for number in find_numbers(text, even, low, vocabulary("en")):
+        is_mixed = even[number.end - 1] in HAN and even[number.end :][:1] not in tuple("米克瓦卡")
+        is_read = not even[number.start].isdigit() or is_mixed
+        if is_read and not (number.ordinal or number.is_about or number.times):
+            value = Fraction(repr(number.low)).limit_denominator(10**9)
+            found[number.start] = Token(
+                "number", number.start, number.end, value=value / 100 if number.share else value,
+                step=Fraction(repr(number.step)) if is_mixed else Fraction(1),
+                is_part=number.share,
+            )  # fmt: skip
+    return found
+
+
+def _token(
+    piece: re.Match[str], text: str, low: str, last: Token, spelled: dict[int, Token], is_far: bool
+) -> Token:
+    kind, (start, end), sign = str(piece.lastgroup), piece.span(), piece.group()
+    if kind == "number":
+        return spelled.get(start) or _number_at(text, start)
+    if kind == "word":
+        return _word(text, low, (start, end), last, spelled, is_far)
+    if kind == "pi":
+        return Token("number", start, end, "π", value=PI, step=Fraction(0))
+    if kind == "latex":
+        sign = LATEX.get(sign[1:], "break")
+        kind = KINDS.get(sign, sign)
+    value = Fraction(3 if sign == "³" else 2)
+    sign = SIGNS.get(sign, "≈" if kind == "relation" and sign != "=" else sign)
+    return Token("break" if kind == "other" else kind, start, end, sign, value)
+
+
+def _word(
+    text: str, low: str, span: tuple[int, int], last: Token, spelled: dict[int, Token], is_far: bool
+) -> Token:
+    """A word of a sum, of a number, an unknown of one letter, or just a word."""
+    start, end = span
+    found, word = PHRASES.at(low, start), text[start:end]
+    if found and found[1] != "of":
+        stop, sign = found
+        is_relation = last.kind in ("number", "close", "percent")
+        if sign == "about":
+            return Token("relation" if is_relation else "about", start, stop, "≈")
+        return Token(KINDS.get(sign, "op"), start, stop, sign, Fraction(3 if sign == "³" else 2))
+    if start in spelled:
+        return spelled[start]
+    if low[start:end] in STEPS and text[end : end + 1] == "(":
+        return Token("function", start, end, low[start:end])
+    if low[start:end] in SHARES:
+        return Token("number", start, end, value=SHARES[low[start:end]], is_part=True)
+    if found:
+        return Token("of", start, found[0], text[start : found[0]])
+    is_value = last.kind in ("number", "close", "raise", "word", "percent")
+    if is_value and TIMES.match(text, start):
+        return Token("op", start, end, "*")
+    # A letter behind a blank is a unit, but for those that stand for unknowns: 5 m, 5 x.
+    is_unit = is_far and last.kind == "number" and word not in tuple("xyz")
+    is_name = len(word) == 1 and word.isascii() and not text[end : end + 1].isdigit()
+    return Token("name" if is_name and not is_unit else "word", start, end, word)
+
+
+def _number_at(text: str, start: int) -> Token:
+    """The number in digits that begins there, with its scale: “2.5 million”."""
+    match = NUMBER.match(text, start)
+    if match is None or match["bad"] or match.end() - start > 60:
+        return Token("break", start, match.end() if match else start + 1, "bad")
+    digits, _, power = match.group().replace(",", "").lower().partition("e")
+    factor, end = Fraction(10) ** int(power or 0), match.end()
+    if scaled := SCALE.match(text, end):
+        factor, end = factor * SCALES[scaled[1] or scaled[2]], scaled.end()
+    step = factor / 10 ** len(digits.partition(".")[2])
+    return Token("number", start, end, value=Fraction(f"0{digits}") * factor, step=step)
+
+
+# --- grammar -----------------------------------------------------------------------------------
+
+
+def parse_formula(text: str) -> Node:
+    """The tree of one formula that is all of the text.
+
+    Raises:
+        InputError: it is too long or no formula; the message says from where on.
+    """
+    if len(text) > LONGEST_FORMULA:
+        raise InputError(
+            f"Expected a formula of at most {LONGEST_FORMULA:,} characters, found {len(text):,}."
+        )
+    tokens = read_tokens(text)
+    try:
+        node, end = parse_sum(tokens, 0, len(tokens))
+        if end < len(tokens):
+            raise Unreadable(f"“{text[tokens[end].start :][:20]}” in it")
+    except Unreadable as error:
+        raise InputError(f"Expected a formula such as (1 + 2) * 3, found: {error}.") from error
+    return node
+
+
+def parse_sum(tokens: Sequence[Token], start: int, stop: int) -> tuple[Node, int]:
+    """The longest sum from `tokens[start]` on and before `stop`, and the place after it.
+
+    Raises:
+        Unreadable: none begins there, or it breaks off behind a sign.
+    """
+    if stop - start > MOST_TOKENS:
+        raise Unreadable(f"more than {MOST_TOKENS} numbers and signs")
+    parser = _Parser(tokens, start, stop)
+    return parser.sum(0), parser.place
+
+
+def units_of(text: str, node: Node) -> dict[int, str]:
+    """The units of a sum's amounts, by pint's names, for the ends of their numbers."""
+    even = plain(text)
+    low = lower(even)
+    ends = [one.end for one in node.walk() if one.op == "number"]
+    found = {end: unit_at(even, low, end, "zh" if even[end:] > "\u4e00" else "en") for end in ends}
+    return {end: unit[1] for end, unit in found.items() if unit}
+
+
+def in_base_units(formula: Node, units: Mapping[int, str]) -> Node | None:
+    """The sum in base units, where it adds amounts of one kind alone; else None."""
+    ops = {"number", "+", "-", "neg"}
+    adds = all(one.op in ops and (one.op != "number" or one.end in units) for one in formula.walk())
+    is_alike = len({unit_base(unit).symbol for unit in units.values()}) == 1
+    return _scaled(formula, units) if adds and is_alike else None
+
+
+def _scaled(node: Node, units: Mapping[int, str]) -> Node:
+    by = Fraction(repr(unit_base(units[node.end]).factor)) if node.end in units else Fraction(1)
+    if node.op == "number":
+        return replace(node, value=node.value * by, step=node.step * by)
+    return replace(node, parts=tuple(_scaled(part, units) for part in node.parts))
+
+
+def _join(op: str, left: Node, right: Node) -> Node:
+    is_part = op == "/" and left.op == right.op == "number"
+    return Node(op, left.start, right.end, (left, right), is_part=is_part)
+
+
+class _Parser:
+    """Reads tokens from left to right; `place` is the next one."""
+
+    def __init__(self, tokens: Sequence[Token], place: int, stop: int) -> None:
+        self.tokens, self.place, self.stop = tokens, place, stop
+
+    def peek(self, ahead: int = 0) -> Token:
+        at = self.place + ahead
+        return self.tokens[at] if at < self.stop else END
+
+    def is_sign(self, signs: str) -> bool:
+        return self.peek().kind == "op" and self.peek().sign in signs
+
+    def take(self) -> Token:
+        self.place += 1
+        return self.peek(-1)
+
+    def sum(self, depth: int) -> Node:
+        node = self.product(self.deeper(depth))
+        while self.is_sign("+-"):
+            node = _join(self.take().sign, node, self.product(depth + 1))
+        return node
+
+    def deeper(self, depth: int) -> int:
+        if depth > MOST_DEPTH:
+            raise Unreadable(f"more than {MOST_DEPTH} parts within each other")
+        return depth + 1
+
+    def product(self, depth: int) -> Node:
+        node, is_divided = self.signed(depth), False
+        while True:
+            token = self.peek()
+            if self.is_sign("*/"):
+                sign = self.take().sign
+                node, is_divided = _join(sign, node, self.signed(depth)), sign == "/"
+            elif token.kind == "of":
+                self.take()
+                self.place += self.peek().sign.lower() in ("the", "these", "those", "all")
+                right = self.signed(depth)
+                # “25 % of 80” and 80的25%: one of the two is a part.
+                if not (node.is_part or (right.is_part and token.sign == "的")):
+                    raise Unreadable("an “of” without a part")
+                node = _join("*", node, right)
+            elif self.is_implied(node, token):
+                if is_divided and not token.is_far:
+                    raise Unreadable("a division that can be read in two ways")
+                node = _join("*", node, self.power(depth))
+            else:
+                return node
+
+    def is_implied(self, left: Node, token: Token) -> bool:
+        """Return True for two amounts side by side that are meant as a product: 3x, 2(4 + 1)."""
+        if token.kind == "open":
+            return token.sign == "(" and not token.is_far and left.op != "name"
+        if token.kind == "name":
+            return not token.is_far or token.sign in "xyz"
+        return token.kind in ("frac", "function") or token.sign == "π"
+
+    def signed(self, depth: int) -> Node:
+        if not self.is_sign("+-"):
+            return self.power(depth)
+        sign, inside = self.take(), self.signed(self.deeper(depth))
+        if sign.sign == "+":
+            return inside
+        return Node("neg", sign.start, inside.end, (inside,), is_part=inside.is_part)
+
+    def power(self, depth: int) -> Node:
+        node = self.amount(depth)
+        if not self.is_sign("^"):
+            return node
+        self.take()
+        return self.past_words(_join("^", node, self.signed(self.deeper(depth))))
+
+    def amount(self, depth: int) -> Node:
+        node = self.atom(depth)
+        while (token := self.peek()).kind in ("percent", "raise"):
+            self.take()
+            if token.kind == "percent" or token.sign == "!":
+                sign = "%" if token.kind == "percent" else "!"
+                node = Node(sign, node.start, token.end, (node,), is_part=sign == "%")
+            else:
+                node = _join("^", node, Node("number", token.start, token.end, value=token.value))
+        return self.past_words(node)
+
+    def past_words(self, node: Node) -> Node:
+        """The amount, past the words that say what is counted: 3 hours +, 5 apples/box *."""
+        count = self.words()
+        if count and self.peek(count).kind in ("op", "close", "end", "raise", "of"):
+            self.place += count
+            if self.is_sign("/") and (after := self.words(1)):
+                self.place += 1 + after
+        return node
+
+    def words(self, ahead: int = 0) -> int:
+        """How many words follow, as far as what is counted may be named."""
+        count = 0
+        while self.peek(ahead + count).kind == "word" and count < MOST_WORDS:
+            count += 1
+        return count
+
+    def atom(self, depth: int) -> Node:
+        token = self.take()
+        while token.kind == "word" and token.sign > "\u4e00":  # 15元+住宿费75元
+            token = self.take()
+        start, end = token.start, token.end
+        if token.kind == "number":
+            amount = Node("number", start, end, value=token.value, step=token.step)
+            return replace(amount, is_part=token.is_part)
+        if token.kind == "name":
+            return Node("name", start, end, name=token.sign)
+        if token.kind == "open":
+            return self.group(token, depth)
+        if token.kind == "function":
+            inside = self.amount(self.deeper(depth))
+            return Node(token.sign, start, inside.end, (inside,))
+        if token.kind == "frac":
+            fraction = _join("/", self.group(self.take(), depth), self.group(self.take(), depth))
+            return replace(fraction, start=start, is_part=True)
+        what = f"“{token.sign[:20]}” where" if token.kind != "end" else "an end where"
+        raise Unreadable(f"{what} a number should be")
+
+    def group(self, opened: Token, depth: int) -> Node:
+        if opened.kind != "open":
+            raise Unreadable("a fraction without its parts")
+        node, closed = self.sum(depth), self.take()
+        if closed.kind != "close" or closed.sign != {"(": ")", "[": "]", "{": "}"}[opened.sign]:
+            raise Unreadable("a bracket that is not closed")
+        return replace(node, start=opened.start, end=closed.end)
+
+
+# --- values ------------------------------------------------------------------------------------
+
+MOST_BITS = 4096  # of a numerator or denominator: 1,233 decimal digits
+MOST_EXPONENT, MOST_FACTORIAL = 10_000, 400
+ROOT_DIGITS = 60
+SURE_SHARE = Fraction(1, 10**40)  # two irrational values that agree so far are taken for one
+
+
+def evaluate(node: Node, unknown: Fraction | None = None) -> Fraction:
+    """The value; a root as a fraction that is right to 40 digits.
+
+    `unknown` is put in the place of a letter.
+
+    Raises:
+        NoValue: it has none, or one too large; or it holds an unknown.
+    """
+    if node.op == "number":
+        return _bounded(node.value)
+    if node.op == "name":
+        if unknown is None:
+            raise NoValue(f"“{node.name}” is not known")
+        return unknown
+    return _bounded(STEPS[node.op](*(evaluate(part, unknown) for part in node.parts)))
+
+
+def _bounded(value: Fraction) -> Fraction:
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
+        raise NoValue("a number in it is too large to be worked out")
+    return value
+
+
+def _divided(left: Fraction, right: Fraction) -> Fraction:
+    if right == 0:
+        raise NoValue("it divides by zero")
+    return left / right
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1:
+        return _real(lambda given: given ** (_decimal(exponent)))(base)
+    power, size = int(exponent), max(base.numerator.bit_length(), base.denominator.bit_length())
+    if abs(power) > MOST_EXPONENT or (size > 1 and size * abs(power) > 2 * MOST_BITS):
+        raise NoValue("a power in it is too large to be worked out")
+    if base == 0 and power <= 0:
+        raise NoValue("zero has no such power")
+    return Fraction(base**power)
+
+
+def _decimal(value: Fraction) -> decimal.Decimal:
+    return decimal.Decimal(value.numerator) / value.denominator
+
+
+def _real(work: Callable[[decimal.Decimal], decimal.Decimal]) -> Callable[[Fraction], Fraction]:
+    """A function of one real value, exact where what it gives is a short fraction."""
+
+    def worked(value: Fraction) -> Fraction:
+        try:
+            with decimal.localcontext(prec=ROOT_DIGITS, Emax=2 * MOST_BITS, Emin=-2 * MOST_BITS):
+                found = Fraction(work(_decimal(value)))
+        except (decimal.DecimalException, OverflowError, ValueError) as error:
+            raise NoValue("a function in it has no real value, or one too large") from error
+        near = found.limit_denominator(10**9)
+        return near if abs(near - found) <= SURE_SHARE * abs(found) else found
+
+    return worked
+
+
+def _factorial(value: Fraction) -> Fraction:
+    if value.denominator != 1 or not 0 <= value <= MOST_FACTORIAL:
+        raise NoValue("a factorial in it is too large, or of no whole number")
+    return Fraction(math.factorial(int(value)))
+
+
+STEPS: dict[str, Callable[..., Fraction]] = {
+    "+": lambda left, right: left + right, "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right, "/": _divided, "^": _power, "!": _factorial,
+    "neg": lambda value: -value, "%": lambda value: value / 100, "abs": abs,
+    "sqrt": _real(lambda value: value.sqrt()), "ln": _real(lambda value: value.ln()),
+    "lg": _real(lambda value: value.log10()), "exp": _real(lambda value: value.exp()),
+    "cbrt": _real(lambda value: value ** (decimal.Decimal(1) / 3)),
+}  # fmt: skip
+
+
+# --- rounding and words ------------------------------------------------------------------------
+
+WHOLE_SHARE, ONE_DECIMAL_SHARE = Fraction(5, 1000), Fraction(1, 100)
+FURTHER_DIGITS = 3
+MOST_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A value as it is written: its last digit is worth `step`, `is_about` says it is rounded."""
+
+    value: Fraction
+    step: Fraction
+    is_about: bool = False
+    is_percent: bool = False
+
+
+def stated_value(node: Node, is_about: bool = False) -> Stated | None:
+    """The written value; None where it has to be worked out first."""
+    if node.op == "number":
+        step = node.step
+        while is_about and step >= 1 and node.value and node.value % (step * 10) == 0:
+            step *= 10  # 1,000 in "about 4,000"
+        return Stated(node.value, step, is_about)
+    inside = stated_value(node.parts[0], is_about) if node.op in ("neg", "%") else None
+    if inside is None or node.op == "neg":
+        return inside and replace(inside, value=-inside.value)
+    return Stated(inside.value / 100, inside.step / 100, is_about, is_percent=True)
+
+
+def agrees(true: Fraction, stated: Stated) -> bool:
+    """Return True where the stated value is the true one, rounded as it is written.
+
+    With two or more decimals: rounded. With one: where the true value has no end within three more
+    digits, or is missed by at most 1 % (0.7 for 2/3, not 0.8 for 3/4). Without: missed by at most
+    0.5 % (333 for 1000/3, not 3 for 10/3). Cut off where the digits go on: 0.66 for 2/3. Called
+    about right, or broken off by "...": rounded or cut off at its last digit that is no zero.
+    """
+    off = abs(stated.value - true)
+    if off <= SURE_SHARE * abs(true):
+        return True
+    if not stated.step:
+        return False  # no decimal, but a fraction or a sum: that is exact
+    is_nearest = off <= stated.step / 2
+    is_cut = abs(stated.value) <= abs(true) and off < stated.step and stated.value * true >= 0
+    if stated.is_about:
+        return is_nearest or is_cut
+    goes_on = (true / stated.step * 10**FURTHER_DIGITS).denominator != 1
+    step = stated.step * (100 if stated.is_percent else 1)
+    if step >= 1:
+        is_near = off <= WHOLE_SHARE * abs(true)
+        return is_nearest and (is_near or (goes_on and stated.is_percent))
+    if is_nearest and (step < Fraction(1, 10) or goes_on or off <= ONE_DECIMAL_SHARE * abs(true)):
+        return True
+    return is_cut and goes_on
+
+
+def show(value: Fraction, is_percent: bool = False) -> str:
+    """The value for people: whole, as a short decimal, or rounded to ten digits."""
+    if is_percent:
+        return f"{show(value * 100)}%"
+    if value.denominator == 1 and len(str(abs(value.numerator))) <= 30:
+        return str(value.numerator)
+    with decimal.localcontext(prec=60):
+        if value.denominator > 1 == (value * 10**MOST_SHOWN).denominator:
+            exact = decimal.Decimal(value.numerator) / value.denominator
+            return f"{exact:f}".rstrip("0")
+    try:
+        return f"{float(value):.10g}"
+    except OverflowError:
+        return f"a number of {len(str(abs(value.numerator // value.denominator)))} digits"
+
+
+def steps_of(formula: str, most: int = 20) -> tuple[str, ...]:
+    """Each step as “3 + 0.5 = 3.5”, in their order; none where one step is all, or none is sure."""
+    try:
+        node = parse_formula(formula)
+        steps = list(_steps(node)) if len(set(units_of(formula, node).values())) < 2 else []
+    except (InputError, NoValue):
+        return ()
+    return tuple(steps) if 1 < len(steps) <= most else ()
+
+
+def _steps(node: Node) -> Iterator[str]:
+    for part in node.parts:
+        yield from _steps(part)
+    signs = {"+": "+", "-": "−", "*": "×", "/": "÷", "^": "^"}
+    if node.op in signs:
+        values = (evaluate(part) for part in node.parts)
+        left, right = (f"({show(v)})" if v < 0 else show(v) for v in values)
+        yield f"{left} {signs[node.op]} {right} = {show(evaluate(node))}"
+    elif node.op == "%":
+        yield f"{show(evaluate(node.parts[0]))}% = {show(evaluate(node))}"

@@ -1,0 +1,772 @@
+"""Constraints: whether an answer keeps to what its question asks of its form.
+
+Lengths are counted, formats, languages and words looked for. Read strictly: only what is plainly
+asked for counts, and a length that describes a thing ("this 500-word article") is none. Source:
+HaluAgent 2.1, 2.2 (condition verifier), table 5.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+import regex
+
+from core.documents.language import UNKNOWN, language_of
+from core.documents.segmentation import sentences
+from core.errors import InputError
+from core.records import Case, Label, Statement
+from core.tools.numbers import ONES, value_of
+from core.tools.quantities import Quantity, find_quantities
+from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.vocabulary import (
+    Phrases,
+    list_pattern,
+    locale_of,
+    lower,
+    plain,
+    skip_blank,
+    skip_blank_back,
+    vocabulary,
+)
+
+Kind = Literal["length", "format", "language", "wording"]
+LengthUnit = Literal["word", "character", "sentence", "paragraph", "line"]
+Place = tuple[int, int]
+# Of HaluAgent's 100 shared answers none was called right above 5.1 % nor wrong below 10 %, counted
+# in characters other than blanks: the middle of that gap. People asked for about 100 take 80.
+TOLERANCE, ABOUT = 0.075, 0.2
+FEW = 10  # asked for "two characters" people count no full stop; from here on the sets count it
+# No error on 100 shared answers: with 95 % confidence fewer than three in a hundred go wrong.
+DOUBT, LOOSE_DOUBT = 0.03, 0.1
+# Shared answers called right strain up to two thirds of what is allowed, wrong ones from four.
+SURE_BELOW, SURE_FROM = 2 / 3, 4 / 3
+LONGEST, ENDS = 600, 300  # a longer question holds a text; what is asked stands at either end
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One constraint and what became of it.
+
+    `asked` and `found` are words for people ("100 words", "87 words"). `holds` is None where it
+    cannot be told. `p` is the probability that it is broken. `[start, end)` in the answer are the
+    words that break it, None where that is all of it.
+    """
+
+    kind: Kind
+    asked: str
+    found: str
+    holds: bool | None
+    p: float
+    words: str
+    start: int | None = None
+    end: int | None = None
+
+
+def _decided(kind: Kind, asked: str, found: str, holds: bool, place: Place | None = None) -> Kept:
+    """A constraint that is kept or is not, with nothing in between."""
+    verb, p = ("and", LOOSE_DOUBT) if holds else ("but", 1.0 - LOOSE_DOUBT)
+    words = f"{asked[0].upper()}{asked[1:]} was asked for {verb} the answer {found}."
+    return Kept(kind, asked, found, holds, round(p, 4), words, *(place or (None, None)))
+
+
+def _undecided(kind: Kind, asked: str, why: str) -> Kept:
+    return Kept(kind, asked, why, None, 0.5, f"Asked for: {asked}. This cannot be told: {why}.")
+
+
+def _both_ends(question: str) -> str:
+    return question if len(question) <= LONGEST else f"{question[:ENDS]}\n{question[-ENDS:]}"
+
+
+# --- lengths -----------------------------------------------------------------------------------
+
+MARK = regex.compile(r"[\s\p{P}\p{S}]+")
+UNCOUNTABLE = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+EAST_ASIAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
+PART_OF_WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
+
+
+@dataclass(frozen=True)
+class Length:
+    """A length that is asked for: `least` to `most` units, None where there is no such bound.
+
+    `is_about` counts where both are the same: "in 100 words" or "in about 100 words".
+    """
+
+    unit: LengthUnit
+    least: int | None
+    most: int | None
+    is_about: bool = False
+
+    @property
+    def words(self) -> str:
+        """In words: "at least 3 sentences", "50 to 100 words"."""
+        least, most = self.least, self.most
+        is_one = {least, most} <= {1, None}
+        unit = self.unit if is_one else f"{self.unit}s"
+        if least is None or most is None:
+            return f"at most {most:,} {unit}" if least is None else f"at least {least:,} {unit}"
+        if least == most:
+            return f"{'about ' if self.is_about else ''}{least:,} {unit}"
+        return f"{least:,} to {most:,} {unit}"
+
+
+@dataclass(frozen=True)
+class Count:
+    """How long a text is; `least` and `most` are what other ways of counting give."""
+
+    main: int
+    least: int
+    most: int
+
+
+def count(text: str, unit: LengthUnit, language: str = "en") -> Count | None:
+    """The text's length in a unit; None where it cannot be told.
+
+    That is words of a script that does not part them by blanks, and lines of a text on one line.
+    Two people count differently (hyphens, punctuation, blanks): nobody is called wrong over that.
+    """
+    if unit == "character":
+        bare, inked = len(MARK.sub("", text)), len(regex.sub(r"\s+", "", text))
+        # Blanks count where a script writes them between words.
+        return Count(inked, bare, inked if EAST_ASIAN.search(text) else len(text.strip()))
+    if unit == "word":
+        if UNCOUNTABLE.search(text):
+            return None
+        han, rest = len(EAST_ASIAN.findall(text)), EAST_ASIAN.sub(" ", text)
+        joined = sum(1 for token in rest.split() if PART_OF_WORD.search(token))
+        return Count(han + joined, han + joined, han + max(joined, len(PART_OF_WORD.findall(rest))))
+    if unit == "sentence":
+        found = len(sentences(text, language))
+        return Count(found, found, found)
+    lines = sum(1 for line in text.splitlines() if line.strip())
+    if unit == "line":
+        return Count(lines, lines, lines) if lines > 1 else None
+    paragraphs = sum(1 for part in re.split(r"\n\s*\n", text) if part.strip())
+    return Count(paragraphs, paragraphs, lines)
+
+
+def check_length(text: str, asked: Length, language: str = "en") -> Kept:
+    """The text against the length asked for: sure that it is kept or not, evenly in between."""
+    found = count(text, asked.unit, language)
+    if found is None:
+        is_line = asked.unit == "line"
+        why = "where a line breaks is up to the page" if is_line else "its script parts no words"
+        return _undecided("length", asked.words, why)
+    strain = _strain(found, asked)
+    holds = strain <= 1.0
+    share = min(1.0, max(0.0, (strain - SURE_BELOW) / (SURE_FROM - SURE_BELOW)))
+    p = DOUBT + share * (1.0 - 2 * DOUBT)
+    # At the very edge the rule decides, not the rounding.
+    p = round(min(p, 0.49) if holds else max(p, 0.51), 4)
+    shown = f"{found.main:,} {asked.unit}{'' if found.main == 1 else 's'}"
+    was = "was" if asked.least == asked.most == 1 else "were"
+    blanks = " (without blanks)" if asked.unit == "character" else ""
+    begin = f"{asked.words} {was} asked for {'and' if holds else 'but'} the answer has"
+    words = f"{begin[0].upper()}{begin[1:]} {found.main:,}{blanks}."
+    return Kept("length", asked.words, shown, holds, p, words)
+
+
+def _strain(found: Count, asked: Length) -> float:
+    """The deviation as a multiple of what is allowed: 1.0 is the edge."""
+    wanted = asked.least or 0
+    if asked.least is not None and asked.least == asked.most:
+        counts = {found.main, found.most} | ({found.least} if wanted <= FEW else set())
+        off = min(abs(counted - wanted) for counted in counts)
+        allowed = (ABOUT if asked.is_about else TOLERANCE) * wanted
+        # Below one unit nothing is allowed: "three sentences" are three.
+        return off / allowed if allowed >= 1.0 else 1.0 + off if off else 0.0
+    short = max(0, wanted - found.most)
+    long = 0 if asked.most is None else max(0, found.least - asked.most)
+    edge = asked.most if long else asked.least
+    return 1.0 + 20.0 * max(short, long) / max(1, edge or 0) if short or long else 0.0
+
+
+# --- which length a question asks for ----------------------------------------------------------
+
+# How lengths, formats and words are asked for, in all languages together.
+(
+    REQUEST, HANGS, INTO, MATTER, OF_TEXTS, OF_OTHERS, HOW_MANY, NOT, NO_FORMAT, ABOUT_WORDS, USING,
+    BARRED, ENDS_ASKING, ADJECTIVE, BEHIND, ONE, POLITE, STARTS, FINISHES, HYPHENED, LED, LIMITED,
+    EXACTLY, DENIED,
+) = (
+    list_pattern("requests", name) for name in (
+        "request", "hangs", "into", "matter", "of_texts", "of_others", "how_many", "not",
+        "no_format", "about_words", "using", "barred", "ends_asking", "adjective", "behind", "one",
+        "polite", "starts", "finishes", "hyphened", "led", "limited", "exactly", "denied",
+    )
+)  # fmt: skip
+LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "pl", "ru")
+# Words that only begin like a unit: 字母 is a letter, 行业 a trade.
+NO_UNIT = re.compile("[母典节眼成词诗业为动人李程走星政时路]")
+CLAUSE = re.compile(r"[.?!:](?=\s|$)|[。？！；;\n]")
+PAIR = re.compile(f"[{''.join(ONES)}]{{2}}[十百千]?(?=字|句|个|段|词)")
+FEW_WORDS = 20  # "three words that rhyme with cat" are things, "100 words on tea" a length
+
+
+def asked_lengths(question: str) -> tuple[Length, ...]:
+    """Every length that the question asks of its answer; none where two do not agree."""
+    shown = _both_ends(question)
+    things = re.findall(r"\ban?\s+(?:\w+\s+)?\d+-(?:word|sentence)", shown)
+    if HOW_MANY.search(question) or len(things) > 1:
+        return ()
+    for language in ("zh",) if re.search("[\u4e00-\u9fff]", shown) else LANGUAGES:
+        found: dict[Length | None, None] = {}
+        for number, clause in enumerate(CLAUSE.split(shown)):
+            found |= dict.fromkeys(_lengths_in(clause, language, is_first=number == 0))
+        lengths = tuple(length for length in found if length is not None)
+        if lengths:
+            return lengths if len(lengths) == len(found) and _agree(lengths) else ()
+    return ()
+
+
+def _agree(found: Sequence[Length]) -> bool:
+    """Return False where two lengths of one unit are for two texts or cannot both be kept."""
+    for unit in {length.unit for length in found}:
+        same = [length for length in found if length.unit == unit]
+        kinds = {(length.least is None, length.most is None) for length in same}
+        if len(same) > 1 and (len(same) > 2 or kinds != {(True, False), (False, True)}):
+            return False
+        least = max(length.least or 0 for length in same)
+        if any(length.most is not None and length.most < least for length in same):
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A unit of texts behind a figure, which ends at `end`, with what follows it."""
+
+    name: LengthUnit
+    end: int
+    is_hyphened: bool
+    behind: re.Match[str]
+
+
+@lru_cache(maxsize=32)
+def _text_units(language: str) -> Phrases[LengthUnit]:
+    lists = vocabulary(language).own.get("text_units", {})
+    return Phrases({word: unit for unit, words in lists.items() for word in words})
+
+
+def _unit_at(clause: str, end: int, language: str) -> _Unit | None:
+    """The unit of texts behind a figure that ends there, a blank or hyphen between."""
+    low = lower(plain(clause))
+    start = end + len(low[end:]) - len(low[end:].lstrip(" -\u00a0"))
+    adjective = ADJECTIVE.match(low, start)
+    start = adjective.end() if adjective else start
+    found = _text_units(language).at(low, start)
+    behind = BEHIND.match(low, found[0]) if found else None
+    if found is None or behind is None or (start == end and language not in ("zh", "ja")):
+        return None
+    is_unit = not NO_UNIT.match(low, found[0])
+    return _Unit(found[1], found[0], "-" in low[end:start], behind) if is_unit else None
+
+
+def _lengths_in(clause: str, language: str, *, is_first: bool) -> Iterator[Length | None]:
+    """The lengths asked for in one clause; None for one that cannot be read for sure."""
+    bounds, low = vocabulary(language).bounds_after, lower(plain(clause))
+    lead: Quantity | None = None
+    for quantity in _figures(clause, language):
+        unit = _unit_at(clause, quantity.end, language)
+        if unit is None:
+            lead = quantity  # "at least 3 but no more than 5 words"
+            continue
+        end = unit.behind.end("of") if unit.behind["of"] else unit.end
+        behind = bounds.at(low, end) or bounds.at(low, skip_blank(low, end))
+        if behind and quantity.bound == "exact":
+            quantity = replace(quantity, bound=behind[1])
+        head = _head(clause, quantity, language)
+        between = clause[lead.end : len(head)] if lead else ""
+        is_led = re.fullmatch(r",?\s*(?:and|but|y|et|und)\s*", between)
+        head = _head(clause, lead, language) if is_led and lead else head
+        if unit.behind["each"] or not _is_asked(clause, head, quantity, unit, is_first=is_first):
+            continue
+        is_either = re.match(r"\s+or\s+(?:\w+\s+){0,2}\d", clause[unit.end :]) is not None
+        yield None if is_either else _length(quantity, unit, head)
+        if is_led and lead:
+            yield _length(lead, unit, head)
+
+
+def _figures(clause: str, language: str) -> list[Quantity]:
+    """The clause's quantities, with "a single sentence" and 两三百 as such."""
+    found = find_quantities(clause, language)
+    for match in ONE.finditer(clause) if language != "zh" else ():
+        found.append(Quantity(*match.span(), match.group(), 1, 1, ""))
+    for match in PAIR.finditer(clause) if language == "zh" else ():
+        low, high = (float(ONES[char]) for char in match.group()[:2])
+        scale = value_of(f"一{match.group()[2:]}") if match.group()[2:] else 1
+        # Two that are no neighbours (三五百) are neither one nor two: no whole number.
+        low, high = (low * scale, high * scale) if high == low + 1 else (0.5, 0.5)
+        found = [q for q in found if q.end <= match.start() or match.end() <= q.start]
+        found.append(Quantity(*match.span(), match.group(), low, high, ""))
+    return sorted(found, key=lambda quantity: quantity.start)
+
+
+def _head(clause: str, quantity: Quantity, language: str) -> str:
+    """What stands before a quantity and the words of its bound."""
+    low, start = lower(plain(clause)), quantity.start
+    for _ in range(2):
+        found = vocabulary(language).bounds_before.before(low, skip_blank_back(low, start))
+        start = found[0] if found else start
+    exactly = EXACTLY.search(clause[:start])
+    return clause[: exactly.start() if exactly else start]
+
+
+def _is_asked(clause: str, head: str, quantity: Quantity, unit: _Unit, *, is_first: bool) -> bool:
+    """Return True where the figure hangs on a request for the answer."""
+    is_led = quantity.bound not in ("exact", "about") and not unit.is_hyphened
+    is_one = quantity.low == quantity.high
+    request, opening = REQUEST.search(clause), head.strip()
+    if unit.behind["of"] and quantity.low <= 4 and quantity.bound == "exact":
+        return False  # "words of two characters": the shape of what is sought
+    if request is None or request.start() > len(head) or OF_OTHERS.search(clause[: request.end()]):
+        is_into = LED.fullmatch(opening) is not None and (is_first or opening[0].isupper())
+        return is_into or (is_led and not opening)
+    matter = MATTER.search(head, request.end())
+    if matter and (not INTO.search(head) or OF_TEXTS.search(head, matter.end())):
+        return False
+    if unit.is_hyphened and is_one:
+        return HYPHENED.search(head) is not None
+    if is_led and (NOT.search(head) or re.search(r"\blimit\w*\b|exceed", clause[: quantity.start])):
+        return True
+    hangs = HANGS.search(head)
+    if hangs and unit.name == "word" and quantity.low <= FEW_WORDS and is_one and not is_led:
+        return INTO.search(head) is not None
+    return hangs is not None or (not is_one and re.search(r"\ban?\s+$", head) is not None)
+
+
+def _length(quantity: Quantity, unit: _Unit, head: str) -> Length | None:
+    name, bound = unit.name, quantity.bound
+    low, high = int(quantity.low), int(quantity.high)
+    is_part = name == "paragraph" and low == 1 and not unit.is_hyphened and head[-1:] > "\u4e00"
+    if not low or low != quantity.low or is_part:
+        return None
+    if LIMITED.search(head):
+        bound = "at_most"
+    elif NOT.search(head):
+        denied = {"more_than": Length(name, None, low), "less_than": Length(name, low, None)}
+        return denied.get(bound)
+    if unit.behind["two"]:
+        return Length(name, 1, 2) if low == 1 else None
+    lengths = {
+        "at_least": Length(name, low, None), "more_than": Length(name, low + 1, None),
+        "at_most": Length(name, None, low), "less_than": Length(name, None, max(0, low - 1)),
+        "about": Length(name, low, low, is_about=True),
+    }  # fmt: skip
+    return Length(name, low, high) if low < high else lengths.get(bound, Length(name, low, low))
+
+
+# --- formats -----------------------------------------------------------------------------------
+
+FormatName = Literal[
+    "json", "table", "csv", "bullets", "numbers", "upper", "lower", "title", "no_commas"
+]
+FORMATS: Mapping[FormatName, str] = {
+    "json": "JSON", "table": "a table", "csv": "CSV", "bullets": "a bulleted list",
+    "numbers": "a numbered list", "upper": "capital letters throughout",
+    "lower": "small letters throughout", "title": "a title first", "no_commas": "no comma",
+}  # fmt: skip
+FENCED = re.compile(r"^[ \t]*```[ \t]*\w*[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+# However a table is drawn: with pipes, in HTML, in box characters, with tabs.
+DRAWN = re.compile(
+    r"^[ \t]*\|?[ \t]*:?-{1,200}:?[ \t]*(?:\|[ \t:-]*)+$|<table|[│┃]"
+    r"|(?:^[^|\n]*\|[^|\n]*\|.*\n?){2}|(?:^[^\t\n]*\S\t+\S.*\n?){2}",
+    re.MULTILINE,
+)
+ITEMS = {
+    "bullets": re.compile(r"^[ \t]*(?:[-*+–][ \t]+|[•◦▪·][ \t]*)(?=\S)", re.MULTILINE),
+    "numbers": re.compile(r"^[ \t]*(?:\d{1,3}[.)、．]|[（(]\d{1,3}[)）])", re.MULTILINE),
+}
+# What each of these formats must not have.
+LACKED = {
+    "upper": (str.islower, "a small letter"), "lower": (str.isupper, "a capital letter"),
+    "no_commas": (",，".__contains__, "one"),
+}  # fmt: skip
+CONTRARY = ({"upper", "lower"}, {"json", "table"}, {"json", "bullets"}, {"csv", "table"})
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format that is asked for; `items` is how many entries a list shall have, None for any."""
+
+    name: FormatName
+    items: int | None = None
+
+
+def asked_formats(question: str) -> tuple[Format, ...]:
+    """Every format that the question asks of its answer; none where two exclude each other."""
+    shown = _both_ends(question)
+    found: dict[FormatName, Format] = {}
+    for name in FORMATS if not NO_FORMAT.search(shown) else ():
+        match = list_pattern("requests", "formats", name).search(shown)
+        if match and (name == "no_commas" or not DENIED.search(shown[: match.start()])):
+            groups = match.groupdict()
+            figures = find_quantities(f"{groups.get('count') or ''} x", "en")
+            items = value_of(groups.get("han") or "") or (figures[0].low if figures else 0)
+            found[name] = Format(name, int(items) or None)
+    return () if any(pair <= set(found) for pair in CONTRARY) else tuple(found.values())
+
+
+def check_format(text: str, asked: Format) -> Kept:
+    """Whether the text has the format; a fence around it and words beside it do not matter."""
+    wanted = FORMATS[asked.name]
+    if asked.name in ITEMS:
+        return _check_list(text, asked)
+    if asked.name in LACKED:
+        is_wrong, what = LACKED[asked.name]
+        at = next((place for place, char in enumerate(text) if is_wrong(char)), None)
+        found = "does" if at is None else f"has {what}"
+        return _decided("format", wanted, found, at is None, None if at is None else (at, at + 1))
+    wrong = {"json": _json, "table": _table, "csv": _csv, "title": _title}[asked.name](text)
+    return _decided("format", wanted, wrong or "has that form", not wrong)
+
+
+def _check_list(text: str, asked: Format) -> Kept:
+    """Entries are counted at every depth and at the outermost one: either may be meant."""
+    signs = [match.group() for match in ITEMS[asked.name].finditer(text)]
+    depths = [len(sign) - len(sign.lstrip(" \t")) for sign in signs]
+    outermost = sum(1 for depth in depths if depth == min(depths))
+    number = asked.items
+    wanted = FORMATS[asked.name] if number is None else (
+        f"{FORMATS[asked.name]} of {number} {'entry' if number == 1 else 'entries'}"
+    )  # fmt: skip
+    holds = bool(signs) if number is None else number in (outermost, len(signs))
+    return _decided("format", wanted, f"has {outermost}", holds)
+
+
+def _json(text: str) -> str:
+    """What is wrong with it as JSON; empty where nothing is."""
+    for part in (text, *FENCED.findall(text)):
+        try:
+            if isinstance(json.loads(part), dict | list):
+                return ""
+        except (ValueError, RecursionError):
+            continue
+    return "cannot be read as such"
+
+
+def _table(text: str) -> str:
+    return "" if DRAWN.search(text) else "has none"
+
+
+def _csv(text: str) -> str:
+    for part in (*FENCED.findall(text), text):
+        lines = [line for line in part.strip().splitlines() if line.strip()]
+        try:
+            widths = {len(row) for row in csv.reader(io.StringIO("\n".join(lines)))}
+        except csv.Error:
+            continue
+        if len(lines) > 1 and len(widths) == 1 and widths != {1}:
+            return ""
+    return "has rows of different length, or no such rows"
+
+
+def _title(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    is_plain = len(lines) > 1 and len(lines[0]) <= 120 and not lines[0].endswith(tuple(".。,，;；"))
+    is_marked = lines[0].startswith(("#", "**", "<<", "《", "【"))
+    return "" if is_plain or is_marked else "begins with a sentence"
+
+
+# --- language ----------------------------------------------------------------------------------
+
+NAMED = (
+    "en fr de es zh ja ko ru it pt nl ar hi tr pl sv da no fi el he th vi uk cs hu ro id fa".split()
+)
+# Languages that the detector may take for each other in a short text.
+ALIKE = tuple(
+    frozenset(group.split())
+    for group in "no da sv,id ms,es gl ca pt,cs sk,zh ja,ar fa ur,ru uk bg be sr mk,hi mr ne,"
+    "de nl af lb".split(",")
+)
+
+
+@lru_cache(maxsize=1)
+def _language_names() -> Mapping[str, str]:
+    """CLDR's names of languages in English, German, French, Spanish and Chinese, with codes."""
+    names = {"mandarin": "zh", "castellano": "es", "汉语": "zh", "persian": "fa"}
+    for tongue in ("en", "de", "fr", "es", "zh"):
+        for code in NAMED:
+            name = str(locale_of(tongue).languages.get(code, "")).lower()
+            names |= {name: code, name.replace("语", "文") if tongue == "zh" else f"{name}e": code}
+    return {name: code for name, code in names.items() if len(name) > 1}
+
+
+@lru_cache(maxsize=1)
+def _asking_for_language() -> re.Pattern[str]:
+    """How an answer in a language is asked for; the name stands in one of the last groups."""
+    names = "|".join(sorted(_language_names(), key=len, reverse=True))
+    pattern = list_pattern("requests", "in_language").pattern
+    return re.compile(pattern.replace("@", names), re.IGNORECASE | re.MULTILINE)
+
+
+def asked_language(question: str) -> str:
+    """The ISO 639-1 code of the language asked for; empty for none, or for more than one."""
+    shown, found = _both_ends(question), set()
+    for match in _asking_for_language().finditer(shown):
+        before = shown[max(0, match.start() - 40) : match.start()] + (match["gap"] or "")
+        if not re.search(r"\b(?:how|why|who|what|which)\b(?!.*[.?!:])", before, re.IGNORECASE):
+            found.add(_language_names()[str(match[match.lastindex or 0]).lower()])
+    return found.pop() if len(found) == 1 else ""
+
+
+def check_language(text: str, asked: str) -> Kept:
+    """Whether the text, without its code, is in a language given as an ISO 639-1 code.
+
+    A language that resembles it is not told from it, nor is one of a text too short to say.
+    """
+    found = language_of(re.sub(r"(?s)```.*?(?:```|\Z)", " ", text))
+    wanted, told = (str(locale_of("en").languages.get(code, code)) for code in (asked, found))
+    if found == UNKNOWN:
+        return _undecided("language", wanted, "the answer is too short or too mixed to say")
+    if found != asked and any({found, asked} <= group for group in ALIKE):
+        return _undecided("language", wanted, f"it may be that or {told}")
+    return _decided("language", wanted, f"is in {told}", found == asked)
+
+
+# --- words that shall be there or not ----------------------------------------------------------
+
+WordingKind = Literal["has", "lacks", "starts", "ends", "asks"]
+QUOTED = (
+    r"(?:[“\"„«‹「『]\s?([^“”\"„«»‹›「」『』\n]{1,60}?)\s?[”\"“»›」』]"
+    r"|(?<!\w)['‘]([^'‘’\n]{1,60})['’](?!\w))"
+)
+SEVERAL = re.compile(
+    rf"{QUOTED}(?:\s*(?:,\s*and|,\s*or|,|、|和|与|或者?|and|or|und|oder|et|ou|y|o)\s*{QUOTED}){{0,7}}"
+)
+EITHER = re.compile(
+    r"[”\"“»›」』'’]\s*(?:,\s*)?(?:或者?|or|oder|ou|o)\s*[“\"„«‹「『'‘]", re.IGNORECASE
+)
+# "Mention Mount Fuji": a name needs no quotation marks.
+NAME = re.compile(
+    r"(?:^\W*|\b(?:and|also|please|must|should|to)\s+)(?i:mention)\s+(?:the\s+)?"
+    r"(?P<name>[A-Z][\w’'-]+(?:\s+[A-Z][\w’'-]+){0,3})(?=\s*(?:$|[.,;!])|\s+(?:and|in|at|somewhere)\b)"
+)
+TIMES = re.compile(
+    r",?\s*(?P<bound>at\s+least|exactly|at\s+most|no\s+more\s+than)?\s*"
+    r"(?P<n>once|twice|\w+(?=\s+times))|(?:至少)?(?P<han>[\d一二两三四五六七八九十]+)次"
+)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Words that are asked for: any one of `words`, `least` to `most` times in all.
+
+    `lacks` are words that must not be there, `asks` is an end with a question. `is_letter` looks
+    for the words anywhere and not as whole words.
+    """
+
+    kind: WordingKind
+    words: tuple[str, ...] = ()
+    least: int = 1
+    most: int | None = None
+    is_letter: bool = False
+
+
+def asked_wordings(question: str) -> tuple[Wording, ...]:
+    """Every quoted word that the question asks to be there, or not to be; names to be mentioned."""
+    found: list[Wording] = []
+    for clause in re.split(r"(?<=[.?!])\s+|(?<=[。？！；;\n])", _both_ends(question)):
+        is_question = clause.rstrip().endswith(("?", "？")) and not POLITE.search(clause)
+        if clause and not is_question and not ABOUT_WORDS.search(clause):
+            found += _wordings_in(clause)
+    wanted, barred = (
+        {word.casefold() for one in found if one.kind == kind for word in one.words}
+        for kind in ("has", "lacks")
+    )
+    return () if wanted & barred else tuple(dict.fromkeys(found))
+
+
+def _wordings_in(clause: str) -> Iterator[Wording]:
+    end = 0
+    for match in SEVERAL.finditer(clause):
+        head, tail, end = clause[end : match.start()], clause[match.end() :][:40], match.end()
+        parts = ("".join(pair) for pair in re.findall(QUOTED, match.group()))
+        # In American writing the comma or stop of the sentence stands within.
+        words = tuple(word.strip().rstrip(",.") or word for word in parts)
+        if BARRED.search(head) or re.match(r"\s*nicht\b", tail):
+            yield Wording("lacks", words, is_letter=re.search(r"\bletters?\s*$", head) is not None)
+        elif STARTS.search(head) or re.match(r"(?:为|作为?)?(?:开头|开始|起头)", tail):
+            yield Wording("starts", words)
+        elif FINISHES.search(head) or re.match(r"(?:为|作为?)?(?:结尾|结束|收尾)", tail):
+            yield Wording("ends", words)
+        elif USING.search(head) and not re.search(r"\bstring\b", head):
+            each = [words] if EITHER.search(match.group()) else [(word,) for word in words]
+            yield from (Wording("has", one, *_times(tail)) for one in each)
+    if ENDS_ASKING.search(clause):
+        yield Wording("asks")
+    yield from (Wording("has", (match["name"],)) for match in NAME.finditer(clause))
+
+
+def _times(tail: str) -> tuple[int, int | None]:
+    """How often at least and at most; once and without a bound where nothing is said."""
+    said = TIMES.match(tail)
+    if said is None:
+        return 1, None
+    figures = find_quantities(f"{said['n']} x", "en")
+    number = {"once": 1, "twice": 2}.get((said["n"] or "").lower()) or int(
+        value_of(said["han"]) if said["han"] else figures[0].low if figures else 1
+    )
+    bound = " ".join((said["bound"] or "").lower().split())
+    if bound in ("at most", "no more than"):
+        return 0, number
+    return number, number if bound == "exactly" else None
+
+
+def check_wording(text: str, asked: Wording) -> Kept:
+    """Whether the text keeps to the words asked of it, capitals and small letters alike."""
+    named = " or ".join(f"“{word}”" for word in asked.words)
+    if asked.kind in ("starts", "ends", "asks"):
+        # Letters and figures alone: a comma more or less is no other beginning.
+        bare, *words = (re.sub(r"[\W_]+", "", part.casefold()) for part in (text, *asked.words))
+        at_end = text.rstrip("\"'“”‘’»«」』）)*_` \n\t")
+        wanted, holds = {
+            "starts": (f"{named} at the beginning", bare.startswith(tuple(words))),
+            "ends": (f"{named} at the end", bare.endswith(tuple(words))),
+            "asks": ("a question at the end", at_end.endswith(("?", "？", "؟"))),
+        }[asked.kind]
+        return _decided("wording", wanted, f"{'has' if holds else 'does not have'} it there", holds)
+    places = [match.span() for word in asked.words for match in _places(text, word, asked)]
+    if asked.kind == "lacks":
+        found = "has it" if places else "does not have it"
+        return _decided("wording", f"no {named}", found, not places, places[0] if places else None)
+    # "solar" stands in "solarpunk" for some who count, for others not.
+    within = max(len(places), sum(text.casefold().count(word.casefold()) for word in asked.words))
+    least, most = asked.least, asked.most
+    holds = within >= least and (most is None or len(places) <= most)
+    bound = "exactly" if least == most else "at least" if most is None else "at most"
+    often = "" if (least, most) == (1, None) else f", {bound} {least if most is None else most}×"
+    return _decided("wording", f"{named}{often}", f"has it {len(places)}×", holds)
+
+
+def _places(text: str, word: str, asked: Wording) -> list[re.Match[str]]:
+    """Where the word stands by itself; in a script without blanks, wherever it stands."""
+    is_sign = not (word.isascii() or word[:1].isalpha())
+    bare = re.escape(word.strip())
+    is_anywhere = asked.is_letter or EAST_ASIAN.search(word) or is_sign
+    return list(re.finditer(bare if is_anywhere else rf"(?<!\w){bare}(?!\w)", text, re.IGNORECASE))
+
+
+# --- the tool ----------------------------------------------------------------------------------
+
+
+class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole answer and what was asked of it: the question, or single conditions.
+
+    `text` is the answer. Give `question` as it was put: its conditions are read from it. Or give
+    them yourself: a length from `least` to `most` in `unit` (both the same for "in 100 words"), a
+    `format` (with `items` entries for a list), `answer_in`, a language as "fr", and words that the
+    answer `must_have` or `must_lack`.
+    """
+
+    text: str
+    question: str = ""
+    language: str = "und"
+    unit: LengthUnit = "word"
+    least: int | None = None
+    most: int | None = None
+    is_about: bool = False
+    format: FormatName | None = None
+    items: int | None = None
+    answer_in: str = ""
+    must_have: tuple[str, ...] = ()
+    must_lack: tuple[str, ...] = ()
+
+
+def check_constraints(question: str, response: str, language: str = "en") -> tuple[Kept, ...]:
+    """The constraints of a question, each held against the answer; mostly none."""
+    wanted = asked_language(question)
+    return (
+        *(check_length(response, length, language) for length in asked_lengths(question)),
+        *(check_format(response, asked) for asked in asked_formats(question)),
+        *((check_language(response, wanted),) if wanted else ()),
+        *(check_wording(response, asked) for asked in asked_wordings(question)),
+    )
+
+
+def _work(given: Conditions, bench: Bench) -> Answer:
+    """Hold every condition against the text.
+
+    `gave` has `conditions`, a list of objects: `kind` (length, format, language or wording),
+    `asked` and `found` in words, `holds` (true, false, or null where it cannot be told), and
+    `start` and `end` of the words in the text that break it (null for all of it).
+
+    Raises:
+        InputError: neither a question nor a condition is given.
+    """
+    checks = (*check_constraints(given.question, given.text, given.language), *_given(given))
+    if not checks and not given.question.strip():
+        raise InputError("Expected a question or a condition such as least, found neither.")
+    names = ("kind", "asked", "found", "holds", "start", "end")
+    gave: dict[str, Any] = {"conditions": [{n: getattr(one, n) for n in names} for one in checks]}
+    if not checks:
+        words = "The question sets no condition that can be counted or looked for."
+        return Answer("unclear", words, gave, has_something=False)
+    known = [check for check in checks if check.holds is not None]
+    worst = max(known, key=lambda check: (not check.holds, check.p), default=None)
+    # Where one cannot be told and the others hold, nothing follows for the answer.
+    if worst is None or (worst.holds and len(known) < len(checks)):
+        return Answer("unclear", next(check.words for check in checks if check.holds is None), gave)
+    label: Label = "supported" if worst.holds else "hallucinated"
+    place, category = (worst.start, worst.end), "instruction_not_followed"
+    return Answer(label, worst.words, gave, worst.p, *place, category=category)
+
+
+def _given(given: Conditions) -> Iterator[Kept]:
+    """The conditions that are given one by one."""
+    if given.least is not None or given.most is not None:
+        length = Length(given.unit, given.least, given.most, given.is_about)
+        yield check_length(given.text, length, given.language)
+    if given.format:
+        yield check_format(given.text, Format(given.format, given.items))
+    if given.answer_in:
+        yield check_language(given.text, given.answer_in)
+    asked = [Wording("has", (word,)) for word in given.must_have if word.strip()]
+    asked += [Wording("lacks", (word,)) for word in given.must_lack if word.strip()]
+    yield from (check_wording(given.text, one) for one in asked)
+
+
+def _reads(statement: Statement | None, case: Case) -> Conditions | None:
+    """The whole response, where its question sets a condition."""
+    if statement is not None or not case.question.strip() or not case.response.strip():
+        return None
+    if not check_constraints(case.question, case.response, case.language):
+        return None
+    return Conditions(case.response, case.question, case.language)
+
+
+HARBOUR = "Describe the harbour in eight words."
+TOO_MANY = "Boats come and go all day long, and at night the lamps are lit along the wall."
+
+TOOL = Tool(
+    name="conditions",
+    description=(
+        "Says whether an answer keeps to what the question asks of its form: its length in words,"
+        " characters, sentences, paragraphs or lines, its format (JSON, table, CSV, list, capitals,"
+        " title, no commas), its language, words that it shall have or lack. Use it for the answer"
+        " as a whole, where the question sets such a condition. A kept condition says nothing about"
+        " what is written."
+    ),
+    takes=Conditions,
+    work=_work,
+    examples=(
+        Example(
+            HARBOUR, "Boats come and go with every single tide.",
+            Conditions("Boats come and go with every single tide.", HARBOUR), "supported",
+            "The question asks for eight words, so the answer has to be counted.",
+        ),
+        Example(
+            HARBOUR, TOO_MANY, Conditions(TOO_MANY, unit="word", least=8, most=8), "hallucinated",
+            "Eight words were asked for; this looks longer.",
+        ),
+    ),
+    reads=_reads,
+)  # fmt: skip

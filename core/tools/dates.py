@@ -1,0 +1,834 @@
+"""Dates in a text as intervals of days, with their bounds, and whether two of them agree.
+
+A finder for each kind of date. Month and weekday names are CLDR's (Babel); words for eras, decades
+and centuries are those of our lists, where a template such as "#th century" stands for any number
+in the place of "#". Persian and Hijri dates become days of our calendar (convertdate).
+"""
+
+from __future__ import annotations
+
+import calendar
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from functools import lru_cache
+from itertools import product
+from typing import Any, Literal, get_args
+
+from babel.dates import get_day_names, get_month_names
+
+from core.documents.terms import FUNCTION_WORDS
+from core.tools.numbers import value_of
+from core.tools.quantities import PLURALS, Match
+from core.tools.vocabulary import (
+    WORD,
+    DateBound,
+    Phrases,
+    Vocabulary,
+    currency_words,
+    either,
+    flags,
+    locale_of,
+    lower,
+    number_words,
+    plain,
+    skip_blank,
+    skip_blank_back,
+    unit_at,
+    vocabulary,
+)
+
+DateKind = Literal["day", "month", "year", "decade", "century", "quarter", "range", "weekday"]
+Era = Literal["ce", "bce"]
+Place = tuple[int, int]
+LONGEST_TEXT = 20_000
+FIRST, LAST = 1000, 2100
+PIVOT = 40  # two-digit years up to 40 are of this century
+MONTH, YEAR = 31, 12 * 31  # days of a calendar of equal months
+ABOUT_DAYS, ABOUT_YEARS, ABOUT_SHARE, THIS_YEAR = 3, 2, 0.02, 2025
+CAPITAL, SMALL = frozenset(["en", "de"]), frozenset(["fr", "es", "it", "pt", "ca"])
+OTHER_SCRIPTS = frozenset("ar fa hi zh ja ko ru".split())  # they quote English dates
+BLANK = "[ \u00a0]"
+NEVER: re.Pattern[str] = re.compile(r"(?!)")
+
+
+@dataclass(frozen=True)
+class DateValue:
+    """A date, or a stretch of time at `[start, end)`; unstated parts are None.
+
+    Offsets are code points of the text. Years count upwards from 1 in both eras. A stretch (decade,
+    century, quarter, range) has `end_*`. `ambiguous` marks "03/04/2019", whose day and month may be
+    the other way round.
+    """
+
+    start: int
+    end: int
+    text: str = ""
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    end_year: int | None = None
+    end_month: int | None = None
+    end_day: int | None = None
+    weekday: int | None = None
+    era: Era = "ce"
+    bound: DateBound = "exact"
+    kind: DateKind = "day"
+    ambiguous: bool = False
+
+    @property
+    def is_point(self) -> bool:
+        """True for a day, month or year, False for a stretch between two of them."""
+        return self.kind in ("day", "month", "year", "weekday")
+
+    @property
+    def interval(self) -> tuple[date, date] | None:
+        """The first and last day that it may mean; None without a year, in BC, where ambiguous."""
+        years = (self.year or 0, self.end_year or self.year or 0)
+        if self.era == "bce" or self.ambiguous or not 0 < years[0] <= years[1] <= 9999:
+            return None
+        months = (self.month or 1, self.end_month or self.month or 12)
+        last_day = self.end_day if self.end_month else self.day
+        last_day = last_day or calendar.monthrange(years[1], months[1])[1]
+        try:
+            return date(years[0], months[0], self.day or 1), date(years[1], months[1], last_day)
+        except ValueError:
+            return None
+
+
+def find_dates(text: str, language: str = "en") -> list[DateValue]:
+    """The dates of a text in order, none overlapping; `language` is a BCP 47 tag."""
+    return list(_found_in(text[:LONGEST_TEXT], language))
+
+
+@lru_cache(maxsize=4_096)
+def _found_in(text: str, language: str) -> tuple[DateValue, ...]:
+    words, even = _date_words(language), plain(text)
+    low = lower(even)
+    taken: set[int] = set()
+    chosen: list[DateValue] = []
+    for found in (found for finder in FINDERS for found in finder(even, low, words)):
+        if taken.isdisjoint(places := range(found.start, found.end)):
+            taken.update(places)
+            chosen.append(found)
+    joined: list[DateValue] = []
+    for one in sorted(chosen, key=lambda found: found.start):
+        merged = _joined(low, joined[-1], one, words) if joined else None
+        joined[-1:] = [merged] if merged else [*joined[-1:], one]
+    return tuple(
+        replace(one, text=text[one.start : one.end], bound=_bound(low, one, words))
+        for one in joined
+    )  # fmt: skip
+
+
+def find_weekdays(text: str, language: str = "en") -> list[DateValue]:
+    """Every weekday that is named, however it is written, without the dates beside them."""
+    even = plain(text[:LONGEST_TEXT])
+    found = _all_weekdays(even, lower(even), _date_words(language))
+    return [replace(one, text=text[one.start : one.end]) for one in found]
+
+
+# --- the words of dates ------------------------------------------------------------------------
+
+FORMS: tuple[Literal["abbreviated", "wide"], ...] = ("abbreviated", "wide")
+CONTEXTS: tuple[Literal["format", "stand-alone"], ...] = ("format", "stand-alone")
+DECADE = r"((?:1[0-9]|20|[2-9])?\d0|[2-9]0)"
+CENTURY = r"(\d{1,2}|[ivxlc]{1,6}|[一二三四五六七八九十]{1,3})"
+APART = r"(?<![^\W一-鿿가-힣])(?<!\d[.,])(?:{})(?![^\W一-鿿가-힣])"
+
+
+@dataclass(frozen=True)
+class _DateWords:
+    """One language's date words; patterns are for plain lower-case text."""
+
+    values: Vocabulary
+    ordinals: Mapping[tuple[str, ...], int]
+    months: Phrases[tuple[int, bool]]
+    stems: tuple[tuple[str, int], ...]
+    weekdays: Phrases[int]
+    decades: re.Pattern[str]
+    centuries: re.Pattern[str]
+    eras: re.Pattern[str]
+    bce: re.Pattern[str]
+    years: Phrases[bool]
+    years_after: Phrases[bool]
+    suffixes: tuple[str, ...]
+    to: str
+    is_day_first: bool
+    before: Phrases[DateBound]
+    after: Phrases[DateBound]
+    open_end: Phrases[bool]
+
+    @property
+    def language(self) -> str:
+        """The language whose lists these are."""
+        return self.values.language
+
+
+@lru_cache(maxsize=64)
+def _date_words(language: str) -> _DateWords:
+    """The date words of a language by its tag ("en", "pt-BR")."""
+    values = vocabulary(language)
+    own = values.own
+    months = _months(language) | {name: (n, True) for name, n in own.get("months", {}).items()}
+    names = (get_day_names("wide", context, locale_of(language)) for context in CONTEXTS)
+    weekdays = {lower(plain(str(w))): day for named in names for day, w in named.items()}
+    bce = either(own.get("bce", ()))
+    # "BC" stands behind its year in most languages, before it in some.
+    beside = rf"(?:{bce}){BLANK}?$" if own.get("bce_first") else rf"{BLANK}?(?:{bce})(?!\w)"
+    is_declined = own.get("month_stems", False)
+    before, after = (
+        Phrases({w: b for b in get_args(DateBound) for w in own.get(f"date_{b}{suffix}", ())})
+        for suffix in ("", "_after")
+    )
+    return _DateWords(
+        values=values,
+        ordinals=number_words(values.locale.language).ordinals,
+        months=Phrases({} if is_declined else months),
+        stems=tuple(_stems(months)) if is_declined else (),
+        weekdays=Phrases(weekdays),
+        decades=_pattern(own.get("decades", ()), DECADE),
+        centuries=_pattern(own.get("centuries", ()), CENTURY),
+        eras=_eras(own),
+        bce=re.compile(beside) if bce else NEVER,
+        years=flags(own.get("years", ())),
+        years_after=flags(own.get("year_words_after", ())),
+        suffixes=tuple(sorted(own.get("year_suffixes", ()), key=len, reverse=True)),
+        to=either(w for w in own.get("to", ()) if w not in own.get("and", ("and",))),
+        is_day_first=language.replace("_", "-").lower() not in ("en", "en-us", "und"),
+        before=before,
+        after=after,
+        open_end=flags(own.get("open_end", ["present"])),
+    )
+
+
+def _months(language: str) -> dict[str, tuple[int, bool]]:
+    """Month names with their number, and whether the name is a full one."""
+    locales = [locale_of(language)]
+    if locales[0].language in OTHER_SCRIPTS:
+        locales.insert(0, locale_of("en"))
+    found: dict[str, tuple[int, bool]] = {}
+    # Full names come last: where an abbreviation is the same word, it is a full name.
+    for form, locale, context in product(FORMS, locales, CONTEXTS):
+        for month, name in get_month_names(form, context, locale).items():
+            word = re.sub(r"^(?:de |d'|del |en )", "", lower(plain(str(name)))).strip()
+            if word and not any(c.isdigit() or c >= "\u3400" for c in word):
+                found[word] = found[word.rstrip(".॰")] = (month, form == "wide")
+    return found
+
+
+def _stems(months: dict[str, tuple[int, bool]]) -> Iterator[tuple[str, int]]:
+    """Full names without their ending, for languages that decline them."""
+    for name, (month, is_full) in months.items():
+        if is_full and len(name) > 4:
+            yield re.sub(r"(?:ta|a|ak)$", "", name), month
+
+
+def _pattern(templates: Iterable[str], number: str) -> re.Pattern[str]:
+    """All templates as one pattern; the "#" of a template becomes the number."""
+    ordered = sorted(templates, key=len, reverse=True)
+    choices = [number.join(either([part]) for part in template.split("#")) for template in ordered]
+    return re.compile(APART.format("|".join(choices))) if choices else NEVER
+
+
+def _eras(own: Any) -> re.Pattern[str]:
+    """Years with an era: "44 BC", "AD 79", "300-200 v. Chr.", "公元前221年"."""
+    number = r"\d{1,3}(?:[,. ]\d{3}){1,3}|\d{1,6}"
+    choices = []
+    for era, name in (("bce", "bce"), ("bce", "bce_led"), ("ce", "ce"), ("ce", "ce_led")):
+        words = either(own.get(era, ()))
+        to = rf"(?:(?:{BLANK}?[-–—]{BLANK}?| to )(?P<{name}_to>{number}))?{BLANK}?"
+        pair = rf"(?P<{name}>{number}){to}"
+        if words:
+            choices.append(pair + rf"(?:{words})" if name == era else rf"(?:{words}){BLANK}?{pair}")
+    return re.compile(rf"(?<!\.){APART.format('|'.join(choices))}") if choices else NEVER
+
+
+# --- in figures, and with a month's name -------------------------------------------------------
+
+YEAR_FIRST = re.compile(
+    r"(?<![\d./-])(?P<year>[12]\d{3})(?P<sep>[-/.])(?P<month>\d{1,2})(?P=sep)(?P<day>\d{1,2})"
+    r"(?![\d/-])(?:t\d\d:\d\d(?::\d\d(?:\.\d+)?)?z?)?"
+)
+YEAR_LAST = re.compile(
+    r"(?<![\d./-])(?P<one>\d{1,2})(?P<sep>[./-]|\. )(?P<other>\d{1,2})(?P=sep)"
+    r"(?P<year>[12]\d{3}|\d\d)(?![\d/-]|[.,]\d)"
+)
+MONTH_YEAR = re.compile(r"(?<![\d./-])(?P<month>0?[1-9]|1[0-2])/(?P<year>[12]\d{3})(?![\d/-])")
+ENDING = r"(?:st|nd|rd|th|er|ère|ste|:e|[ºª°.])?"
+JOIN = (
+    rf"(?:{BLANK}?[-–—/]{BLANK}?"
+    r"| (?:to|and|or|bis|und|à|au|et|al?|y|e|i|tot|en|till|och|до|и|по|až|ja) )"
+)
+DAY_BEFORE = re.compile(
+    rf"(?<![\d.,/])(?:(?P<first>\d{{1,2}}){ENDING}{JOIN})?(?P<day>\d{{1,2}}){ENDING}"
+    rf"(?:(?:{BLANK}?(?:of |of the |de |d'|del |di |da |van |каждого )?)|[-.])$"
+)
+WORD_DAY_BEFORE = re.compile(r"(?P<words>[a-z]+(?:-[a-z]+)?)(?: day)? of $")
+YEAR_AFTER = re.compile(
+    rf"\.?(?:,?{BLANK}| (?:de|del|of|de l'any|of the year|в|v roce|roku|år|året|г\.|rok) |[-/])"
+    r"(?P<year>[12]\d{3})(?![\d:]|[.,]\d{3})"
+)
+DAY_AFTER = re.compile(
+    rf"\.?[ \u00a0-](?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th|an|a|ean|\.)?(?!\d|[.,:]\d|%)"
+    rf"(?:{JOIN}(?P<last>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|[:%]))?"
+    rf"(?:(?:,| of|,? in)?{BLANK}(?P<year>[12]\d{{3}})(?!\d|[.,]\d{{3}}))?"
+)
+YEAR_BEFORE = re.compile(rf"(?<!\d)(?P<year>[12]\d{{3}})(?:\(?e?\)?ko|\.),?{BLANK}$")  # Basque
+
+
+def _is_day(month: int, day: int) -> bool:
+    return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(2024, month)[1]
+
+
+def _numeric(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+    """2019-03-12, 12.03.2019, 12/03/2019, 03/2019."""
+    for match in YEAR_FIRST.finditer(low):
+        year, month, day = (int(match[name]) for name in ("year", "month", "day"))
+        if _is_day(month, day):
+            yield DateValue(*match.span(), year=year, month=month, day=day)
+    for match in YEAR_LAST.finditer(low):
+        one, other, year = int(match["one"]), int(match["other"]), int(match["year"])
+        is_dotted = match["sep"].startswith(".")
+        if year < 100:
+            if match["sep"] == "-" or (is_dotted and not words.is_day_first):
+                continue
+            year += 2000 if year <= PIVOT else 1900
+        day, month = (one, other) if is_dotted or words.is_day_first else (other, one)
+        ambiguous = not is_dotted and one != other and _is_day(one, other) and _is_day(other, one)
+        if not _is_day(month, day) and not is_dotted:
+            day, month = month, day
+        if _is_day(month, day):
+            place = match.span()
+            yield DateValue(*place, year=year, month=month, day=day, ambiguous=ambiguous)
+    for match in MONTH_YEAR.finditer(low):
+        year, month = int(match["year"]), int(match["month"])
+        yield DateValue(*match.span(), year=year, month=month, kind="month")
+
+
+def _named(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+    """Dates with a month's name: 12 March 2019, March 12, le 3 mai, 3. Mai 1999, in March."""
+    end = 0
+    for token in WORD.finditer(low):
+        named = _month_at(low, token, words) if token.start() >= end else None
+        found = _month_date(text, low, words, token.start(), *named) if named else None
+        if found:
+            yield found
+            end = found.end
+
+
+def _month_at(low: str, token: Any, words: _DateWords) -> tuple[int, int, bool] | None:
+    """The end of a month's name, its number and whether it is a full name."""
+    for stem, month in words.stems:
+        if token.group().startswith(stem) and len(token.group()) - len(stem) <= 6:
+            return token.end(), month, True
+    found = words.months.at(low, token.start())
+    return (found[0], *found[1]) if found else None
+
+
+def _month_date(
+    text: str, low: str, words: _DateWords, start: int, end: int, month: int, is_full: bool
+) -> DateValue | None:
+    """The date around a month's name; None where the word is no month: a march, it may."""
+    language = words.language
+    is_basque = language == "eu"
+    is_english = language == "en" or (language in OTHER_SCRIPTS and low[start].isascii())
+    after = None if is_basque else YEAR_AFTER.match(low, end)
+    year, stop = (int(after["year"]), after.end()) if after else (None, end)
+    before = _day_before(low, start, words)
+    if is_english and not text[start].isupper() and not (before and after):
+        return None
+    if before and _is_day(month, before[2]):
+        return _days((before[0], stop), year, month, before[1] or before[2], before[2])
+    led = YEAR_BEFORE.search(low, max(0, start - 10), start) if is_basque else None
+    opened, led_year = (led.start(), int(led["year"])) if led else (start, None)
+    behind = DAY_AFTER.match(low, end) if is_english or is_basque else None
+    if behind and _is_day(month, int(behind["day"])):
+        day, last = int(behind["day"]), int(behind["last"] or behind["day"])
+        stated = int(behind["year"]) if behind["year"] else led_year
+        return _days((opened, behind.end()), stated, month, day, last)
+    if after and (is_full or after.group()[0] == "." or language in CAPITAL):
+        return DateValue(start, stop, year=year, month=month, kind="month")
+    if led or (is_full and _stands_alone(text, low, (start, end), words)):
+        return DateValue(opened, end, year=led_year, month=month, kind="month")
+    return None
+
+
+def _days(place: Place, year: int | None, month: int, day: int, last: int) -> DateValue:
+    found = DateValue(*place, year=year, month=month, day=day)
+    if day >= last or not _is_day(month, last):
+        return found
+    return replace(found, end_year=year, end_month=month, end_day=last, kind="range")
+
+
+def _day_before(low: str, start: int, words: _DateWords) -> tuple[int, int | None, int] | None:
+    """Where a day before the month begins, the first day of a range or None, and the day."""
+    if match := DAY_BEFORE.search(low, max(0, start - 24), start):
+        first, day = int(match["first"] or 0), int(match["day"])
+        is_alone = first >= day > 0
+        return match.start("day") if is_alone else match.start(), first or None, day
+    spoken = WORD_DAY_BEFORE.search(low, max(0, start - 30), start)
+    day = words.ordinals.get(tuple(spoken["words"].split("-")), 0) if spoken else 0
+    return (spoken.start(), None, day) if spoken and day else None
+
+
+def _stands_alone(text: str, low: str, place: Place, words: _DateWords) -> bool:
+    """Return True where a month's full name alone is the month, and no other word."""
+    (start, end), own, language = place, words.values.own, words.language
+    if own.get("months_alone"):
+        return True
+    opens = text[:start].rstrip(" \"'“«(")[-1:] in ("", *".!?:;•*—")
+    if language in CAPITAL and (not text[start].isupper() or low[end : end + 1] in tuple("'-_")):
+        return False
+    if language in SMALL and text[start].isupper() and not opens:
+        return False
+    if low[start:end] not in own.get("shy_months", ()) and language not in SMALL:
+        return True
+    led = flags(own.get("month_leads", ())).before(low, skip_blank_back(low, start))
+    return bool(led) and not (opens and low[skip_blank(low, end) :][:1].isalpha())
+
+
+# --- stretches, eras, weekdays, other calendars ------------------------------------------------
+
+QUARTER = re.compile(
+    r"(?<!\w)(?:q(?P<q>[1-4])|(?P<word>first|second|third|fourth) quarter)"
+    rf"(?:,| of|/)?{BLANK}?(?:fiscal |fy ?)?(?P<year>20\d\d|19\d\d)(?!\d)"
+)
+BUDDHIST = re.compile(r"(?:พ\.ศ\.|พุทธศักราช) ?(?P<y>2[3-6]\d\d)(?!\d)")
+WORD_CENTURY = re.compile(r"(?<![\w-])([a-z]+(?:-[a-z]+)?)[ -]centur(?:y|ies)(?!\w)")
+
+
+def _stretches(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+    """Centuries, decades and quarters."""
+    for match in words.centuries.finditer(low):
+        yield from _century(*match.span(), _ordinal(match[match.lastindex or 0]), low, words)
+    for match in WORD_CENTURY.finditer(low) if words.language == "en" else ():
+        number = words.ordinals.get(tuple(match[1].split("-")), 0)
+        yield from _century(*match.span(), number, low, words)
+    for match in words.decades.finditer(low):
+        yield from _decade(match, low, words)
+    for match in QUARTER.finditer(low):
+        named = "first second third fourth".split()
+        number, year = int(match["q"] or named.index(match["word"]) + 1), int(match["year"])
+        whole = DateValue(*match.span(), year=year, month=3 * number - 2, kind="quarter")
+        yield replace(whole, end_year=year, end_month=3 * number)
+
+
+def _decade(match: re.Match[str], low: str, words: _DateWords) -> Iterator[DateValue]:
+    written = match[match.lastindex or 0]
+    year = int(written)
+    if len(written) < 3:
+        led = re.search(r"(?:the|early|mid|late)[ -]'?$", low[: match.start()])
+        if words.language == "en" and not led and not match.group().startswith("'"):
+            return  # an age, a temperature
+        year += 1900 if year >= 20 else 2000
+    is_century = year % 100 == 0 and words.language in ("en", "sv", "fi", "da", "tr", "ru")
+    last, kind = (year + 99, "century") if is_century else (year + 9, "decade")
+    if FIRST <= year <= LAST:
+        yield DateValue(*match.span(), year=year, end_year=last, kind=kind)  # type: ignore[arg-type]
+
+
+def _century(start: int, end: int, number: int, low: str, words: _DateWords) -> Iterator[DateValue]:
+    """The n-th century, 100n - 99 to 100n; before our era the years run down."""
+    if not 1 <= number <= 21:
+        return
+    years, is_led = (100 * number - 99, 100 * number), words.values.own.get("bce_first")
+    bce = words.bce.search(low[:start]) if is_led else words.bce.match(low, end)
+    if bce is None:
+        yield DateValue(start, end, year=years[0], end_year=years[1], kind="century")
+    else:
+        place = (bce.start(), end) if is_led else (start, bce.end())
+        yield DateValue(*place, year=years[1], end_year=years[0], era="bce", kind="century")
+
+
+def _ordinal(written: str) -> int:
+    roman = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+    if written[0] not in roman:
+        return int(value_of(written))
+    values = [roman[char] for char in written]
+    return sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
+
+
+def _era_years(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+    """Years with BC or AD, and ranges of them."""
+    for match in words.eras.finditer(low):
+        name = next(n for n, value in match.groupdict().items() if value and not n.endswith("_to"))
+        era: Era = "bce" if name.startswith("bce") else "ce"
+        year, last = (int(re.sub(r"\D", "", match[n] or "0")) for n in (name, f"{name}_to"))
+        if last and (year < last) == (era == "ce"):
+            yield DateValue(*match.span(), year=year, end_year=last, era=era, kind="range")
+        elif year and not last:
+            yield DateValue(*match.span(), year=year, era=era, kind="year")
+
+
+def _weekdays(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+    """Full names of weekdays, where written as their language writes them."""
+    for found in _all_weekdays(text, low, words):
+        if text[found.start].isupper() or words.language not in CAPITAL:
+            yield found
+
+
+def _all_weekdays(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+    for pattern, order in HAN_WEEKDAYS:
+        for match in pattern.finditer(text):
+            weekday = order.index(match["day"].replace("天", "日"))
+            yield DateValue(*match.span(), weekday=weekday, kind="weekday")
+    for token in WORD.finditer(low):
+        if named := words.weekdays.at(low, token.start()):
+            yield DateValue(token.start(), named[0], weekday=named[1], kind="weekday")
+
+
+def _other_calendars(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+    """Solar Hijri dates in Persian, Hijri dates in Arabic, Buddhist years in Thai."""
+    own = words.values.own
+    for key, name in (("solar_months", "persian"), ("hijri_months", "islamic")):
+        months = [plain(month) for month in own.get(key, ())]
+        day_month = rf"(?<!\d)(?P<day>\d{{1,2}}) (?P<m>{'|'.join(months)})"
+        pattern = rf"{day_month}[ ،]{{1,2}}(?P<y>1[2-4]\d\d)(?!\w)(?: هـ?)?"
+        for match in re.finditer(pattern, low) if months else ():
+            days = int(match["y"]), months.index(match["m"]) + 1, int(match["day"])
+            yield DateValue(*match.span(), "", *_converted(name, *days))
+    for match in BUDDHIST.finditer(low) if words.language == "th" else ():
+        yield DateValue(*match.span(), year=int(match["y"]) - 543, kind="year")
+    years = re.compile(r"(?<!\w)سال (?P<y>1[2-4]\d\d)(?!\d| (?:میلادی|قمری))")
+    for match in years.finditer(low) if "solar_months" in own else ():
+        year = int(match["y"]) + 621
+        yield DateValue(*match.span("y"), year=year, end_year=year + 1, kind="range")
+
+
+@lru_cache(maxsize=4_096)
+def _converted(name: str, year: int, month: int, day: int) -> tuple[int, int, int]:
+    from convertdate import islamic, persian
+
+    convert = persian.to_gregorian if name == "persian" else islamic.to_gregorian
+    found = convert(year, month, min(day, 29 if month > 11 else 30))
+    return int(found[0]), int(found[1]), int(found[2])
+
+
+# --- four figures that read like a year --------------------------------------------------------
+
+FOUR = re.compile(
+    r"(?<![\w$€£¥#№§%+])(?<!\d[.,:/])(?<!\d-)(?P<year>1\d{3}|20\d\d|2100)(?!\d|[.,:]\d|[ \u00a0]?%)"
+)
+OPENS = "([{“\"'—–-/,;:。，、；：（「《"
+CLOSES = ")]},.;:!?”\"'—–-/|،؛।。，、；：）」》"
+PLURAL_ENDINGS = {
+    "en": r"s$", "fr": r"[sx]$", "es": r"s$", "pt": r"s$", "ca": r"s$", "it": r"[ie]$",
+    "nl": r"(?:en|s)$", "sv": r"(?:or|ar|er)$", "da": r"er$",
+}  # fmt: skip
+MODERN = range(1900, 2036)
+DETERMINED = re.compile(r"(?:^|[ (])(?:the|this|that|an?|his|her|its|their|our|\w+'s?) $")
+NO_YEAR = re.compile(
+    r"(?:number|population|total|sum|height|length|cost|price|area) of $"
+    r"|(?:^| )(?:flight|section|no\.|number|room|page|route|chapter|article|model|paragraph) $"
+)
+
+
+def _bare_years(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+    """Four figures that read like a year: in 2019, (1998), 1914-1918, the 2016 elections."""
+    accepted = 0
+    for match in FOUR.finditer(low):
+        start, year = match.start(), int(match["year"])
+        last = _range_end(low, match.end(), year, words) if start >= accepted else None
+        stop = last[0] if last else match.end()
+        if start >= accepted and _is_year(text, low, (start, stop), year, bool(last), words):
+            accepted = stop
+            kind: DateKind = "range" if last else "year"
+            yield DateValue(start, stop, year=year, end_year=last and last[1], kind=kind)
+
+
+def _range_end(low: str, end: int, year: int, words: _DateWords) -> tuple[int, int] | None:
+    """Where a range of years ends and with which year, if the text goes on like one."""
+    match = _range_pattern(words.to).match(low, end)
+    if match is None:
+        return None
+    last, is_short = int(match["last"]), len(match["last"]) == 2
+    last += year - year % 100 if is_short else 0
+    is_tight = match["dash"] and " " not in match["dash"]
+    leads = either(words.values.own.get("between", ("between",)))
+    if match["and"] and not re.search(rf"(?:{leads}) (?:the years? |los años )?$", low[: end - 4]):
+        return None
+    return (match.end(), last) if year < last <= LAST and (is_tight or not is_short) else None
+
+
+@lru_cache(maxsize=64)
+def _range_pattern(to: str) -> re.Pattern[str]:
+    to = rf" (?:{to}) (?:the year |l'an |jahr |año |anno )?|" if to else ""
+    return re.compile(
+        rf"(?:(?P<dash>{BLANK}?[-–—~～/至到]{BLANK}?)|{to}"
+        r"(?P<and> (?:and|und|et|y|e|en|och|i|и|a|ja|و|e il|y el) ))"
+        r"(?P<last>1\d{3}|20\d\d|2100|\d\d)(?![\d:]|[.,]\d|[ \u00a0]?%)"
+    )
+
+
+def _is_year(
+    text: str, low: str, place: Place, year: int, is_range: bool, words: _DateWords
+) -> bool:
+    """Return True where figures are a year, by what stands before and after them."""
+    (start, end), language = place, words.language
+    if words.years_after.at(low, skip_blank(low, end)):
+        return True
+    if low[end : end + 1].isalpha() or low[end : end + 1] in ("'", "_"):
+        rest = next((low[end + len(s) :] for s in words.suffixes if low.startswith(s, end)), "x")
+        is_possessive = language == "en" and re.match(r"'s?(?![^\W\d_])", low[end:])
+        return not rest[:1].isalpha() or bool(is_possessive)
+    if _is_measured(text, low, place, words) or NO_YEAR.search(low[:start]):
+        return False
+    before, counts = skip_blank_back(low, start), _counts(text, low, end, words)
+    is_modern = year in MODERN and year % 100 > 0
+    if words.years.before(low, before):
+        return not counts or is_range or (is_modern and low[before - 3 : before] != " of")
+    opened = text[:start].rstrip()[-1:] in ("", *OPENS)
+    closed = low[end : end + 1] in ("", *CLOSES) or low[end : end + 5] in (" and ", " or ")
+    is_led = language == "en" and is_modern and DETERMINED.search(low[:start])
+    is_known = closed or language in PLURAL_ENDINGS or language == "de"
+    is_likely = is_known and year >= 1500 and (year % 100 > 0 or closed)
+    return bool((opened and closed) or is_led or (not counts and (is_range or is_likely)))
+
+
+def _counts(text: str, low: str, end: int, words: _DateWords) -> bool:
+    """Return True where a counted noun follows: a plural, in German a capital."""
+    plural = PLURAL_ENDINGS.get(words.language, NEVER.pattern)
+    for match in re.finditer(rf"{BLANK}([^\W\d_]+)", low[end : end + 40]):
+        word, is_capital = match[1], text[end + match.start(1)].isupper()
+        if words.language == "de":
+            return match.start() == 0 and is_capital
+        if word in FUNCTION_WORDS or is_capital or (match.start() and words.language != "en"):
+            return False
+        if word in PLURALS or (len(word) > 3 and re.search(plural, word)):
+            return not word.endswith("ss")
+    return False
+
+
+def _is_measured(text: str, low: str, place: Place, words: _DateWords) -> bool:
+    """Return True where a unit, currency, scale or bound makes the figures something else."""
+    values, before, gap = words.values, skip_blank_back(low, place[0]), skip_blank(low, place[1])
+    bound = values.bounds_before.before(low, before)
+    dated = (f"date_{b}" for b in ("about", "before", "after", "since", "until"))
+    if bound and bound[1] != "about" and low[bound[0] : before] not in values.listed(*dated):
+        return True
+    money = currency_words(words.language)
+    return bool(
+        values.scales.at(low, gap) or values.percent.at(low, gap)
+        or unit_at(text, low, place[1], words.language) or money[1].at(low, gap)
+        or (money[0].before(low, before) and not text[before - 1].islower())
+    )  # fmt: skip
+
+
+# --- Chinese, Japanese and Korean --------------------------------------------------------------
+
+ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
+BEFORE_OURS = frozenset(["公元前", "西元前", "紀元前", "기원전"])
+LED = r"公元前|西元前|紀元前|기원전|公元|西元|西暦|서기|令和|平成|昭和|大正|明治"
+HAN_ONES = "〇零○一二三四五六七八九"
+HAN_SMALL = r"\d{1,2}|[一二三四五六七八九十]{1,3}"
+HAN_DAY = rf"(?:\s?(?P<day>{HAN_SMALL})\s?[日号號일](?![间間]))?"
+HAN_WHOLE = re.compile(
+    rf"(?:(?P<led>{LED})\s?)?(?P<year>\d{{1,4}}|[{HAN_ONES}]{{4}}|元)\s?[年년](?![代级級])"
+    rf"(?!以上|間|间|来|多)(?:\s?(?P<month>{HAN_SMALL})\s?[月월](?:份)?{HAN_DAY})?"
+)
+HAN_RANGE = re.compile(
+    rf"(?P<led>{LED})?(?P<year>\d{{3,4}})\s?[年년]?\s?[-–—~～〜至到]\s?(?:{LED})?"
+    r"(?P<last>\d{3,4})\s?[年년](?![代间間])"
+)
+HAN_MONTH = re.compile(
+    rf"(?<![\d个個.])(?<![{HAN_ONES}十])(?P<month>{HAN_SMALL})\s?[月월](?![球亮光]){HAN_DAY}"
+)
+HAN_DECADE = re.compile(
+    rf"(?:(?P<century>{HAN_SMALL})\s?世[纪紀]\s?)?(?<!\d)"
+    r"(?P<decade>(?:1[0-9]|20)?\d0|[一二三四五六七八九]十)\s?(?:年代|년대)"
+)
+HAN_WEEKDAYS = (
+    (re.compile(r"(?:星期|礼拜|禮拜|周|週)(?P<day>[一二三四五六日天])"), "一二三四五六日"),
+    (re.compile(r"(?P<day>[月火水木金土日])曜日?"), "月火水木金土日"),
+    (re.compile(r"(?P<day>[월화수목금토일])요일"), "월화수목금토일"),
+)
+
+
+def _asian(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+    """Dates with East Asian signs: 2019年3月12日, 令和元年, 5월 3일, 20世纪80年代."""
+    if text.isascii():
+        return
+    for match in HAN_DECADE.finditer(text):
+        year = int(value_of(match["decade"]))
+        if match["century"]:
+            year += 100 * (int(value_of(match["century"])) - 1)
+        year += 0 if year > 99 else 1900 if year > 10 else 2000
+        yield DateValue(*match.span(), year=year, end_year=year + 9, kind="decade")
+    for match in HAN_RANGE.finditer(text):
+        year, last, era = int(match["year"]), int(match["last"]), _era(match["led"])
+        if (year < last) == (era == "ce"):
+            yield DateValue(*match.span(), year=year, end_year=last, kind="range", era=era)
+    yield from filter(None, (_asian_whole(match, text) for match in HAN_WHOLE.finditer(text)))
+    for match in HAN_MONTH.finditer(text):
+        month, day = int(value_of(match["month"])), int(value_of(match["day"] or ""))
+        if _is_day(month, day or 1):
+            kind: DateKind = "day" if day else "month"
+            yield DateValue(*match.span(), month=month, day=day or None, kind=kind)
+
+
+def _era(led: str | None) -> Era:
+    return "bce" if led in BEFORE_OURS else "ce"
+
+
+def _asian_whole(match: re.Match[str], text: str) -> DateValue | None:
+    """A year with its month and day, unless it is a number of years."""
+    led, written = match["led"], match["year"]
+    year = 1 if written == "元" else int(value_of(written))
+    month, day = (int(value_of(match[name] or "")) or None for name in ("month", "day"))
+    if month is not None and not _is_day(month, day or 1):
+        return None
+    is_plain = len(written) == 4 and FIRST <= year <= LAST
+    is_led = re.search(r"(?:^|[于於在自从從至到，。、（(；：「《 约約])$", text[: match.start()])
+    is_short = (month is not None and 1 < len(written) < 4) or (len(written) == 3 and is_led)
+    if led in ERAS:
+        year += ERAS[led]
+    elif written == "元" or not (led or is_plain or is_short):
+        return None
+    if not led and len(written) <= 2:
+        year += 1900 if year > PIVOT else 2000
+    kind: DateKind = "day" if day else "month" if month else "year"
+    return DateValue(
+        *match.span(), year=year, month=month, day=day, era=_era(led), kind=kind
+    )  # fmt: skip
+
+
+Finder = Callable[[str, str, _DateWords], Iterator[DateValue]]
+# The surer finders first: where two overlap the earlier one's find stands.
+FINDERS: tuple[Finder, ...] = (
+    _asian, _numeric, _named, _other_calendars, _stretches, _era_years, _bare_years, _weekdays
+)  # fmt: skip
+
+
+# --- what stands beside a date -----------------------------------------------------------------
+
+WEEKDAY_GAP = re.compile(rf"[,،]?{BLANK}?(?:the |den |dem |der |le |el |il |o |on )?|{BLANK}?[（(]")
+DASH = re.compile(rf"{BLANK}?[-–—~～〜至到]{BLANK}?")
+ARTICLE = re.compile(rf"(?:the|year|the year|года|años?|an){BLANK}$")
+
+
+def _joined(low: str, one: DateValue, other: DateValue, words: _DateWords) -> DateValue | None:
+    """A weekday joined to the date it names, and January-March 2019 as a range."""
+    gap = low[one.end : other.start]
+    if WEEKDAY_GAP.fullmatch(gap):
+        if one.kind == "weekday" and other.day is not None:
+            return replace(other, start=one.start, weekday=one.weekday)
+        if other.kind == "weekday" and one.day is not None and one.weekday is None:
+            return replace(one, end=other.end, weekday=other.weekday)
+    is_to = DASH.fullmatch(gap) or re.fullmatch(words.to or NEVER.pattern, gap.strip())
+    kinds: set[DateKind] = {one.kind, other.kind}
+    if not is_to or not kinds <= {"day", "month"} or one.year is not None:
+        return None
+    if (one.month or 99, one.day or 0) >= (other.month or 0, other.day or 32):
+        return None
+    return replace(
+        other, start=one.start, month=one.month, day=one.day, end_year=other.year,
+        end_month=other.month, end_day=other.day, kind="range",
+    )  # fmt: skip
+
+
+def _bound(low: str, found: DateValue, words: _DateWords) -> DateBound:
+    """The bound that the words beside the date set.
+
+    A range says itself where it starts and ends: "from 1990 to 1995" is exact.
+    """
+    article = ARTICLE.search(low, max(0, found.start - 12), found.start)
+    said: DateBound | None = None
+    for place in (found.start, article.start()) if article else (found.start,):
+        led = words.before.before(low, len(low[:place].rstrip(" \u00a0")))
+        if said is None and led and not _is_of_event(low, led[0], found):
+            said = led[1]
+    if said is None:
+        behind = words.after.at(low, found.end) or words.after.at(low, skip_blank(low, found.end))
+        said = behind[1] if behind else None
+    if said:
+        return "exact" if found.kind == "range" and said in ("since", "until") else said
+    dash = DASH.match(low, found.end)
+    return "since" if dash and found.is_point and words.open_end.at(low, dash.end()) else "exact"
+
+
+def _is_of_event(low: str, start: int, found: DateValue) -> bool:
+    """Return True where the words bound an event: "after the 1979 revolution"."""
+    led = low[start : found.start].split()
+    if found.kind in ("decade", "century"):
+        return led[:1] == ["about"]
+    return led[-1:] == ["the"] and found.kind == "year"
+
+
+# --- comparing ---------------------------------------------------------------------------------
+
+
+def compare_dates(one: DateValue, other: DateValue) -> Match:
+    """Whether two dates can both hold of the same event; symmetric.
+
+    Dates with a year become stretches of days: a less precise date agrees with all it contains.
+    Without a year only the parts that both state are compared. A date whose day and month may be
+    swapped agrees if either reading does.
+    """
+    parts = [field.name for field in fields(one) if field.name not in ("start", "end", "text")]
+    if all(getattr(one, name) == getattr(other, name) for name in parts):
+        return "same"
+    found = {_compare(a, b) for a in _readings(one) for b in _readings(other)}
+    order: tuple[Match, ...] = ("same", "different", "incomparable")
+    return next(match for match in order if match in found)
+
+
+def _readings(found: DateValue) -> Iterator[DateValue]:
+    """The date, and the other way to read it where it is ambiguous."""
+    yield found
+    if found.ambiguous:
+        yield replace(found, month=found.day, day=found.month)
+
+
+def _compare(one: DateValue, other: DateValue) -> Match:
+    """Each part that both state, put together: one that differs decides."""
+    agree: list[bool] = []
+    with_year = one.year is not None and other.year is not None
+    if with_year or (one.month is not None and other.month is not None):
+        agree.append(_spans_agree(one, other, with_year))
+    if one.weekday is not None and other.weekday is not None:
+        agree.append(one.weekday == other.weekday)
+    return ("same" if all(agree) else "different") if agree else "incomparable"
+
+
+def _spans_agree(one: DateValue, other: DateValue, with_year: bool) -> bool:
+    first, second = _span(one, with_year), _span(other, with_year)
+    if first == second and one.bound == other.bound:
+        return True
+    # What began in 2015 did not begin in 2012, though both reach to this day.
+    if one.bound != other.bound or one.bound not in ("exact", "since"):
+        ends = _reach(first, one, with_year), _reach(second, other, with_year)
+        return min(ends[0][1], ends[1][1]) >= max(ends[0][0], ends[1][0])
+    shared = min(first[1], second[1]) - max(first[0], second[0])
+    shorter = min(first[1] - first[0], second[1] - second[0])
+    if one.kind == other.kind == "range":
+        return shared == shorter and first[0] != second[0] and first[1] != second[1]
+    return shared == shorter or (not (one.is_point or other.is_point) and shared >= shorter / 2)
+
+
+def _span(found: DateValue, with_year: bool) -> tuple[float, float]:
+    """The first and last day a date may mean, on a calendar of equal months."""
+    year = (found.year or 0) if with_year else 0
+    last_year = found.end_year if with_year and found.end_year is not None else year
+    sign = -1 if found.era == "bce" else 1
+    last_day = found.end_day if found.end_month else found.day
+    start = sign * year * YEAR + ((found.month or 1) - 1) * MONTH + (found.day or 1) - 1
+    end = sign * last_year * YEAR + ((found.end_month or found.month or 12) - 1) * MONTH
+    end += (last_day or MONTH) - 1
+    return float(min(start, end)), float(max(start, end))
+
+
+def _reach(span: tuple[float, float], found: DateValue, with_year: bool) -> tuple[float, float]:
+    """The stretch that the date's bound allows; "around 3000 BC" reaches further than 1990."""
+    low, high = span
+    about: float = ABOUT_DAYS if found.day else MONTH
+    if with_year and not found.month and found.year is not None:
+        age = THIS_YEAR - (-found.year if found.era == "bce" else found.year)
+        about = YEAR * max(ABOUT_YEARS, round(ABOUT_SHARE * abs(age)))
+    reaches: dict[DateBound, tuple[float, float]] = {
+        "before": (-math.inf, low - 1), "after": (high + 1, math.inf), "since": (low, math.inf),
+        "until": (-math.inf, high), "about": (low - about, high + about),
+    }  # fmt: skip
+    return reaches.get(found.bound, span)

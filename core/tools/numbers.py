@@ -1,0 +1,465 @@
+"""Bare numbers in a text: in digits, in words, and in Chinese, Japanese or Korean numerals.
+
+Which of "," and "." marks decimals is the language's (CLDR). "1,234" is 1234 in English and 1.234
+in German; a group that cannot be thousands is decimal in any language ("1,5", "0.500"), and where
+both marks occur the last one is the decimal mark. Units and bounds are for `quantities`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from core.documents.terms import FUNCTION_WORDS
+from core.tools.vocabulary import WORD, Vocabulary, is_unspaced, number_words
+
+LONGEST = 18  # digits
+DIGITS = re.compile(r"\d(?:[\d.,]*\d)?")
+BY_BLANK = re.compile(r"\d{1,3}(?P<gap>[' \u00a0])\d{3}(?:(?P=gap)\d{3}){0,4}(?!\d)(?:[.,]\d+)?")
+THOUSANDS = re.compile(r"[1-9]\d{0,2}(?P<mark>[.,' \u00a0])\d{3}(?:(?P=mark)\d{3})*")
+INDIAN = re.compile(r"[1-9]\d?(?:,\d\d)+,\d{3}")
+POWER = r"(?:\^[({]?(?P<caret>[+-]?\d{1,2})[)}]?|(?P<up>[⁻⁺]?[⁰¹²³⁴-⁹]{1,2}))"
+EXPONENT = re.compile(rf"[eE](?P<e>[+-]?\d{{1,2}})(?!\w)|[ \u00a0]?[×x·*][ \u00a0]?10{POWER}(?!\w)")
+TEN_TO = re.compile(rf"10{POWER}(?!\w)")
+RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+ORDINAL = re.compile(
+    r"(?:st|nd|rd|th|(?:er|ère|ere|e|ème|eme|re|nde|de|ste|an|-й|-я|-е|-го)(?=[ ,.;)]|$)"
+    r"|[ºª](?!\s?[CF])|\.[ºª])(?!\w)"
+)
+FRACTION = re.compile(r"(?P<top>\d{1,2})/(?P<bottom>\d{1,3})(?![\d/])")
+VULGAR = tuple("½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
+MINUS = re.compile(
+    r"(?:(?<!\d )(?<!\w)(?:minus|menos|moins|miinus|мінус|минус|eksi|meno) "
+    r"|零下|氷点下|マイナス|负|負|영하 ?|(?:^|(?<=[ (\u00a0[$€£:，、（]))[-–])$"
+)
+MONEY_LETTERS = re.compile(r"(?<![^\W_])(?:Rs|RS|[A-Z]{3}|R|kr|DM|Rp|[A-Z]{1,2}\$)$")
+# Figures that are codes, addresses, times or places in a list, and no numbers.
+CODES = re.compile(
+    r"(?:https?://|www\.)\S+|[\w.]{1,64}@[\w.]+|\[\d{1,3}(?:[-–, ]+\d{1,3})*\]"
+    r"|\b(?:ISBN|ISSN|DOI|doi|PMID|arXiv|[Tt]el|RFC|ISO|CAS)\b[\s.:#]*\d[\d.\-/xX ]*"
+    r"|(?<!\w)\+\d[\d \u00a0()-]{6,}\d|\(\d{3}\)[ -]?\d{3}-\d{4}"
+    r"|(?<![\d/])\d++(?:(?:[-–]\d++){2,}+|(?:\.\d++){2,}+(?:[a-z]\d{0,3})?(?=\W|$)"
+    r"|(?<![,.]):\d++(?::\d++)*+(?:[.,]\d++)?|/\d++/\d++)"
+)
+LIST_PLACE = re.compile(r"(?m)(?:^[ \t]*|  +)\d{1,3}[.)](?=\s|\*|$)")
+ROUND = (1e15, 1e12, 1e9, 1e6, 1e3)
+FRACTION_WORD = re.compile(
+    r"(?P<about>~)?(?P<low>\d+(?:\.\d+)?)(?:/(?P<bottom>\d+))?(?:\.\.(?P<high>\d+))?(?P<kind>[%x?]?)"
+)
+OF = re.compile(r" (?:of|de|di|von|van|del|della|dei|da|do|dos|das|des)$")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A bare number at `[start, end)`; `step` is the size of its last written digit.
+
+    `share` says that the value is a part of a whole in per cent, `times` that it counts times.
+    `needs` says that it is a number only before a unit ("a", "half a"), or before "of" or a unit
+    ("1/3"). `other_factor` times the value is the other reading of ambiguous grouping.
+    """
+
+    start: int
+    end: int
+    low: float
+    high: float
+    step: float = 1.0
+    ordinal: bool = False
+    share: bool = False
+    times: bool = False
+    is_about: bool = False
+    needs: str = ""
+    spelled: bool = False
+    other_factor: float = 1.0
+
+
+def find_numbers(text: str, plain: str, low: str, words: Vocabulary) -> list[Number]:
+    """All numbers in order, none overlapping; `plain` and `low` are the text made plain."""
+    taken: set[int] = set()
+    for match in (*CODES.finditer(plain), *LIST_PLACE.finditer(text)):
+        if not THOUSANDS.fullmatch(match.group()):
+            taken.update(range(*match.span()))
+    chosen: list[Number] = []
+    readers = (
+        _han(plain, words), _phrases(low, words), _digits(plain, words), _words(plain, low, words)
+    )  # fmt: skip
+    for number in (number for reader in readers for number in reader):
+        places = range(number.start, number.end)
+        if taken.isdisjoint(places):
+            chosen.append(number)
+            taken.update(places)
+    return sorted(chosen, key=lambda number: number.start)
+
+
+# --- in digits ---------------------------------------------------------------------------------
+
+
+def _digits(text: str, words: Vocabulary) -> Iterator[Number]:
+    """Numbers in digits, with their sign, exponent, fraction or ordinal ending."""
+    position = 0
+    while match := DIGITS.search(text, position):
+        start, end = match.span()
+        position = end
+        if _is_identifier(text, start, end):
+            continue
+        fraction = FRACTION.match(text, start)
+        if fraction or text[start - 1 : start] == "/":
+            if fraction and 0 < int(fraction["top"]) < int(fraction["bottom"]):
+                position, bottom = fraction.end(), int(fraction["bottom"])
+                value = int(fraction["top"]) / bottom
+                yield Number(start, position, value, value, 0.5 / bottom, needs="of or unit")
+            if fraction or text[:start][-2:-1].isdigit():
+                continue
+        blanks = BY_BLANK.match(text, start)
+        if blanks and _groups_by_blank(blanks, text, words):
+            position = end = blanks.end()
+        if (read := read_digits(text[start:end], words.decimal_mark)) is not None:
+            yield _number(text, start, end, read, words)
+
+
+def read_digits(written: str, mark: str) -> tuple[float, int] | None:
+    """The value of digits with separators and how many decimals they have; None for no number."""
+    whole, decimals = written, ""
+    marks = [char for char in written if char in ".,"]
+    last = max(written.rfind("."), written.rfind(","))
+    is_mixed = len(set(marks)) == 2 or bool(marks and re.search("[' \u00a0]", written))
+    is_group = THOUSANDS.fullmatch(written) is not None and written[last] != mark
+    if is_mixed or (len(marks) == 1 and not is_group):
+        whole, decimals = written[:last], written[last + 1 :]
+    if not (whole.isdigit() or THOUSANDS.fullmatch(whole) or INDIAN.fullmatch(whole)):
+        return None
+    digits = re.sub(r"\D", "", whole)
+    return (float(f"{digits}.{decimals or 0}"), len(decimals)) if len(digits) <= LONGEST else None
+
+
+def _groups_by_blank(match: re.Match[str], text: str, words: Vocabulary) -> bool:
+    """Return True where blanks part thousands; a plain blank may also just part two numbers."""
+    if match["gap"] != " ":
+        return True
+    if text[: match.start()].rstrip(" ")[-1:].isdigit() or match.group()[0] == "0":
+        return False
+    return words.groups_by_space or match.group().count(" ") > 1 or " 000" in match.group()
+
+
+def _number(text: str, start: int, end: int, read: tuple[float, int], words: Vocabulary) -> Number:
+    """The number with its sign, exponent, ordinal ending or trailing ½."""
+    value, decimals = read
+    step, other = 10.0**-decimals, 1.0
+    if words.language != "en" and re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", text[start:end]):
+        other = 1000.0 if decimals else 0.001
+    if power := TEN_TO.match(text, start):
+        value = step = 10.0 ** _exponent(power)
+        return Number(start, power.end(), value, value, step)
+    if power := EXPONENT.match(text, end):
+        scale = 10.0 ** _exponent(power)
+        value, step, end = value * scale, step * scale, power.end()
+    elif text[start - 1 : start] == "." and text[: start - 1][-1:] in ("", " ", "("):
+        step = 10.0 ** (start - end)
+        start, value = start - 1, value * step
+    elif (ordinal := ORDINAL.match(text, end)) and not decimals:
+        return Number(start, ordinal.end(), value, value, ordinal=True)
+    elif text[end : end + 1] in VULGAR and end < len(text):
+        value, step, end = value + unicodedata.numeric(text[end]), 0.1, end + 1
+    elif (minus := MINUS.search(text, max(0, start - 8), start)) and not (
+        words.bounds_before.before(text.lower(), start - 1)
+    ):
+        start, value = start - len(minus.group()), -value
+    return Number(start, end, value, value, step, other_factor=other)
+
+
+def _exponent(match: re.Match[str]) -> int:
+    return int(next(filter(None, match.groupdict().values())).translate(RAISED))
+
+
+def _is_identifier(text: str, start: int, end: int) -> bool:
+    """Return True for digits that are part of a name or code: A4, COVID-19, 3D."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if before.isalpha() and not is_unspaced(before):
+        return not MONEY_LETTERS.search(text[max(0, start - 4) : start])
+    if before and before in "-_." and start > 1:
+        led = text[start - 2]
+        if (led.isalpha() and not is_unspaced(led)) or (before == "." and led.isdigit()):
+            return True
+    if after.isalpha() and not is_unspaced(after) and not EXPONENT.match(text, end):
+        tail = re.match(r"([^\W\d_]+)(\d?)", text[end:])
+        return tail is not None and bool(tail[2] or tail[1] in tuple("DGACEFXPQRZ"))
+    return "_" in (before, after)
+
+
+# --- in words ----------------------------------------------------------------------------------
+
+
+def _phrases(low: str, words: Vocabulary) -> Iterator[Number]:
+    """Fixed phrases of the language's list: a dozen, two thirds of, doubled, hundreds of."""
+    for token in WORD.finditer(low):
+        start, found = token.start(), words.phrases.at(low, token.start())
+        if found is None or low[max(0, start - 1) : start] == "-":
+            continue
+        match = FRACTION_WORD.fullmatch(found[1])
+        if match is None:
+            raise ValueError(f"expected a phrase's value like ~2, 1/3%, 2x, 10..20: {found[1]!r}")
+        kind, of = match["kind"], OF.search(low, start, found[0])
+        value = (100.0 if kind == "%" else 1.0) * float(match["low"]) / float(match["bottom"] or 1)
+        yield Number(
+            start, of.start() if of else found[0], value, float(match["high"] or value),
+            step=5.0 if kind == "%" else 1.0 if value >= 1 else 0.05, share=kind == "%",
+            times=kind == "x", is_about=bool(match["about"]), spelled=True,
+            needs="unit" if kind == "?" else "",
+        )  # fmt: skip
+
+
+def _words(text: str, low: str, words: Vocabulary) -> Iterator[Number]:
+    """Numbers in words, of the language's cardinals, hundreds, thousands and millions."""
+    if words.language in ("zh", "ja"):
+        return
+    reader = _WordReader(low, words)
+    place = 0
+    while place < len(reader.tokens):
+        found = reader.ordinal_at(place) or reader.number_at(place)
+        if found is None:
+            place += 1
+            continue
+        number, place = found
+        # A capital inside a sentence makes it a name: Ocean's Eleven, but the Second World War.
+        opened = text[: number.start].rstrip(" \"'“«(")[-1:]
+        is_name = text[number.start].isupper() and opened not in ("", *".!?:;•*")
+        if number.ordinal or words.language == "de" or not is_name:
+            yield number
+
+
+class _WordReader:
+    """Reads number words from left to right: groups below a thousand, each with its scale."""
+
+    def __init__(self, low: str, words: Vocabulary) -> None:
+        self.low, self.words = low, words
+        self.known = number_words(words.locale.language)
+        self.tokens = [(m.start(), m.end(), m.group()) for m in WORD.finditer(low)]
+        self.joiners = words.listed("and") or frozenset(["and"])
+        self.is_english = words.language == "en"
+
+    def is_next(self, place: int) -> bool:
+        """Return True where only a blank or hyphen parts the word from the one before it."""
+        if place >= len(self.tokens):
+            return False
+        gap = self.low[self.tokens[place - 1][1] : self.tokens[place][0]]
+        return gap in (" ", "-", "\u00a0", "")
+
+    def listed_at(self, place: int, *, ordinals: bool = False) -> tuple[int, int] | None:
+        """The value of the longest known phrase from this word on, and the place after it."""
+        known = self.known.ordinals if ordinals else self.known.cardinals
+        for size in self.known.longest.get(self.tokens[place][2], ()):
+            value = known.get(tuple(token[2] for token in self.tokens[place : place + size]))
+            if value is not None and all(self.is_next(place + i) for i in range(1, size)):
+                return value, place + size
+        return None
+
+    def compound_at(self, place: int) -> tuple[int, int] | None:
+        """Hundreds or thousands in one word: zweitausenddreihundert."""
+        word, cardinals = self.tokens[place][2], self.known.cardinals
+        for scale, size in self.words.scales.values.items():
+            if size in (100, 1000) and scale in word and word != scale:
+                left, _, right = word.partition(scale)
+                right = right.removeprefix("und").removeprefix("en")
+                first, last = cardinals.get((left,), None if left else 1), cardinals.get((right,))
+                if first is not None and (last is not None or not right):
+                    return int(first * size + (last or 0)), place + 1
+        return None
+
+    def group_at(self, place: int) -> tuple[float, int] | None:
+        """A number below a thousand with the decimals behind its "point"."""
+        found = self.listed_at(place) or self.compound_at(place)
+        if found is None:
+            return None
+        value, after = float(found[0]), found[1]
+        while self.is_next(after):
+            if self.tokens[after][2] in ("hundred", "honderd", "hundert") and value < 100:
+                value, after = value * 100, after + 1
+                continue
+            skip = int(self.tokens[after][2] in self.joiners)
+            more = self.listed_at(after + skip) if self.is_next(after + skip) else None
+            limit = 100 if value % 100 == 0 else 10 if value > 10 and value % 10 == 0 else 0
+            if more is None or not 0 < more[0] < limit:
+                break
+            value, after = value + more[0], more[1]
+        if self.known.point and self.is_next(after) and self.tokens[after][2] == self.known.point:
+            rest = (self.known.cardinals.get((token[2],), 10) for token in self.tokens[after + 1 :])
+            digits = ""
+            for digit in rest:
+                if digit > 9:
+                    break
+                digits += str(digit)
+            return (value + float(f"0.{digits}"), after + len(digits) + 1) if digits else None
+        return value, after
+
+    def ordinal_at(self, place: int) -> tuple[Number, int] | None:
+        """A rank, with the place after it; "at first" and "first of all" are none."""
+        ordinal, cardinal = self.listed_at(place, ordinals=True), self.listed_at(place)
+        if ordinal is None or (cardinal and cardinal[1] >= ordinal[1]):
+            return None
+        value, after = float(ordinal[0]), ordinal[1]
+        if not self.is_next(after) or self.tokens[after][2] in FUNCTION_WORDS:
+            return None
+        start, end = self.tokens[place][0], self.tokens[after - 1][1]
+        return Number(start, end, value, value, ordinal=True, spelled=True), after
+
+    def number_at(self, place: int) -> tuple[Number, int] | None:
+        """The number whose first word this is, with the place after it."""
+        total, last_scale, after = 0.0, float("inf"), place
+        is_article = self.is_english and self.tokens[place][2] in ("a", "an")
+        while after == place or self.is_next(after):
+            skip = int(after > place and self.tokens[after][2] in self.joiners)
+            if skip and not self.is_next(after + skip):
+                break
+            is_one = is_article and after == place
+            group = (1.0, after + 1) if is_one else self.group_at(after + skip)
+            if group is None:
+                break
+            (value, following), scale = group, 1.0
+            while self.is_next(following):
+                more = self.words.scales.at(self.low, self.tokens[following][0])
+                if more is None or more[0] != self.tokens[following][1] or more[1] < 100:
+                    break
+                scale, following = scale * more[1], following + 1
+            size = scale if scale > 1 else value if value >= 1000 else 1.0
+            if size >= last_scale or (is_one and scale == 1):
+                break
+            total, after, last_scale = total + value * scale, following, size
+            if size == 1:
+                break
+        return (self._counted(place, after, total), after) if after > place else None
+
+    def _counted(self, place: int, after: int, total: float) -> Number:
+        start, end = self.tokens[place][0], self.tokens[after - 1][1]
+        decimals = f"{total:.6f}".rstrip("0").partition(".")[2] if total < 1000 else ""
+        step = next((size for size in ROUND if total and total % size == 0), 10.0 ** -len(decimals))
+        needs = "unit" if total in (0, 1) and after == place + 1 else ""
+        return Number(start, end, total, total, step, spelled=True, needs=needs)
+
+
+# --- in East Asian numerals --------------------------------------------------------------------
+
+ONES: dict[str, int] = {
+    char: value
+    for value, chars in enumerate(
+        "〇零○ 一壹弌 二贰貳两兩弐 三叁參参 四肆 五伍 六陆陸 七柒 八捌 九玖".split()
+    )
+    for char in chars
+}
+SMALL = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000, "천": 1000, "백": 100,
+         "廿": 20, "卅": 30}  # fmt: skip
+BIG = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12, "만": 10**4, "억": 10**8,
+       "조": 10**12}  # fmt: skip
+HAN = "".join([*ONES, *(char for char in (SMALL | BIG) if "\u3400" < char < "\u9fff")])
+ARABIC = r"(?>\d[\d,]{0,20}(?:\.\d{1,12})?)"
+KOREAN = (
+    rf"{ARABIC}\s?[천백]?[조억만](?:\s?{ARABIC}[천백]?[조억만]?){{0,9}}+|{ARABIC}[천백](?![가-힣])"
+)
+MIXED = rf"(?:{ARABIC}\s?)?[{HAN}](?:[{HAN}]|{ARABIC}){{0,40}}+(?:点[{HAN}]{{1,12}})?"
+NUMERAL = re.compile(rf"(?P<rank>第)?(?P<number>{MIXED}|{KOREAN}|(?<=第){ARABIC})")
+PART = re.compile(rf"(?P<bottom>[{HAN}]{{1,20}}|\d{{1,12}})分[之の](?P<top>{MIXED}|{ARABIC})")
+TENTHS = re.compile(
+    rf"(?P<n>[{HAN}]|{ARABIC})(?:成(?![立功为為员員都就长長果绩績年])|割(?![りっ引合]))"
+)
+TIMES = re.compile(rf"(?P<n>{MIXED}|{ARABIC})\s?[倍배]")
+HALF = re.compile("一半|半数|半數|절반|半分")
+ITEM = re.compile(rf"{ARABIC}|.")
+# A measure word behind a numeral makes it a count.
+MEASURES = re.compile(
+    r"\s?(?:[个個名位人次条條只隻头頭匹张張座本种種部辆輛艘架届屆岁歲歳棵颗枚台臺件把双雙对對层層"
+    r"楼樓章节節期轮輪项項所间間支队隊组組级級场場句遍步口户戶代集卷首幅块塊朵滴杯瓶碗袋箱包封株尊"
+    r"篇道顶頂冊匹杯軒足着羽回篇粒束]|つ|명|개|번|살|세(?![가-힣])|마리|권|대(?![가-힣])|곳)"
+)
+# Words that hold a numeral and count nothing.
+HAN_WORDS = re.compile(
+    r"一(?:些|般|起|直|定|样|樣|旦|切|致|共|向|同|边|邊|部分|方|面|体|時|时|概|生|带|帶|度|位于|番)"
+    r"|万一|萬一|千万(?:别|不|要|富翁)|百姓|万物|十分(?!钟|鐘|之|間)|三明治|四川|三亚|九江|五台|百科|"
+    r"百度|千古|百万富翁|八卦|六合|十足|十字|统一|唯一|之一|第一手|万岁|五花八门|四面八方|四周(?![年岁])"
+)
+
+
+def _han(text: str, words: Vocabulary) -> Iterator[Number]:
+    """Numbers with East Asian numerals: shares, tenths, times, ranks and counts."""
+    if text.isascii():
+        return
+    for match in PART.finditer(text):
+        bottom, top = value_of(match["bottom"]), value_of(match["top"])
+        if bottom:
+            step = 100 / bottom * (_last_digit(match["top"]) if bottom >= 100 else 0.05 * top)
+            yield Number(*match.span(), *(100 * top / bottom,) * 2, step, share=True)
+    for match in HALF.finditer(text):
+        yield Number(*match.span(), 50.0, 50.0, 5.0, share=True, spelled=True)
+    barred = {place for m in HAN_WORDS.finditer(text) for place in range(*m.span())}
+    for pattern, factor in ((TENTHS, 10), (TIMES, 1)):
+        for match in pattern.finditer(text):
+            value, step = factor * value_of(match["n"]), factor * _last_digit(match["n"])
+            share = pattern is TENTHS
+            is_whole = text[: match.start()][-1:] not in tuple("0123456789.")
+            if match.start() not in barred and is_whole and (value <= 100 or not share):
+                yield Number(*match.span(), value, value, step, share=share, times=not share)
+    counted = (m for m in NUMERAL.finditer(text) if barred.isdisjoint(range(*m.span())))
+    yield from filter(None, (_numeral(m, text, words.language == "ja") for m in counted))
+
+
+def _numeral(match: re.Match[str], text: str, is_japanese: bool) -> Number | None:
+    """A numeral as a number where it is one: 三 only before a measure word or unit, 三百 always."""
+    written, (start, end) = match["number"], match.span("number")
+    value = value_of(written, is_japanese=is_japanese)
+    is_rank, is_counted = match["rank"] is not None, MEASURES.match(text, end) is not None
+    if text[start - 1 : start] in (".", ",") and text[start - 2 : start - 1].isdigit():
+        return None
+    digits = sum(char in ONES or char.isdigit() for char in written)
+    is_row = digits == len(written) == 2 and not written[0].isdigit()
+    is_scale = not digits and len(written) == 1 and written not in ("十", "拾")
+    if not is_rank and (not value or ((is_row or is_scale) and not is_counted)):
+        return None
+    is_sure = digits > 2 or (len(written) > 1 and not is_row)
+    is_many = text[end : end + 1] in ("多", "余") or is_counted
+    needs = "" if is_rank or is_sure or (is_many and written != "一") else "unit"
+    return Number(
+        match.start() if is_rank else start, end, value, value, _last_digit(written),
+        ordinal=is_rank, needs=needs, spelled=not written[0].isdigit(),
+    )  # fmt: skip
+
+
+def value_of(written: str, *, is_japanese: bool = False) -> float:
+    """The value of a numeral in Han, Arabic or mixed writing; 0 where it has none."""
+    whole, _, decimals = re.sub(r"\s", "", written).partition("点")
+    if decimals:
+        return value_of(whole) + float("0." + "".join(str(ONES.get(c, 0)) for c in decimals))
+    if whole and all(char in ONES for char in whole):
+        return float("".join(str(ONES[char]) for char in whole)) if len(whole) < 16 else 0.0
+    total = section = 0.0
+    current: float | None = None
+    last = 1
+    for item in ITEM.findall(whole):
+        if item in BIG:
+            section, size = section + (current or 0.0), BIG[item]
+            if size > total:
+                total = (total + section or 1.0) * size
+            else:
+                total += section * size
+            section, current, last = 0.0, None, size
+        elif item in SMALL:
+            section += (1.0 if current is None else current) * SMALL[item]
+            current, last = None, SMALL[item]
+        elif item in ONES:
+            current = 10 * (current or 0.0) + ONES[item]
+            last = last if ONES[item] else 1
+        else:
+            current, last = (float(item.replace(",", "")) if len(item) < 16 else 0.0), 1
+    # In Chinese 三万五 is 35,000 and 三百五 350: a last digit stands one place below.
+    is_short = not is_japanese and last > 10 and current is not None and whole[-1] in ONES
+    last_size = last / 10 if is_short else 1.0
+    return float(total + section + (current or 0.0) * last_size)
+
+
+def _last_digit(written: str) -> float:
+    """The size of the last written digit: 10,000 for 1200万, 0.1 for 1.5, 1 for 四百."""
+    scale = 1.0
+    for char in reversed(written):
+        if char not in BIG and not (char in "千仟천" and (scale > 1 or written[0].isdigit())):
+            break
+        scale *= BIG.get(char, 1000)
+    decimals = re.search(r"\.(\d+)\D*$|点(\w+)$", written)
+    return scale / 10.0 ** (len(decimals[1] or decimals[2]) if decimals else 0)

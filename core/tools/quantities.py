@@ -1,0 +1,551 @@
+"""Quantities in a text: numbers with their units, currencies, per cent, scales and bounds.
+
+`find_quantities` reads 23 languages; `compare` says whether two quantities can both hold of one
+thing; `derivations` has the sums, differences, shares and changes that a text only implies.
+Units are brought to pint's base units, currencies are never converted. Years and days come out as
+numbers too: callers leave out what overlaps a date.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Literal
+
+from core.documents.terms import FUNCTION_WORDS, stem
+from core.tools.numbers import MEASURES, Number, find_numbers
+from core.tools.vocabulary import (
+    PER,
+    Base,
+    Bound,
+    currency_words,
+    is_inside_word,
+    is_unspaced,
+    lower,
+    plain,
+    skip_blank,
+    skip_blank_back,
+    unit_at,
+    unit_base,
+    unit_word,
+    vocabulary,
+)
+
+Match = Literal["same", "different", "incomparable"]
+LONGEST_TEXT = 20_000
+HUGE = 1e300
+ABOUT = 0.1  # "about" reaches a tenth of the value as written
+OVERLAP = 0.5  # the part of the shorter of two ranges that must lie in the longer
+CLOSE = 1e-9
+MONEY_LETTERS = {"m": 1e6, "mm": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12, "tr": 1e12}
+LETTERS = re.compile(r"(?P<gap>[ \u00a0]?)(?P<word>[kKmMbBtT]{1,2}|tr)(?![\w/²³^])")
+ARTICLE = re.compile(r" (?:el|il|lo|la|le|les|os?|as?|das|die|der|den|het|de)$")
+AHEAD = re.compile(r"[ \u00a0-](?P<word>[^\W\d_]+)")
+OF_A = re.compile(r" of an? | an? ")
+DASH = re.compile(r"[ \u00a0]?[-–—~～〜][ \u00a0]?|至|到|から|부터[ ]?")
+PLUS_MINUS = re.compile(r"[ \u00a0]?(?:±|\+/-)[ \u00a0]?")
+COMPOUND = re.compile(r"[ \u00a0]?|,[ \u00a0]|[ \u00a0](?:and|und|et|y|e|en|och|i|и|a)[ \u00a0]|零")
+RATIO = re.compile(r" (?:in|out of|of every|in every) (?:every )?")
+RATIO_BASES = frozenset([*range(2, 11), 20, 25, 30, 50, 100, 1000, 10_000, 100_000, 1_000_000])
+UNIT_OF_TIME_OR_SIZE = frozenset(["second", "meter", "kilogram"])
+PERSONS = "人名位"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number with what it counts or measures; `low` and `high` are in `unit`.
+
+    `[start, end)` covers the number and its unit, percent or currency sign, not the bound's words;
+    offsets are code points of the text. `low == high` for a single value; "10-20" and "hundreds"
+    have `low < high`. `unit` is pint's base unit ("meter", "kilogram / meter ** 3"), "percent",
+    "percentage_point", "times", an ISO currency code, one of them per a unit ("EUR / meter ** 3"),
+    a unit of our own ("degree", "decibel", "pixel") or "" for a bare number. `noun` is the stem of
+    what a bare number counts. `step` is the size of the last written digit and `margin` how far
+    "about" may reach, both in `unit`. `offset` is what a temperature's absolute zero adds to it:
+    without it the value is a difference. `other_factor` is not 1 where grouping is ambiguous
+    ("39,000" in Spanish): the value times it is the other reading.
+    """
+
+    start: int
+    end: int
+    text: str
+    low: float
+    high: float
+    unit: str
+    noun: str = ""
+    bound: Bound = "exact"
+    ordinal: bool = False
+    step: float = 1.0
+    margin: float = 0.0
+    offset: float = 0.0
+    other_factor: float = 1.0
+
+
+NO_UNIT = Base("")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A number with its unit while a text is read: in "10-20 million" a range shares the scale."""
+
+    start: int
+    end: int
+    number: Number
+    scale: float | None = None
+    base: Base = NO_UNIT
+    noun: str = ""
+    bound: Bound = "exact"
+
+    @property
+    def low(self) -> float:
+        return self.number.low * (self.scale or 1.0) * self.base.factor + self.base.offset
+
+    @property
+    def high(self) -> float:
+        return self.number.high * (self.scale or 1.0) * self.base.factor + self.base.offset
+
+
+@lru_cache(maxsize=4_096)
+def _found_in(text: str, language: str) -> tuple[Quantity, ...]:
+    reader = _Reader(text, language)
+    found: list[_Found] = []
+    numbers = find_numbers(text, reader.text, reader.low, reader.words)
+    for number, following in zip_longest(numbers, numbers[1:]):
+        last = found[-1] if found else None
+        if last and (number.start < last.end or (number.share and last.number.ordinal)):
+            continue  # "the second half" is no share
+        is_of_ratio = following and RATIO.fullmatch(reader.low[number.end : following.start])
+        one = reader.quantity_at(replace(number, needs="") if is_of_ratio else number)
+        if one and max(abs(one.low), abs(one.high)) < HUGE:
+            if found and one.start < found[-1].end:  # the sign in "5$7" is the first one's
+                one = replace(one, start=number.start)
+            joined = _joined(reader, found[-1], one) if found else None
+            found[-1:] = [joined] if joined else [*found[-1:], one]
+    return tuple(_finished(one, text) for one in found)
+
+
+def find_quantities(text: str, language: str = "en") -> list[Quantity]:
+    """The quantities of a text in order, none overlapping; `language` is a BCP 47 tag."""
+    return list(_found_in(text[:LONGEST_TEXT], language))
+
+
+class _Reader:
+    """Reads what stands around a number: scale, unit or currency, noun and bound."""
+
+    def __init__(self, text: str, language: str) -> None:
+        self.text, self.language = plain(text), language
+        self.low, self.words = lower(self.text), vocabulary(language)
+
+    def quantity_at(self, number: Number) -> _Found | None:
+        """The number with its neighbours, or None where it turns out to be no quantity."""
+        low, end, start, base = self.low, number.end, number.start, Base("")
+        half = self.words.and_half.at(low, skip_blank(low, end))
+        if half and number.step == 1 and not number.ordinal and not number.share:
+            value = number.low + 0.5
+            end, number = half[0], replace(number, low=value, high=value, step=0.1)
+        money = self._money_before(start)
+        end, scale = self._scale(number, end, is_money=money is not None)
+        if number.share:
+            end, number, base = self._share(end, number)
+        elif number.times:
+            base = Base("times")
+        elif not number.ordinal:
+            start, end, base = self._unit(start, end, money)
+            end, number, base = self._times(end, number, base)
+        if number.needs == "of or unit" and not base.symbol and self._is_of(end):
+            number, base = _as_share(number), Base("percent")
+        elif number.needs and not (base.symbol or scale or self._bound_before(start)):
+            return None
+        if not base.symbol and is_inside_word(self.text, end) and not number.ordinal:
+            return None  # "747s", "4x4"
+        found = _Found(start, end, number, scale, base)
+        if not base.symbol:
+            found = self._counted(found)
+        return replace(found, bound=self._bound(found))
+
+    def _is_of(self, end: int) -> bool:
+        return self.low.startswith((" of ", " der ", " des ", " de ", " di ", " van ", " av "), end)
+
+    def _times(self, end: int, number: Number, base: Base) -> tuple[int, Number, Base]:
+        """2.4x, and "times" behind a number."""
+        if base.symbol or not re.match(r"x(?!\w)|[ -]times(?!\w)", self.low[end : end + 7]):
+            return end, number, base
+        return (end + 1 if self.low[end] == "x" else end), number, Base("times")
+
+    def _money_before(self, position: int) -> tuple[int, str] | None:
+        """The start and code of a currency that ends at the number, one blank between."""
+        end = skip_blank_back(self.low, position)
+        found = currency_words(self.language)[0].before(self.low, end)
+        if found is None:
+            return None
+        written = self.text[found[0] : end]
+        is_word = written.isalpha() and written.isascii() and written.lower() not in ("rs", "rp")
+        return None if is_word and not written.isupper() else found
+
+    def _scale(self, number: Number, end: int, *, is_money: bool) -> tuple[int, float | None]:
+        """Where the number's scale words or letters end, and their product."""
+        if number.ordinal:
+            return end, None
+        letters = None if number.spelled else LETTERS.match(self.text, end)
+        if letters:
+            word = letters["word"]
+            tight = not letters["gap"]
+            is_metre = word == "m" and not is_money
+            if word in ("k", "K") and (tight or is_money):
+                return letters.end(), 1e3
+            if is_money or (tight and word == "M"):
+                return letters.end(), MONEY_LETTERS.get(word.lower(), 1.0)
+            if (
+                is_metre
+                and tight
+                and AHEAD.match(self.low, letters.end())
+                and self._is_counted(letters.end())
+            ):
+                return letters.end(), 1e6
+        scale = None
+        while True:
+            start = skip_blank(self.low, end)
+            start += start == end and self.low[end : end + 1] == "-"
+            match = self.words.scales.at(self.low, start)
+            if match is None:
+                return end, scale
+            end, scale = match[0], (scale or 1.0) * match[1]
+
+    def _is_counted(self, position: int) -> bool:
+        """Return True where a plural follows: "5m users" are millions and no metres."""
+        word = AHEAD.match(self.low, position)
+        return bool(word and word["word"].endswith("s") and word["word"] not in FUNCTION_WORDS)
+
+    def _unit(self, start: int, end: int, money: tuple[int, str] | None) -> tuple[int, int, Base]:
+        """Start, end and base of the number with a currency, percent or unit beside it."""
+        low = self.low
+        if money:
+            after = self._money_after(end)
+            end = after[0] if after and after[1] == money[1] else end
+            return money[0], *self._per(end, money[1])
+        gap = skip_blank(low, end)
+        percent = self.words.percent.at(low, gap + (low[gap : gap + 1] == "-"))
+        if percent:
+            return start, percent[0], unit_base(percent[1])
+        leading = self.words.percent.before(low, skip_blank_back(low, start))
+        if leading and self.words.own.get("percent_first"):
+            return leading[0], end, unit_base(leading[1])
+        if after := self._money_after(end):
+            return start, *self._per(*after)
+        if unit := unit_at(self.text, low, end, self.language):
+            return start, unit[0], unit_base(unit[1])
+        return start, end, Base("")
+
+    def _money_after(self, position: int) -> tuple[int, str] | None:
+        """The end and code of a currency that follows a number ending at `position`."""
+        start = position + (self.low[position : position + 1] in (" ", "\u00a0", "-"))
+        found = (
+            currency_words(self.language)[1].at(self.low, start) if self.low[position:] else None
+        )
+        if found is None:
+            return None
+        written = self.text[start : found[0]]
+        if len(written) == 3 and written.upper() == found[1] and not written.isupper():
+            return None
+        # "10 $5 notes": the sign opens the next amount.
+        opens_next = self.low[found[0] : found[0] + 1].isdigit() and written in tuple("$£€¥")
+        return None if opens_next else found
+
+    def _per(self, end: int, currency: str) -> tuple[int, Base]:
+        """The amount of money with the unit that it is taken per: euros per litre."""
+        per = PER.match(self.low, end)
+        other = unit_word(self.text, self.low, per.end(), self.language) if per else None
+        if other is None or (self.text[end:].startswith(" a ") and self.language[:2] != "en"):
+            return end, Base(currency)
+        base = unit_base(other[1])
+        return other[0], Base(f"{currency} / {base.symbol}", 1 / base.factor)
+
+    def _share(self, end: int, number: Number) -> tuple[int, Number, Base]:
+        """A share as per cent; or of a unit, as in "three quarters of an hour"."""
+        of = OF_A.match(self.low, end)
+        unit = unit_at(self.text, self.low, of.end() - 1, self.language) if of else None
+        if unit is None:
+            return end, number, Base("percent")
+        value = number.low / 100
+        return unit[0], replace(number, low=value, high=value, step=0.05), unit_base(unit[1])
+
+    def _counted(self, found: _Found) -> _Found:
+        """A bare number with its age or the unit behind "or more", else with what it counts."""
+        number, low = found.number, self.low
+        if number.ordinal or found.scale:
+            return replace(found, noun=self._noun(found.end, number))
+        if self.words.ages.before(low, skip_blank_back(low, found.start)):
+            return replace(found, base=unit_base("year"))
+        after = self.words.bounds_after.at(low, skip_blank(low, found.end))
+        end = after[0] if after else found.end
+        of = re.match(r" (?:of|de|di|von)(?= )| d'", low[end : end + 5]) if number.spelled else None
+        end = end + of.end() if of else end
+        unit = unit_at(self.text, low, end, self.language) if end > found.end else None
+        if unit:
+            return replace(found, end=unit[0], base=unit_base(unit[1]))
+        return replace(found, noun=self._noun(end, number))
+
+    def _noun(self, position: int, number: Number) -> str:
+        """The stem of what is counted: in English a plural within three words, else the next."""
+        if self.text[position : position + 1] in tuple(PERSONS) and position < len(self.text):
+            return "人"
+        words: list[str] = []
+        language = self.words.language
+        while len(words) < (3 if language == "en" and not number.ordinal else 1):
+            match = AHEAD.match(self.low, position)
+            if match is None or match["word"] in FUNCTION_WORDS or is_unspaced(match["word"][0]):
+                break
+            words.append(match["word"])
+            position = match.end()
+        plural = next((w for w in words if w.endswith("s") or w in PLURALS), None)
+        noun = PLURALS.get(plural, plural) if plural else words[0] if words else ""
+        return stem(noun, language) if noun else ""
+
+    def _bound_before(self, start: int) -> tuple[int, Bound] | None:
+        """The bound that ends before the number, an article perhaps between: "almeno il 40 %"."""
+        place = skip_blank_back(self.low, start)
+        article = ARTICLE.search(self.low, max(0, place - 5), place)
+        places = (place, article.start()) if article else (place,)
+        found = (self.words.bounds_before.before(self.low, at) for at in places)
+        return next(filter(None, found), None)
+
+    def _bound(self, found: _Found) -> Bound:
+        """The bound that the words beside the quantity set."""
+        if before := self._bound_before(found.start):
+            return "exact" if found.number.ordinal and before[1] != "about" else before[1]
+        low, bounds = self.low, self.words.bounds_after
+        places = [found.end, skip_blank(low, found.end)]
+        counted = re.compile(r"[ \u00a0][^\W\d_]+").match(low, found.end) or MEASURES.match(
+            low, found.end
+        )
+        places += [counted.end(), skip_blank(low, counted.end())] if counted else []
+        after = next((bound for bound in (bounds.at(low, p) for p in places) if bound), None)
+        if after is None or low[after[0] : after[0] + 2].strip()[:1].isdigit():
+            return "about" if found.number.is_about else "exact"
+        return after[1]
+
+
+PLURALS = {
+    "people": "person", "persons": "person", "men": "man", "women": "woman", "feet": "foot",
+    "children": "child", "teeth": "tooth", "mice": "mouse", "lives": "life", "wives": "wife",
+    "cattle": "cattle", "police": "police", "species": "species", "sheep": "sheep", "fish": "fish",
+}  # fmt: skip
+
+
+def _as_share(number: Number) -> Number:
+    return replace(number, low=100 * number.low, high=100 * number.high, step=100 * number.step)
+
+
+# --- quantities that belong together -----------------------------------------------------------
+
+
+def _joined(reader: _Reader, one: _Found, other: _Found) -> _Found | None:
+    """Two neighbours that make one value: 0.9 ± 0.1, 5 ft 10 in, 1 in 5, 10-20 km."""
+    gap = reader.low[one.end : other.start]
+    if len(gap) > 12 or one.number.ordinal or other.number.ordinal:
+        return None
+    return (
+        _plus_minus(gap, one, other)
+        or _compound(gap, one, other)
+        or _ratio(gap, one, other)
+        or _range(reader, gap, one, other)
+    )
+
+
+def _plus_minus(gap: str, one: _Found, other: _Found) -> _Found | None:
+    if not PLUS_MINUS.fullmatch(gap) or one.base.symbol not in ("", other.base.symbol):
+        return None
+    value, error = one.number.low, abs(other.number.low)
+    number = replace(other.number, low=value - error, high=value + error)
+    return replace(other, start=one.start, number=number, bound=one.bound)
+
+
+def _compound(gap: str, one: _Found, other: _Found) -> _Found | None:
+    """5 ft 10 in, 2 hours and 30 minutes, 1小时30分: one value in two units."""
+    symbol = one.base.symbol
+    if (
+        symbol not in UNIT_OF_TIME_OR_SIZE
+        or other.base.symbol != symbol
+        or one.scale
+        or other.scale
+    ):
+        return None
+    is_smaller = other.base.factor < one.base.factor and other.low < one.base.factor
+    is_whole = one.number.step >= 1 and one.number.low == one.number.high
+    if not (is_smaller and is_whole and COMPOUND.fullmatch(gap) and other.bound == "exact"):
+        return None
+    if symbol != "second" and gap.strip() not in ("", ","):
+        return None
+    value = one.number.low * one.base.factor / other.base.factor + other.number.low
+    number = replace(other.number, start=one.number.start, low=value, high=value)
+    return replace(one, end=other.end, number=number, base=other.base)
+
+
+def _ratio(gap: str, one: _Found, other: _Found) -> _Found | None:
+    """One in five, 3 out of 10: a share in per cent."""
+    top, bottom = one.number.low, other.number.low
+    if one.base.symbol or other.base.symbol or one.scale or other.scale or not 0 < top < bottom:
+        return None
+    is_in = " in " in gap and (bottom not in RATIO_BASES or (top > 1 and bottom < 5))
+    if not RATIO.fullmatch(gap) or is_in:
+        return None
+    value = 100 * top / bottom
+    number = replace(one.number, low=value, high=value, step=50 / bottom)
+    return replace(one, end=other.end, number=number, base=Base("percent"), noun="")
+
+
+def _range(reader: _Reader, gap: str, one: _Found, other: _Found) -> _Found | None:
+    """Two values with a dash or "to" between them, the first the smaller.
+
+    "from 10 to 20" names two ends of a change or a way, and stays two values.
+    """
+    own, before = reader.words.own, reader.low[: one.start].rstrip().rpartition(" ")
+    leads = {before[2], f"{before[0].rpartition(' ')[2]} {before[2]}", before[0].rpartition(" ")[2]}
+    word = gap.strip()
+    is_between = bool(leads & set(own.get("between", ())))
+    is_to = word in own.get("to", ()) and word not in own.get("and", ("and",))
+    is_range = DASH.fullmatch(gap) or (
+        (is_to and not leads & set(own.get("from", ()))) or is_between
+    )
+    if word in ("or", "ou", "oder", "o", "eller", "of", "tai", "nebo", "или", "lub", "veya"):
+        is_range = 0 < other.number.low - one.number.low <= 1 and one.number.step >= 1
+    if not is_range or (
+        word not in own.get("to", ()) and not DASH.fullmatch(gap) and len(word) > 6
+    ):
+        return None
+    if one.number.low != one.number.high or other.number.low != other.number.high:
+        return None
+    if not other.base.symbol and one.start < one.number.start:  # $10-20
+        other = replace(other, base=one.base)
+    if one.scale is None and one.number.low < 1000:
+        one = replace(one, scale=other.scale)
+    one = one if one.base.symbol else replace(one, base=other.base)
+    if one.base.symbol != other.base.symbol or one.low >= other.low:
+        return None
+    unit = other.base.factor * (other.scale or 1.0)
+    number = replace(
+        other.number, start=one.number.start, low=(one.low - other.base.offset) / unit,
+        high=(other.high - other.base.offset) / unit, step=max(one.number.step, other.number.step),
+    )  # fmt: skip
+    return replace(other, start=one.start, number=number, bound=one.bound)
+
+
+def _finished(found: _Found, text: str) -> Quantity:
+    """The quantity as callers see it; `text` is the original."""
+    low, high = sorted((found.low, found.high))
+    factor, number, scale = abs(found.base.factor), found.number, found.scale or 1.0
+    size = min(abs(number.low), abs(number.high))
+    return Quantity(
+        found.start, found.end, text[found.start : found.end], low, high, found.base.symbol,
+        found.noun, found.bound, number.ordinal,
+        step=number.step * (scale if scale >= 1000 else 1.0) * factor,
+        margin=ABOUT * size * scale * factor, offset=found.base.offset,
+        other_factor=number.other_factor,
+    )  # fmt: skip
+
+
+# --- comparing ---------------------------------------------------------------------------------
+
+
+def compare(one: Quantity, other: Quantity) -> Match:
+    """Whether two quantities can both hold of the same thing; symmetric.
+
+    Exact values agree within half the last written digit of the coarser one: "1.2 million" holds
+    of 1,204,000, "400" does not hold of 412. "about" reaches a tenth of the value either way.
+    """
+    if one.ordinal != other.ordinal:
+        return "incomparable"
+    if one.unit != other.unit:
+        return "different" if _is_money(one.unit) and _is_money(other.unit) else "incomparable"
+    if not one.unit and one.noun and other.noun and one.noun != other.noun:
+        return "incomparable"
+    readings = ((one, other), *_other_readings(one, other))
+    return "same" if any(_agree(a, b) for a, b in readings) else "different"
+
+
+def _is_money(unit: str) -> bool:
+    return unit[:3].isupper() and len(unit.partition(" / ")[0]) == 3
+
+
+def _other_readings(one: Quantity, other: Quantity) -> Iterator[tuple[Quantity, Quantity]]:
+    """Both as differences of temperature; and each with its other grouping, in turn."""
+    if one.offset or other.offset:
+        yield _shifted(one), _shifted(other)
+    if one.other_factor != 1:
+        yield _scaled(one, one.other_factor), other
+    if other.other_factor != 1:
+        yield one, _scaled(other, other.other_factor)
+
+
+def _shifted(quantity: Quantity) -> Quantity:
+    low, high = quantity.low - quantity.offset, quantity.high - quantity.offset
+    return replace(quantity, low=low, high=high)
+
+
+def _scaled(quantity: Quantity, by: float) -> Quantity:
+    return replace(
+        quantity, low=quantity.low * by, high=quantity.high * by, step=quantity.step * by,
+        margin=quantity.margin * by,
+    )  # fmt: skip
+
+
+def _agree(one: Quantity, other: Quantity) -> bool:
+    if (
+        one.bound == other.bound
+        and _is_close(one.low, other.low)
+        and _is_close(one.high, other.high)
+    ):
+        return True
+    is_point = (
+        one.bound == other.bound == "exact" and one.low == one.high and other.low == other.high
+    )
+    if is_point:
+        slack = 0.0 if one.ordinal else max(one.step, other.step) / 2
+        return abs(one.low - other.low) <= slack * (1 + CLOSE)
+    return _overlap(one, other)
+
+
+def _is_close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE)
+
+
+def _interval(quantity: Quantity) -> tuple[float, float]:
+    """The least and greatest value the quantity allows; "more than 400" leaves out 400."""
+    low, high = quantity.low, quantity.high
+    inside = 10 * CLOSE * max(1.0, abs(low), abs(high))
+    return {
+        "exact": (low, high),
+        "about": (low - quantity.margin, high + quantity.margin),
+        "at_least": (low, math.inf),
+        "more_than": (low + inside, math.inf),
+        "at_most": (-math.inf, high),
+        "less_than": (-math.inf, high - inside),
+    }[quantity.bound]
+
+
+def _overlap(one: Quantity, other: Quantity) -> bool:
+    """Return True where the intervals share a value; ranges must share half of the shorter."""
+    first, second = _interval(one), _interval(other)
+    shared = min(first[1], second[1]) - max(first[0], second[0])
+    if shared < -_slack(one, other):
+        return False
+    # "at least 300" and "at most 300" say nearly the opposite.
+    is_opposite = {one.bound, other.bound} == {"at_least", "at_most"}
+    if is_opposite and abs(shared) <= CLOSE * max(1.0, abs(one.low)):
+        return False
+    lengths = [high - low for low, high in (first, second)]
+    if one.low < one.high and other.low < other.high and max(lengths) < math.inf:
+        return shared >= OVERLAP * min(lengths)
+    return True
+
+
+def _slack(one: Quantity, other: Quantity) -> float:
+    """Rounding between a point and a range or an inclusive bound; strict bounds have none."""
+    eps = CLOSE * max(1.0, abs(one.low), abs(other.low))
+    is_strict = {"more_than", "less_than"} & {one.bound, other.bound}
+    is_count = not one.unit and one.step == 1 == other.step
+    return eps if is_strict or is_count else max(one.step, other.step) / 2

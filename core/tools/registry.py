@@ -1,0 +1,242 @@
+"""What a tool is, the registry of all tools, and how one is called.
+
+A tool is a typed function with a description that a language model can read: a `Tool` in a file
+beside this one, whose name stands in `MODULES`. Source: HaluAgent 2.2, 3.4; A.1 and A.2 (table 5:
+names with their usage instructions).
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from inspect import cleandoc
+from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from core.audited import ToolUse
+from core.concurrency import Stop
+from core.errors import BudgetReached, InputError, ModelError, ReplyError
+from core.records import Case, Label, Passage, Statement
+
+Given = TypeVar("Given", bound=msgspec.Struct)
+# The modules of all tools; the tool of `constraints` is named "conditions" in stored traces.
+MODULES = ("calculator", "calendar", "code", "constraints", "text_tools", "units", "web_search")
+MOST_SHOWN = 20_000  # characters of input or output that are kept in a trace
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool says.
+
+    `label` is about the text that it was given, `unclear` where nothing follows for it; `p` is the
+    probability that the text is hallucinated. `words` is a sentence for people. `gave` is what was
+    worked out, as plain values, for the tool's own view. `[start, end)` are the words that do not
+    hold, in the text that it is about (`Tool.about`), and `instead` is what they should say.
+    `has_something` is False where the tool had nothing to look at.
+    """
+
+    label: Label
+    words: str
+    gave: Mapping[str, Any] = field(default_factory=dict)
+    p: float | None = None
+    start: int | None = None
+    end: int | None = None
+    instead: str = ""
+    category: str = ""
+    has_something: bool = True
+
+
+class Asker(Protocol):
+    """A language model as tools use it: one question, one reply in the shape that is asked for."""
+
+    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
+        """The reply to the prompt of that name, with these untrusted fields fenced.
+
+        Raises:
+            ModelError: the service failed.
+            ReplyError: it answered, unusably.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """One thing a search found: `title` and `address` say where, `text` is what it says.
+
+    `by` names who found it; `seen_at` is when, in seconds since 1970, where an earlier search is
+    answered again.
+    """
+
+    title: str
+    address: str
+    text: str
+    by: str = ""
+    seen_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What tools may reach beside their input; what is None is not there, and the tool is off.
+
+    `library` searches the project's sources: (query, how many) to passages, best first. `web` asks
+    the provider that is set up. `ask` is a language model. `match` reads a statement against
+    passages: (statement, passages) to the probability that it is contradicted or unsupported, and
+    a sentence.
+    """
+
+    stop: Stop
+    library: Callable[[str, int], Sequence[Passage]] | None = None
+    web: Callable[[str, int], Sequence[Found]] | None = None
+    ask: Asker | None = None
+    match: Callable[[str, Sequence[Passage]], Answer] | None = None
+
+
+@dataclass(frozen=True)
+class Example(Generic[Given]):
+    """A tool at work: what was asked and answered, the input it takes from that, what it says."""
+
+    question: str
+    response: str
+    given: Given
+    label: Label
+    thought: str
+
+
+@dataclass(frozen=True)
+class Tool(Generic[Given]):
+    """One tool. `description` tells an agent when to use it and what comes back.
+
+    `takes` is its input; its docstring and fields become the schema that agents read. `reads` is
+    the deterministic chooser's part: the input where this tool is meant for a statement of a case
+    (the whole response where there is no statement), else None. `why_off` says why it cannot work
+    here, empty where it can. `is_system` marks the tools that run the audit itself. `about` names
+    the field of the input that holds the text which an answer's label and offsets are about.
+    """
+
+    name: str
+    description: str
+    takes: type[Given]
+    work: Callable[[Given, Bench], Answer]
+    examples: tuple[Example[Given], Example[Given]]
+    reads: Callable[[Statement | None, Case], Given | None] | None = None
+    why_off: Callable[[Bench], str] = lambda bench: ""
+    is_system: bool = False
+    about: str = "text"
+
+
+@lru_cache(maxsize=1)
+def toolbox() -> Mapping[str, Tool[Any]]:
+    """All tools by name, in the order of their names."""
+    modules = (vars(importlib.import_module(f"core.tools.{name}")) for name in MODULES)
+    found = [value for module in modules for value in module.values() if isinstance(value, Tool)]
+    return {tool.name: tool for tool in sorted(found, key=lambda tool: tool.name)}
+
+
+def tool_named(name: str) -> Tool[Any]:
+    """The tool of that name.
+
+    Raises:
+        InputError: there is none; the message names those that there are.
+    """
+    if name not in toolbox():
+        raise InputError(f"Expected one of the tools {', '.join(toolbox())}, found “{name}”.")
+    return toolbox()[name]
+
+
+def read_input(tool: Tool[Given], given: str) -> Given:
+    """The tool's input from JSON.
+
+    Raises:
+        InputError: it is not JSON of the tool's shape; the message names the place.
+    """
+    try:
+        return msgspec.json.decode(given.encode(), type=tool.takes)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        fields = ", ".join(tool.takes.__struct_fields__)
+        raise InputError(
+            f"Expected a JSON object with {fields} for the tool {tool.name}, found: {error}."
+        ) from error
+
+
+def use(tool: Tool[Given], given: Given, bench: Bench) -> ToolUse:
+    """Call a tool and tell what came of it: a tool that is off or fails has no label.
+
+    Offsets of the use are those of the text that the tool was given; the caller moves them.
+
+    Raises:
+        Stopped: the person stopped the check meanwhile.
+    """
+    shown = _as_json(msgspec.to_builtins(given))
+    blank = ToolUse(tool.name, None, shown, "{}", "off", "unclear", "", 0.0)
+    if why := tool.why_off(bench):
+        return replace(blank, words=why)
+    began = time.perf_counter()
+    try:
+        answer = tool.work(given, bench)
+    except (InputError, ModelError, ReplyError) as error:
+        return replace(
+            blank, outcome="failed", words=str(error), seconds=time.perf_counter() - began,
+            is_over_cap=isinstance(error, BudgetReached),
+        )  # fmt: skip
+    return replace(
+        blank, gave=_as_json(answer.gave), outcome="found" if answer.has_something else "nothing",
+        label=answer.label, words=answer.words, seconds=time.perf_counter() - began, p=answer.p,
+        start=answer.start, end=answer.end, instead=answer.instead, category=answer.category,
+    )  # fmt: skip
+
+
+def _as_json(value: Any) -> str:
+    """A JSON object, with its texts cut where it would be too long to keep."""
+    text = msgspec.json.encode(value).decode()
+    if len(text) <= MOST_SHOWN:
+        return text
+    cut = {
+        key: f"{part[:1000]}…" if isinstance(part, str) and len(part) > 1000 else part
+        for key, part in value.items()
+    }
+    text = msgspec.json.encode(cut).decode()
+    return text if len(text) <= MOST_SHOWN else '{"cut":true}'
+
+
+def describe_tools(tools: Iterable[Tool[Any]]) -> str:
+    """All these tools, one paragraph each, in their order."""
+    return "\n\n".join(_describe(tool) for tool in tools)
+
+
+def _describe(tool: Tool[Any]) -> str:
+    words = f"{tool.description}\n{cleandoc(tool.takes.__doc__ or '')}"
+    lines = (line.rstrip() for line in words.splitlines())
+    return "\n  ".join([signature(tool), *filter(None, lines)])
+
+
+def signature(tool: Tool[Any]) -> str:
+    """The tool's name with its fields, their types and defaults, as one would declare it."""
+    return f"{tool.name}({_fields(tool.takes)})"
+
+
+def _fields(struct: type[msgspec.Struct]) -> str:
+    hints = get_type_hints(struct)
+    return ", ".join(
+        f"{field.name}: {_type_words(hints[field.name])}{_default(field)}"
+        for field in msgspec.structs.fields(struct)
+    )
+
+
+def _type_words(hint: Any) -> str:
+    """A type as Python writes it; an object as its fields in braces."""
+    if get_origin(hint) in (list, tuple):
+        inner = ", ".join("..." if one is ... else _type_words(one) for one in get_args(hint))
+        return f"{get_origin(hint).__name__}[{inner}]"
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return f"{{{_fields(hint)}}}"
+    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return f" = {field.default_factory()!r}"
+    return "" if field.default is msgspec.NODEFAULT else f" = {field.default!r}"

@@ -1,0 +1,472 @@
+"""Tools that read words: `split_text`, `match`, `translate` and `get_answer`.
+
+Comparing is done by a language model where there is one, else by the built-in readers, which say
+nothing of relevance; translating only by a model. Source: HaluAgent 2.2, 2.3, A.2 (semantic
+checker; system tools; the paper's 1 and 0 are our labels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import msgspec
+
+from core.documents.segmentation import sentences
+from core.documents.terms import fold
+from core.errors import InputError
+from core.records import Case, Label, Passage, Statement
+from core.tools.registry import Answer, Asker, Bench, Example, Tool
+
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+
+
+def _found_words(reply: MatchReply | Compared, text: str) -> tuple[int | None, int | None]:
+    """Where the words that a model calls wrong stand; (None, None) where they do not."""
+    start = text.find(reply.words) if reply.words.strip() else -1
+    return (start, start + len(reply.words)) if start >= 0 else (None, None)
+
+
+# --- split_text --------------------------------------------------------------------------------
+
+MOST_CHARACTERS = 60_000
+PRONOUNS = frozenset(
+    "it he she they this these that those his her its their him them er sie es ihr ihre sein seine"
+    " diese dieser dieses il elle ils elles ce cela cette ces ella ellos ellas esto eso".split()
+)
+CHINESE_PRONOUNS = ("它", "他", "她", "这", "這", "那", "该", "該", "其", "此")
+
+
+class SplitText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A text to cut, and its language as a tag such as en or zh where it is known."""
+
+    text: str
+    language: str = "und"
+
+
+def _split(given: SplitText, bench: Bench) -> Answer:
+    if len(given.text) > MOST_CHARACTERS:
+        raise InputError(
+            f"Expected a text of at most {MOST_CHARACTERS:,} characters, found "
+            f"{len(given.text):,}; cut it in parts."
+        )
+    bench.stop.check()
+    rows: list[dict[str, object]] = []
+    before = ""
+    for item in sentences(given.text, given.language):
+        text = given.text[item.start : item.end]
+        refers_to = before if _points_back(text) else ""
+        rows.append({"start": item.start, "end": item.end, "text": text, "refers_to": refers_to})
+        before = text
+    if not rows:
+        return Answer("unclear", "The text holds no sentence.", has_something=False)
+    count = "1 sentence" if len(rows) == 1 else f"{len(rows)} sentences"
+    return Answer("unclear", f"The text has {count}.", {"sentences": rows})
+
+
+def _points_back(text: str) -> bool:
+    """Return True for a sentence that opens with a pronoun, whose meaning stands before it."""
+    stripped = text.lstrip("\"'“‘«「（([*_ ")
+    first = next(iter(stripped.split()), "")
+    is_pronoun = fold(first).split("'")[0].strip(",.:;") in PRONOUNS
+    return is_pronoun or stripped.startswith(CHINESE_PRONOUNS)
+
+
+SPLIT_TEXT = Tool(
+    name="split_text",
+    description=(
+        "Cuts a text into its sentences and says where each stands. Use it once, at the "
+        "beginning, for a response of more than one sentence; then check them one by one. "
+        "A sentence that opens with a pronoun comes with the sentence that it refers to."
+    ),
+    takes=SplitText,
+    work=_split,
+    examples=(
+        Example(
+            question="Tell me about the Orrin bridge.",
+            response="The Orrin bridge was opened in 1931. It is 412 m long.",
+            given=SplitText("The Orrin bridge was opened in 1931. It is 412 m long.", "en"),
+            label="unclear",
+            thought="There are two sentences that can be wrong by themselves, so I cut the text.",
+        ),
+        Example(
+            question="介绍一下云溪桥。",
+            response="云溪桥建于1931年。它长412米。",
+            given=SplitText("云溪桥建于1931年。它长412米。", "zh"),
+            label="unclear",
+            thought="这段回答有两句话，先拆开再逐句核查。",
+        ),
+    ),
+    is_system=True,
+)
+
+
+# --- match -------------------------------------------------------------------------------------
+
+Finding = Literal[
+    "holds", "contradicted", "unsupported", "irrelevant", "self_contradictory", "open"
+]
+CATEGORIES: dict[Finding, str] = {
+    "contradicted": "contradicted",
+    "unsupported": "not_in_source",
+    "irrelevant": "instruction_not_followed",
+    "self_contradictory": "self_contradiction",
+}
+LABELS: dict[Finding, Label] = {
+    "holds": "supported", "open": "unclear", **dict.fromkeys(CATEGORIES, "hallucinated")
+}  # fmt: skip
+MOST_PASSAGES = 5
+MOST_BESIDE = 4_000  # characters of the rest of a response that go along with a statement
+# What the readers hold against a sentence that belongs to the same text is often nothing but a
+# change of subject: one half as the limit accuses every tenth sentence of some news articles
+# (docs/search-and-match.md).
+SELF_FROM = 0.9
+OWN, GIVEN = "the response itself", "what it was given"
+OWN_WORDS = "It is read against the other statements of its own response."
+NO_READER = "The tool match needs a language model or the built-in readers; here is neither."
+Matcher = Callable[[str, Sequence[Passage]], Answer]
+
+
+class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement and what it is compared with.
+
+    statement: the words to check, exactly as they stand in the response.
+    context: evidence, e.g. what a search found; empty: the project's library is searched.
+    question: the question that the whole response answers, for relevance.
+    before: other statements of the same response, for self-contradiction.
+    """
+
+    statement: str
+    context: str = ""
+    question: str = ""
+    before: str = ""
+
+
+class MatchReply(msgspec.Struct, frozen=True):
+    """What a language model says; `words` are the statement's own that are wrong."""
+
+    reason: str
+    finding: Finding
+    words: str
+    instead: str
+    p: Share
+
+
+def passages_of(text: str, source: str) -> tuple[Passage, ...]:
+    """A text's sentences as passages of a source of that name, each with its neighbours.
+
+    Offsets are half-open and count code points of `text`.
+    """
+    cuts = [(s.start, s.end) for s in sentences(text, "und")]
+    words = ["", *(text[start:end] for start, end in cuts), ""]
+    return tuple(
+        Passage(
+            id=f"{source}:{n}", source_id=source, source=source, is_image=False, page=None,
+            start=start, end=end, text=words[n + 1], score=1.0, before=words[n],
+            after=words[n + 2],
+        )
+        for n, (start, end) in enumerate(cuts)
+    )  # fmt: skip
+
+
+def _match(given: Match, bench: Bench) -> Answer:
+    if not given.statement.strip():
+        raise InputError("Expected a statement to compare, found none; give its words.")
+    evidence: Sequence[Passage] = ()
+    if given.context.strip():
+        evidence = passages_of(given.context, GIVEN)
+    elif bench.library is not None:
+        evidence = bench.library(f"{given.question} {given.statement}".strip(), MOST_PASSAGES)
+    if not (evidence or given.before.strip() or given.question.strip()):
+        words = "There is nothing to compare the statement with."
+        return Answer("unclear", words, has_something=False)
+    if bench.ask is not None:
+        return _match_by_model(given, evidence, bench.ask)
+    if bench.match is not None:
+        return _match_by_readers(given, evidence, bench.match)
+    raise InputError(NO_READER)
+
+
+def _match_by_model(given: Match, evidence: Sequence[Passage], ask: Asker) -> Answer:
+    context = given.context or "\n".join(f"{p.source}: {p.text}" for p in evidence)
+    fields = {"question": given.question, "statement": given.statement, "before": given.before,
+              "context": context}  # fmt: skip
+    reply = ask("match", fields, MatchReply)
+    label = LABELS[reply.finding]
+    is_wrong = label == "hallucinated"
+    # A probability on the other side of one half than the finding says nothing.
+    is_meant = label != "unclear" and (reply.p >= 0.5) == is_wrong
+    return Answer(
+        label,
+        reply.reason.strip() or "The model gave no reason.",
+        {"finding": reply.finding, "by": "language model", "sources": _sources(evidence)},
+        reply.p if is_meant else None,
+        *(_found_words(reply, given.statement) if is_wrong else (None, None)),
+        reply.instead.strip() if is_wrong else "",
+        CATEGORIES.get(reply.finding, ""),
+    )
+
+
+def _match_by_readers(given: Match, evidence: Sequence[Passage], match: Matcher) -> Answer:
+    """Its own response first: a statement that contradicts that is wrong whatever evidence says."""
+    own = passages_of(given.before, OWN)
+    if own:
+        answer = match(given.statement, own)
+        if answer.gave["finding"] == "contradicted" and (answer.p or 0.0) >= SELF_FROM:
+            return _named(answer, "self_contradictory", own)
+    if not evidence:
+        unread = "; whether it answers the question takes a language model"
+        words = "No other statement of the response contradicts it"
+        return Answer(
+            "unclear",
+            f"{words}{unread if given.question else ''}.",
+            {"finding": "open", "by": "built-in readers", "sources": []},
+            has_something=bool(own),
+        )
+    answer = match(given.statement, evidence)
+    return _named(answer, answer.gave["finding"], evidence)
+
+
+def _named(answer: Answer, finding: Finding, read: Sequence[Passage]) -> Answer:
+    """A reader's answer under the tool's own names."""
+    gave = {**answer.gave, "finding": finding, "by": "built-in readers", "sources": _sources(read)}
+    is_own = finding == "self_contradictory"
+    category = "" if is_own else answer.category
+    words = f"{OWN_WORDS} {answer.words}" if is_own else answer.words
+    return replace(answer, words=words, gave=gave, category=category or CATEGORIES.get(finding, ""))
+
+
+def _sources(passages: Sequence[Passage]) -> list[dict[str, str]]:
+    return [{"title": p.source, "text": p.text} for p in passages[:MOST_PASSAGES]]
+
+
+def _statement_beside_rest(statement: Statement | None, case: Case) -> Match | None:
+    """Every statement, beside the rest of its response."""
+    if statement is None:
+        return None
+    rest = f"{case.response[: statement.start].strip()} {case.response[statement.end :].strip()}"
+    return Match(statement.text, "", case.question, rest.strip()[:MOST_BESIDE])
+
+
+MATCH = Tool(
+    name="match",
+    description=(
+        "Compares one statement with evidence that was found, with the other statements of the "
+        "same response, and with the question. Use it after a search, and wherever a statement "
+        "may contradict its own response or not answer the question. Comes back with a label: "
+        "hallucinated where it is contradicted, unsupported, irrelevant or contradicts itself, "
+        "supported where the evidence says the same, unclear where nothing decides it."
+    ),
+    takes=Match,
+    work=_match,
+    examples=(
+        Example(
+            question="When was the Harlow lighthouse built?",
+            response="The Harlow lighthouse was built in 1841.",
+            given=Match(
+                "The Harlow lighthouse was built in 1841.",
+                "The lighthouse at Harlow was built in 1814 by the harbour board.",
+                "When was the Harlow lighthouse built?",
+            ),
+            label="hallucinated",
+            thought="The search found another year, so I compare the statement with it.",
+        ),
+        Example(
+            question="Is the museum open on Mondays?",
+            response="The museum is open every day. On Mondays it is closed.",
+            given=Match(
+                "On Mondays it is closed.",
+                question="Is the museum open on Mondays?",
+                before="The museum is open every day.",
+            ),
+            label="hallucinated",
+            thought="Both sentences cannot hold, so I look at the statement beside the other one.",
+        ),
+    ),
+    reads=_statement_beside_rest,
+    why_off=lambda bench: NO_READER if bench.ask is None and bench.match is None else "",
+    about="statement",
+)
+
+
+# --- translate ---------------------------------------------------------------------------------
+
+NO_MODEL = (
+    "The tool translate needs a language model; the built-in readers do not translate. Choose a "
+    "roster with one."
+)
+
+
+class Translate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A claimed translation and the text that it stands for.
+
+    text: the text that was translated.
+    claimed: the translation to check, exactly as it stands in the response.
+    source_language: the language of the text, by name or tag.
+    target_language: the language that the translation should be in.
+    """
+
+    text: str
+    claimed: str
+    source_language: str
+    target_language: str
+
+
+class Back(msgspec.Struct, frozen=True):
+    """A translation of the claimed translation into the text's language."""
+
+    translation: str
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """What the model says; `words` are the claimed translation's own that are wrong."""
+
+    reason: str
+    same_meaning: bool
+    words: str
+    instead: str
+    p: Share
+
+
+def _translate(given: Translate, bench: Bench) -> Answer:
+    """The claimed translation put back by a model that does not see the text, then compared."""
+    if bench.ask is None:
+        raise InputError(NO_MODEL)
+    for name in given.__struct_fields__:
+        if not str(getattr(given, name)).strip():
+            raise InputError(f"Expected {name} for the tool translate, found nothing; give it.")
+    source, target = given.source_language, given.target_language
+    unseen = {"from_language": target, "into_language": source, "text": given.claimed}
+    back = bench.ask("back_translation", unseen, Back).translation
+    fields = {"text_language": source, "text": given.text, "claimed_language": target,
+              "claimed": given.claimed, "back": back}  # fmt: skip
+    reply = bench.ask("translation", fields, Compared)
+    is_wrong = not reply.same_meaning
+    return Answer(
+        "hallucinated" if is_wrong else "supported",
+        reply.reason.strip() or "The model gave no reason.",
+        {"text": given.text, "claimed": given.claimed, "back": back},
+        # A probability on the other side of one half than the finding says nothing.
+        reply.p if (reply.p >= 0.5) == is_wrong else None,
+        *(_found_words(reply, given.claimed) if is_wrong else (None, None)),
+        reply.instead.strip() if is_wrong else "",
+        "contradicted" if is_wrong else "",
+    )
+
+
+TRANSLATE = Tool(
+    name="translate",
+    description=(
+        "Checks whether a claimed translation says what the text says: a language model puts it "
+        "back without seeing the text, and then compares all three. Use it where a response "
+        "translates something, or says what foreign words mean. Comes back with a label and the "
+        "words that are wrong. Takes a language model."
+    ),
+    takes=Translate,
+    work=_translate,
+    examples=(
+        Example(
+            question="Translate into German: The ferry leaves before seven.",
+            response="Die Fähre fährt nach sieben ab.",
+            given=Translate(
+                "The ferry leaves before seven.", "Die Fähre fährt nach sieben ab.", "English",
+                "German",
+            ),
+            label="hallucinated",
+            thought="The response is a translation, so I have it put back and compared.",
+        ),
+        Example(
+            question="请把“票已售完”译成英文。",
+            response="The tickets are sold out.",
+            given=Translate("票已售完", "The tickets are sold out.", "Chinese", "English"),
+            label="supported",
+            thought="A translation was asked for, so its meaning is what there is to check.",
+        ),
+    ),
+    why_off=lambda bench: NO_MODEL if bench.ask is None else "",
+    about="claimed",
+)  # fmt: skip
+
+
+# --- get_answer --------------------------------------------------------------------------------
+
+
+class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement with its label and the evidence for it."""
+
+    statement: str
+    label: Label
+    evidence: str
+
+
+class GetAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All statements of a response as they stand after reflection."""
+
+    checked: list[Checked]
+
+
+def _compose(given: GetAnswer, bench: Bench) -> Answer:
+    """One wrong statement makes the response wrong; all must hold for it to be supported."""
+    if not given.checked:
+        raise InputError("Expected at least one checked statement, found none; check one first.")
+    for item in given.checked:
+        if item.label == "hallucinated" and not item.evidence.strip():
+            raise InputError(
+                f"Expected evidence against “{item.statement}”, found none; say what shows that it "
+                "is hallucinated, or leave it unclear."
+            )
+    labels = [item.label for item in given.checked]
+    wrong, left_open = (
+        [item for item in given.checked if item.label == name]
+        for name in ("hallucinated", "unclear")
+    )
+    label: Label = "hallucinated" if wrong else "unclear" if left_open else "supported"
+    counts = {name: labels.count(name) for name in ("supported", "hallucinated", "unclear")}
+    gave = {"counts": counts, "wrong": msgspec.to_builtins(wrong),
+            "unclear": msgspec.to_builtins(left_open)}  # fmt: skip
+    return Answer(label, _answer_words(len(labels), wrong, left_open), gave)
+
+
+def _answer_words(total: int, wrong: Sequence[Checked], left_open: Sequence[Checked]) -> str:
+    statements = "1 statement" if total == 1 else f"{total} statements"
+    verb = "is" if len(wrong or left_open) == 1 else "are"
+    if wrong:
+        listed = " ".join(f"“{item.statement}”: {item.evidence}" for item in wrong)
+        return f"{len(wrong)} of {statements} {verb} hallucinated. {listed}"
+    if left_open:
+        return f"None of {statements} is shown to be wrong; {len(left_open)} {verb} unclear."
+    return "The statement is supported." if total == 1 else f"All {statements} are supported."
+
+
+GET_ANSWER = Tool(
+    name="get_answer",
+    description=(
+        "Ends the audit: puts the answer together from all statements with their labels and "
+        "evidence, and lists those that are wrong and why. Call it once, after reflection."
+    ),
+    takes=GetAnswer,
+    work=_compose,
+    examples=(
+        Example(
+            question="Tell me about the Orrin bridge.",
+            response="The Orrin bridge was opened in 1931. It is 512 m long.",
+            given=GetAnswer(
+                [
+                    Checked("The Orrin bridge was opened in 1931.", "supported", "A report: 1931."),
+                    Checked("It is 512 m long.", "hallucinated", "The report says 412 m."),
+                ]
+            ),
+            label="hallucinated",
+            thought="All statements are checked and I changed none, so I give the answer.",
+        ),
+        Example(
+            question="What is 12 times 12?",
+            response="12 times 12 is 144.",
+            given=GetAnswer([Checked("12 times 12 is 144.", "supported", "12 * 12 = 144.")]),
+            label="supported",
+            thought="The only statement holds, so the response is supported.",
+        ),
+    ),
+    is_system=True,
+)

@@ -1,0 +1,470 @@
+"""The words of a language that make numbers, units, currencies, bounds and dates.
+
+Number words come from CLDR's spell-out rules (unicode-rbnf), units, currencies, scales, months and
+decimal marks from CLDR's locales (Babel); what CLDR lacks lies beside this file as JSON, one file a
+language. A text is made plain one code point at a time, so offsets in it stay those of the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+import regex
+from babel import Locale, UnknownLocaleError
+from babel.numbers import get_currency_name
+from babel.units import format_unit
+
+V = TypeVar("V")
+Bound = Literal["exact", "about", "at_least", "at_most", "more_than", "less_than"]
+DateBound = Literal["exact", "about", "before", "after", "since", "until"]
+
+FOLDER = Path(__file__).parent / "words"
+SAME: dict[str, str] = {
+    "−": "-", "‐": "-", "‑": "-", "﹣": "-", "٪": "%", "٫": ".", "٬": ",", "’": "'", "‘": "'",
+    "′": "'", "″": '"', "\u202f": "\u00a0", "\u2009": "\u00a0", "\u2007": "\u00a0", "μ": "µ",
+    "\u2008": "\u00a0", "˚": "°", "∕": "/", "⁄": "/", "\u3000": " ", "\t": " ", "\n": " ",
+    "\r": " ",
+}  # fmt: skip
+KEPT = "，：；！？（）～＂＇"  # marks of their own, or with a meaning that the ASCII sign lacks
+UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}]")
+SPACE_GROUPS = frozenset("fr sv fi cs ru uk pl nb no sk bg hu et lv lt es de it pt ca eu".split())
+NORWEGIAN = {"nb": "no", "nn": "no"}
+WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*+")
+SIGNED_DIGITS = regex.compile(r"[\d.,]+")
+SCALE_FORMS: tuple[Literal["short", "long"], ...] = ("short", "long")
+
+
+class _Plain(dict[int, str]):
+    """Translations of code points, worked out when first met."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        digit = unicodedata.decimal(char, None)
+        if char in SAME:
+            self[code] = SAME[char]
+        elif digit is not None:
+            self[code] = str(digit)
+        else:
+            is_wide = 0xFF01 <= code <= 0xFF5E and char not in KEPT
+            self[code] = chr(code - 0xFEE0) if is_wide else char
+        return self[code]
+
+
+_PLAIN = _Plain()
+
+
+def plain(text: str) -> str:
+    """The text with digits, signs and blanks of any script as ASCII; same length."""
+    return text.translate(_PLAIN)
+
+
+def lower(text: str) -> str:
+    """Lower case of the same length: letters that would become two stay as they are."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def is_unspaced(char: str) -> bool:
+    """Return True for scripts in which words join without blanks (Korean: with their endings)."""
+    return char > "\u0e00" and UNSPACED.match(char) is not None
+
+
+def is_inside_word(text: str, position: int) -> bool:
+    """Return True where the position lies inside a word of a script that parts words by blanks."""
+    if not 0 < position < len(text):
+        return False
+    before, after = text[position - 1], text[position]
+    if not (_continues(before) and _continues(after)):
+        return False
+    return not is_unspaced(before) and not is_unspaced(after)
+
+
+def _continues(char: str) -> bool:
+    return char.isalnum() or (char > "\u02ff" and unicodedata.category(char)[0] == "M")
+
+
+def skip_blank(text: str, position: int) -> int:
+    """The position after one blank, if there is one."""
+    return position + 1 if text[position : position + 1] in (" ", "\u00a0") else position
+
+
+def skip_blank_back(text: str, position: int) -> int:
+    """The position before one blank, if there is one."""
+    return position - 1 if position and text[position - 1] in " \u00a0" else position
+
+
+class Phrases(Generic[V]):
+    """Words and phrases with a value each, looked up at a place in plain lower-case text."""
+
+    def __init__(self, values: Mapping[str, V]) -> None:
+        self.values = {key: value for key, value in values.items() if key}
+        self._first, self._last = self._lengths(0), self._lengths(-1)
+
+    def _lengths(self, place: int) -> dict[str, tuple[int, ...]]:
+        """For each first (0) or last (-1) letter the keys' lengths, longest first."""
+        found: dict[str, set[int]] = {}
+        for key in self.values:
+            found.setdefault(key[place], set()).add(len(key))
+        return {letter: tuple(sorted(sizes, reverse=True)) for letter, sizes in found.items()}
+
+    def at(self, text: str, position: int) -> tuple[int, V] | None:
+        """The end and value of the longest phrase that starts here and ends with its word."""
+        for length in self._first.get(text[position : position + 1], ()):
+            end = position + length
+            piece = text[position:end]
+            is_whole = end <= len(text) and not is_inside_word(text, end)
+            if piece in self.values and is_whole:
+                return end, self.values[piece]
+        return None
+
+    def before(self, text: str, position: int) -> tuple[int, V] | None:
+        """The start and value of the longest phrase that ends here and starts with its word."""
+        for length in self._last.get(text[position - 1 : position], ()):
+            start = position - length
+            piece = text[max(0, start) : position]
+            if start >= 0 and piece in self.values and not is_inside_word(text, start):
+                return start, self.values[piece]
+        return None
+
+
+@dataclass(frozen=True)
+class NumberWords:
+    """Number words as tuples of words: cardinals up to 1,000 and ordinals up to 100.
+
+    `point` is the word for a decimal mark ("two point five"). `longest` gives for a first word the
+    lengths of the tuples that begin with it, longest first.
+    """
+
+    cardinals: Mapping[tuple[str, ...], int]
+    ordinals: Mapping[tuple[str, ...], int]
+    point: str
+    longest: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """One language's words for values; `own` is its JSON list as it was read."""
+
+    language: str
+    locale: Locale
+    decimal_mark: str
+    groups_by_space: bool
+    bounds_before: Phrases[Bound]
+    bounds_after: Phrases[Bound]
+    scales: Phrases[float]
+    percent: Phrases[str]
+    phrases: Phrases[str]
+    and_half: Phrases[bool]
+    ages: Phrases[bool]
+    own: Mapping[str, Any]
+
+    def listed(self, *names: str) -> frozenset[str]:
+        """The words of these lists in the language's file."""
+        return frozenset(word for name in names for word in self.own.get(name, ()))
+
+
+def file_of(language: str) -> str:
+    """The language whose file serves a tag ("en", "pt-BR"); English for unknown ones."""
+    code = language.lower().replace("_", "-").split("-")[0]
+    code = NORWEGIAN.get(code, code)
+    return code if code in _files() else "en"
+
+
+@lru_cache(maxsize=1)
+def _files() -> frozenset[str]:
+    """The languages with a file: a tag, which a model may have written, is never made a path."""
+    return frozenset(path.stem for path in FOLDER.glob("??.json"))
+
+
+@lru_cache(maxsize=64)
+def read_words(name: str) -> dict[str, Any]:
+    """One of the JSON lists beside this file."""
+    loaded: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+@lru_cache(maxsize=64)
+def vocabulary(language: str) -> Vocabulary:
+    """The words of a language by its tag."""
+    own, locale = read_words(file_of(language)), locale_of(language)
+    percents = dict.fromkeys([*own.get("percent", ()), "%"], "percent")
+    percents |= {"‰": "permille"} | dict.fromkeys(own.get("points", ()), "percentage_point")
+    mark = str(locale.number_symbols.get("latn", {}).get("decimal", "."))
+    return Vocabulary(
+        language=file_of(language),
+        locale=locale,
+        decimal_mark=mark if mark in ".," else ".",
+        groups_by_space=locale.language in SPACE_GROUPS,
+        bounds_before=_bounds(own, ""),
+        bounds_after=_bounds(own, "_after"),
+        scales=Phrases(_scales(locale) | own.get("scales", {})),
+        percent=Phrases(percents),
+        phrases=Phrases({plain(key): value for key, value in own.get("phrases", {}).items()}),
+        and_half=flags(own.get("and_half", ())),
+        ages=flags(own.get("ages", ())),
+        own=own,
+    )
+
+
+@lru_cache(maxsize=128)
+def list_pattern(name: str, *keys: str) -> re.Pattern[str]:
+    """The alternatives of a list in a JSON file as one pattern, whatever the case.
+
+    A name of another list of the file in capitals stands for any of that list's alternatives.
+    """
+    lists: Any = read_words(name)
+    chosen = lists
+    for key in keys:
+        chosen = chosen[key]
+    joined = "|".join(chosen)
+    for word in re.findall(r"\b[A-Z]{5,}\b", joined):
+        if word.lower() in lists:
+            joined = joined.replace(word, f"(?:{'|'.join(lists[word.lower()])})")
+    return re.compile(joined, re.IGNORECASE)
+
+
+def either(words: Iterable[str]) -> str:
+    """A pattern for any of the words, the longest first."""
+    ordered = sorted({plain(word) for word in words}, key=len, reverse=True)
+    return "|".join(re.escape(word).replace(r"\ ", "[ \u00a0]") for word in ordered)
+
+
+def flags(words: Iterable[str]) -> Phrases[bool]:
+    """Phrases without a value of their own."""
+    return Phrases(dict.fromkeys(words, True))
+
+
+def _bounds(own: Mapping[str, Any], suffix: str) -> Phrases[Bound]:
+    bounds: Iterable[Bound] = get_args(Bound)
+    return Phrases({word: bound for bound in bounds for word in own.get(bound + suffix, ())})
+
+
+@lru_cache(maxsize=64)
+def locale_of(language: str) -> Locale:
+    """CLDR's locale for a tag, without its region where that is unknown; else English."""
+    for tag in (language.replace("-", "_"), language.replace("_", "-").split("-")[0]):
+        try:
+            return Locale.parse(tag)
+        except (UnknownLocaleError, ValueError, TypeError):
+            continue
+    return Locale("en")
+
+
+def _scales(locale: Locale) -> dict[str, float]:
+    """Words such as "million" with their value, from CLDR's compact number patterns."""
+    found: dict[str, float] = {}
+    for length in SCALE_FORMS:
+        for forms in locale.compact_decimal_formats.get(length, {}).values():
+            for power, pattern in forms.items():
+                written = str(pattern.pattern)
+                word = lower(written.replace("0", "").replace("'", "").replace("\u00a0", " "))
+                word, zeros = word.strip(), written.count("0")
+                # Short Latin forms ("kM", "mi", "Mr") are units and words as well.
+                if zeros and len(word) > 1 and (length == "long" or not word.isascii()):
+                    found[word] = int(power) / 10 ** (zeros - 1)
+    return found
+
+
+@lru_cache(maxsize=64)
+def unit_words(language: str) -> Phrases[str]:
+    """Unit words with pint's names; English ones too, for texts that quote them."""
+    found: dict[str, str] = {}
+    for code in dict.fromkeys(("en", file_of(language), language)):
+        found |= _cldr_units(code)
+        own = read_words(file_of(code)).get("units", {})
+        found |= {plain(word): unit for word, unit in own.items()}
+    return Phrases(found)
+
+
+@lru_cache(maxsize=1)
+def unit_symbols() -> Phrases[str]:
+    """Unit symbols with pint's names, upper and lower case apart."""
+    return Phrases(read_words("units")["symbols"])
+
+
+def _cldr_units(language: str) -> dict[str, str]:
+    """Every plural form of the vetted units; short forms only in scripts other than Latin."""
+    locale, found = locale_of(language), {}
+    units = read_words("units")["cldr"].items()
+    for (name, unit), length, sample in product(units, SCALE_FORMS, (1, 2, 5, 11, 100, 1.5)):
+        shown = format_unit(sample, name, length=length, locale=locale)
+        word = lower(plain(SIGNED_DIGITS.sub("", shown))).replace("\u00a0", " ").strip()
+        is_latin = any("a" <= c <= "z" for c in word)
+        if word and name not in shown and (length == "long" or not is_latin):
+            found[word] = unit
+    return found
+
+
+@lru_cache(maxsize=64)
+def currency_words(language: str) -> tuple[Phrases[str], Phrases[str]]:
+    """Signs and codes before an amount, and words, signs and codes after it, as ISO 4217 codes.
+
+    "$" alone is the US dollar and "¥" the yen, in Chinese texts the yuan.
+    """
+    lists, code = read_words("currencies"), file_of(language)
+    signs: dict[str, str] = lists["signs"]
+    codes = {iso.lower(): iso for iso in lists["codes"]}
+    before = signs | {low: iso for low, iso in codes.items() if iso not in lists["also_words"]}
+    after = {sign: iso for sign, iso in signs.items() if len(sign) == 1 or sign == "rmb"} | codes
+    after |= {word: iso for word, iso in lists["after"].items() if word != "ft"}
+    locale = locale_of(code)
+    for iso, count in product(lists["codes"], (1, 2, 5, 1.5)):
+        name = get_currency_name(iso, count=count, locale=locale)
+        after[lower(plain(name)).replace("\u00a0", " ")] = iso
+    after |= read_words(code).get("currencies", {})
+    if code in lists["kronor"]:
+        words = ("kr", "kr.", "kronor", "kroner", "krona", "krone")
+        after |= dict.fromkeys(words, lists["kronor"][code])
+    if code == "zh":
+        before |= {"¥": "CNY"}
+    return Phrases(before), Phrases(after)
+
+
+@lru_cache(maxsize=64)
+def number_words(language: str) -> NumberWords:
+    """The number words of a language, by CLDR's spell-out rules in every gender and case."""
+    from unicode_rbnf import RbnfEngine
+
+    own: Mapping[str, int] = read_words(file_of(language)).get("numbers", {})
+    cardinals = {_split(word): int(value) for word, value in own.items()}
+    ordinals: dict[tuple[str, ...], int] = {}
+    try:
+        code = locale_of(language).language
+        engine = RbnfEngine.for_language(NORWEGIAN.get(code, code))
+    except ValueError:
+        engine = None
+    for name in engine.rulesets if engine else ():
+        is_ordinal = "ordinal" in name
+        if not name.startswith("spellout") or "year" in name or "verbose" in name:
+            continue
+        most = 101 if name != "spellout-numbering" else 1000
+        for number in (*range(0 if not is_ordinal else 1, most), *range(200, 1001, 100)):
+            words = _split(str(engine.format_number(number, ruleset_names=[name]).text))
+            if words and (number < 1000 or len(words) == 1):
+                (ordinals if is_ordinal else cardinals).setdefault(words, number)
+    spoken = _split(str(engine.format_number(2.5).text)) if engine else ()
+    longest: dict[str, set[int]] = {}
+    for words in (*cardinals, *ordinals):
+        longest.setdefault(words[0], set()).add(len(words))
+    sizes = {word: tuple(sorted(found, reverse=True)) for word, found in longest.items()}
+    return NumberWords(cardinals, ordinals, spoken[1] if len(spoken) == 3 else "", sizes)
+
+
+def _split(spelled: str) -> tuple[str, ...]:
+    """The words of a spelled number; soft hyphens only say where a line may break."""
+    return tuple(WORD.findall(lower(plain(spelled.replace("\u00ad", "")))))
+
+
+# --- units of measurement ----------------------------------------------------------------------
+
+PER = re.compile(
+    r"[ \u00a0]?(?:/|(?:an?|per|pro|par|por|al|na|za|på|за|प्रति|لكل)[ \u00a0]|每|毎)[ \u00a0]?"
+)
+FEET_INCHES = re.compile(r"'[ ]?\d{1,2}(?:\.\d+)?\"")
+
+
+@dataclass(frozen=True)
+class Base:
+    """A unit in base units: `value * factor + offset` are so many of `symbol`."""
+
+    symbol: str
+    factor: float = 1.0
+    offset: float = 0.0
+
+
+_one_at_a_time = threading.RLock()
+
+
+@lru_cache(maxsize=1)
+def _pint() -> Any:
+    import pint  # half a second and 30 MB: only where a text has a unit
+
+    return pint.UnitRegistry(autoconvert_offset_to_baseunit=True)
+
+
+@lru_cache(maxsize=1024)
+def unit_base(unit: str) -> Base:
+    """The base of a unit in any of our names: pint's, percent, a currency code or our own."""
+    if not unit or unit in ("percent", "percentage_point") or (len(unit) == 3 and unit.isupper()):
+        return Base(unit)
+    if unit == "permille":
+        return Base("percent", 0.1)
+    if unit in read_words("units")["own"]:
+        return Base(unit.rpartition(" ")[2], 1e6 if unit.startswith("1e6") else 1.0)
+    with _one_at_a_time:  # two threads would make two registries, whose units do not mix
+        registry = _pint()
+        if unit in ("degC", "degF"):
+            zero, one = (registry.Quantity(v, unit).to_base_units().magnitude for v in (0.0, 1.0))
+            return Base("kelvin", float(one - zero), float(zero))
+        whole = (1.0 * registry.parse_expression(unit)).to_base_units()
+        return Base(str(whole.units), float(whole.magnitude))
+
+
+def parse_unit(unit: str) -> Any:
+    """One of a unit, by its pint name, as pint's quantity; without a name the number one."""
+    with _one_at_a_time:
+        return 1.0 * _pint().parse_expression(unit or "dimensionless")
+
+
+def unit_at(text: str, low: str, position: int, language: str) -> tuple[int, str] | None:
+    """The end and pint name of the unit that follows a number ending at `position`.
+
+    `text` is plain, `low` the same in lower case. One blank or hyphen may stand between.
+    """
+    gap = text[position : position + 1]
+    if gap in ("'", '"') and gap:
+        return _feet_or_inches(text, position)
+    start = position + (gap in (" ", "\u00a0", "-") and bool(gap))
+    found = unit_word(text, low, start, language)
+    if found is None or not _is_unit(text, low, start, found[0], tight=start == position):
+        return None
+    end, unit = found
+    end += 4 if low[end : end + 4] in ("-old", " old") else 0
+    per = PER.match(low, end)
+    other = unit_word(text, low, per.end(), language) if per else None
+    own = read_words("units")["own"]
+    if other is None or {unit, other[1]} & {*own, "degC", "degF"} or low[end : end + 3] == " a ":
+        return end, unit
+    return other[0], f"({unit}) / ({other[1]})"
+
+
+def unit_word(text: str, low: str, start: int, language: str) -> tuple[int, str] | None:
+    """The end and pint name of the unit that begins there, alone."""
+    return unit_symbols().at(text, start) or unit_words(language).at(low, start)
+
+
+def _is_unit(text: str, low: str, start: int, end: int, *, tight: bool) -> bool:
+    """Return True where a sign that may also be a word or a name is a unit."""
+    word, before = text[start:end], text[start - 1 : start]
+    if word == "in":  # "5 in 10": only behind feet, or where nothing more is said
+        return bool(re.search(r"(?:ft|feet|foot|')\.?,? ?[\d.]+[ -]?$", low[:start])) or low[
+            end : end + 1
+        ] in (")", ".", "×")
+    if len(word) == 1 and word.isascii() and (before == "-" or (tight and word in "KNJs")):
+        return False  # "80s", "20K"
+    if word in ("second", "pm", "pc"):  # a rank, the afternoon, a name
+        return word == "second" and text[start - 1] == "-"
+    # 分 is a minute behind hours or before seconds, else mostly a mark.
+    is_time = word == "分" and re.search(
+        r"[时時点點]\s?\w+$|[ぁ-ヿ]", text[:start] + text[end : end + 9]
+    )
+    return word != "分" or bool(is_time) or text[end : end + 1] in ("钟", "鐘", "间", "間")
+
+
+def _feet_or_inches(text: str, position: int) -> tuple[int, str] | None:
+    """Feet and inches written as 5'10"."""
+    if FEET_INCHES.match(text, position):
+        return position + 1, "foot"
+    is_after_feet = re.search(r"\d'[ ]?\d{1,2}(?:\.\d+)?$", text[max(0, position - 8) : position])
+    return (position + 1, "inch") if is_after_feet and text[position] == '"' else None

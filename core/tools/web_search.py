@@ -1,0 +1,399 @@
+"""The tool `search`: the project's sources first, then the web, where a provider is chosen.
+
+The choice of a provider is kept with the home's settings, its key never is. What was found before
+is given again, and new searches are counted before they are sent and capped for each run. Source:
+HaluAgent 2.2 (`web_search`, the five best results).
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from core.concurrency import Stop
+from core.documents.language import UNKNOWN, language_of
+from core.documents.terms import query_terms, terms
+from core.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError, ReviewError
+from core.models.keys import SEARCH_KEY, Keys
+from core.records import Case, Passage, Statement
+from core.store import Store, open_store
+from core.store.web_searches import DAY, KeptSearch, WebQuery
+from core.tools.registry import Answer, Bench, Example, Found, Tool
+from core.tools.web_fetch import (
+    MOST_RESULTS,
+    Fetch,
+    Gate,
+    Google,
+    GuardedFetch,
+    Provider,
+    SearXng,
+    Wikipedia,
+    origin_of,
+    query_of,
+)
+
+# --- which provider was chosen -----------------------------------------------------------------
+
+NOTE = "web search"
+NONE_CHOSEN = "No provider of web searches is chosen; choose one under Settings, Web search."
+PROVIDERS = {
+    "": "none: nothing is ever searched on the web",
+    "google": "Google Programmable Search",
+    "searxng": "SearXNG, a server of your own choice",
+    "wikipedia": "Wikipedia, in the statement's language",
+}
+WHO_IS_TOLD = {
+    "google": "www.googleapis.com, with your key: Google knows whose search it is",
+    "searxng": "the address above, which passes them on to the search engines that it is set to",
+    "wikipedia": "wikipedia.org",
+}
+LONGEST_ADDRESS = 300
+
+
+@dataclass(frozen=True)
+class WebChoice:
+    """A key of `PROVIDERS`, the SearXNG server's address, the Google engine's cx."""
+
+    provider: str = ""
+    address: str = ""
+    cx: str = ""
+
+
+def web_choice(store: Store) -> WebChoice:
+    """What was chosen; nothing at first.
+
+    Raises:
+        ConfigError: what is stored is no such choice.
+    """
+    stored = store.projects.note(NOTE)
+    try:
+        found = msgspec.json.decode(stored.encode(), type=WebChoice) if stored else WebChoice()
+        return _checked(found)
+    except (msgspec.MsgspecError, ValueError, InputError) as error:
+        raise ConfigError(
+            f"Expected a choice of web search in the settings, found something else ({error}); "
+            "choose again under Settings, Web search."
+        ) from error
+
+
+def save_web_choice(store: Store, choice: WebChoice) -> None:
+    """Keep a choice; call inside `Store.writing()`.
+
+    Raises:
+        InputError: the provider's address or engine is missing or cannot be one.
+    """
+    whole = _checked(WebChoice(choice.provider, choice.address.strip(), choice.cx.strip()))
+    store.projects.save_note(NOTE, msgspec.json.encode(whole).decode())
+
+
+def _checked(choice: WebChoice) -> WebChoice:
+    address = choice.address
+    if choice.provider not in PROVIDERS:
+        names = ", ".join(name for name in PROVIDERS if name)
+        raise InputError(f"Expected one of {names}, found “{choice.provider[:40]}”; choose again.")
+    if choice.provider == "google" and not re.fullmatch(r"[\w:.-]{1,100}", choice.cx):
+        raise InputError(
+            "Expected the engine's cx, as its control panel shows it, found "
+            f"“{choice.cx[:40]}”; copy it from there."
+        )
+    if choice.provider == "searxng":
+        if not address or len(address) > LONGEST_ADDRESS or any(c in address for c in "?# \\"):
+            raise InputError(
+                "Expected the SearXNG server's address, such as https://search.example.org, found "
+                f"“{address[:80]}”; give it without what follows a “?”."
+            )
+        try:
+            origin_of(address)
+        except ConfigError as error:
+            raise InputError(str(error)) from error
+    return choice
+
+
+def provider_for(choice: WebChoice, keys: Keys) -> Provider:
+    """The chosen provider, ready to be asked.
+
+    Raises:
+        ConfigError: none is chosen.
+        KeyMissing: its key is not at hand.
+    """
+    if choice.provider == "google":
+        key = keys.get(SEARCH_KEY)
+        if key is None:
+            raise KeyMissing(
+                f"Google Programmable Search needs a key that is not at hand: expected "
+                f"{SEARCH_KEY}, found none. Set it in the environment or in "
+                ".streamlit/secrets.toml, or type it under Settings.",
+                names=(SEARCH_KEY,),
+            )
+        if not re.fullmatch(r"[\x21-\x7e]+", key):
+            raise ConfigError(f"{SEARCH_KEY} holds a letter that no key has; copy it again.")
+        return Google(choice.cx, key)
+    if choice.provider == "searxng":
+        return SearXng(choice.address)
+    if choice.provider == "wikipedia":
+        return Wikipedia()
+    raise ConfigError(NONE_CHOSEN)
+
+
+def gate_for(choice: WebChoice) -> Gate:
+    """Public addresses alone; a SearXNG server may be inside, at the origin that was named."""
+    is_named = choice.provider == "searxng"
+    return Gate(frozenset({origin_of(choice.address)} if is_named else ()))
+
+
+def tried(
+    choice: WebChoice, keys: Keys, stop: Stop, fetch: Fetch | None = None
+) -> tuple[bool, str]:
+    """(whether it works, what came of one tiny search in words); nothing is kept of it.
+
+    Raises:
+        Stopped: `stop` was set.
+    """
+    word = "Wikipedia"
+    try:
+        provider = provider_for(choice, keys)
+        found = provider.search(word, "en", fetch or GuardedFetch(gate_for(choice)), stop)
+    except ReviewError as error:
+        stop.check()
+        return False, keys.scrubbed(str(error))
+    if not found:
+        return False, f"{provider.name} answered, but found nothing for “{word}”."
+    return True, f"{provider.name} found {len(found)} for “{word}”; first “{found[0].title}”."
+
+
+# --- searches of one run -----------------------------------------------------------------------
+
+SearchWeb = Callable[[str, int], Sequence[Found]]
+
+
+@dataclass(frozen=True)
+class Account:
+    """On whose account searches go: the run, and how many may be sent for it."""
+
+    run_id: str
+    most: int
+    days: int  # for so long an answer is given again
+
+
+@dataclass(frozen=True)
+class WebSearch:
+    """What `Bench.web` is; used from several threads at once.
+
+    `language` is the case's as a BCP 47 tag; where it is `und` the query's own words tell it.
+    """
+
+    provider: Provider
+    fetch: Fetch
+    home: Path
+    account: Account
+    language: str
+    stop: Stop
+    now: Callable[[], float] = field(default=time.time)
+
+    def __call__(self, query: str, most: int) -> Sequence[Found]:
+        """What was found, best first; with `seen_at` where it is an earlier search's.
+
+        Raises:
+            BudgetReached: as many searches as allowed were sent; this one was not.
+            ModelError: the provider failed, or is not set up rightly.
+            Stopped: the person stopped the check.
+        """
+        self.stop.check()
+        words = query_of(query)
+        if not words:
+            raise ModelError("There are no words to search for.")
+        language = language_of(words) if self.language == UNKNOWN else self.language
+        asked = WebQuery(self.provider.service, language, words)
+        begun = self._begin(asked)
+        if not isinstance(begun, KeptSearch):
+            return self._send(asked, begun)[:most]
+        found = msgspec.json.decode(begun.results.encode(), type=tuple[Found, ...])
+        return tuple(replace(one, seen_at=begun.at) for one in found)[:most]
+
+    def _begin(self, asked: WebQuery) -> int | KeptSearch:
+        """An earlier answer, or the number of the search that may now be sent."""
+        now, account = self.now(), self.account
+        try:
+            with open_store(self.home) as store, store.writing():
+                since = now - account.days * DAY
+                kept = store.web_searches.kept(asked, since) if account.days else None
+                if kept is not None:
+                    return kept
+                if store.web_searches.sent(account.run_id) >= account.most:
+                    raise BudgetReached(
+                        f"{self.provider.name} was not asked: the {account.most} web searches that "
+                        "Settings allow a run are used up."
+                    )
+                return store.web_searches.begin(account.run_id, asked, now)
+        except sqlite3.Error as error:
+            raise ModelError(
+                f"{self.provider.name} was not asked: the search could not be written down "
+                f"({error})."
+            ) from error
+
+    def _send(self, asked: WebQuery, number: int) -> tuple[Found, ...]:
+        try:
+            found = self.provider.search(asked.words, asked.language, self.fetch, self.stop)
+        except ConfigError as error:  # an agent's tool fails; the run goes on without it
+            raise ModelError(str(error)) from error
+        with open_store(self.home) as store:
+            store.web_searches.finish(number, msgspec.json.encode(found).decode())
+        return found
+
+
+def web_search(
+    choice: WebChoice, keys: Keys, home: Path, account: Account, language: str, stop: Stop
+) -> SearchWeb | None:
+    """The search that was chosen; None where none is.
+
+    Where its key or address is not right each search fails saying so, and nothing is sent.
+    """
+    if not choice.provider:
+        return None
+    try:
+        fetch, provider = GuardedFetch(gate_for(choice)), provider_for(choice, keys)
+    except ConfigError as error:
+        why = str(error)
+
+        def fail(query: str, most: int) -> Sequence[Found]:
+            raise ModelError(why)
+
+        return fail
+    return WebSearch(provider, fetch, home, account, language, stop)
+
+
+# --- the tool ----------------------------------------------------------------------------------
+
+LIBRARY = "the project's sources"
+NO_WEB = "The web was not searched: no provider is chosen under Settings, Web search."
+OFF = (
+    "There are no sources to search here, and no provider of web searches is chosen under "
+    "Settings, Web search."
+)
+# Share of a query's words that the sources must hold for the web not to be asked.
+SPOKEN_FROM = 0.5
+SHORT_TERMS = 4
+
+
+class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to look for, and where.
+
+    query: the words to look for: a whole statement, or a question.
+    where: library (the project's own sources), web, or both: the sources first, the web where
+    they hardly speak of it.
+    """
+
+    query: str
+    where: Literal["both", "library", "web"] = "both"
+
+
+def _search(given: Search, bench: Bench) -> Answer:
+    if not given.query.strip():
+        raise InputError("Expected words to search for, found none; give a statement's.")
+    passages: Sequence[Passage] = ()
+    if given.where != "web" and bench.library is not None:
+        passages = bench.library(given.query, MOST_RESULTS)[:MOST_RESULTS]
+    elif given.where == "library":
+        raise InputError("There are no sources to search here; add a document to the check.")
+    if given.where == "library" or _speak(given.query, passages):
+        return _answer(given, passages, (), "")
+    if bench.web is None:
+        if given.where == "web":
+            raise InputError(NO_WEB)
+        return _answer(given, passages, (), NO_WEB)
+    try:
+        found = bench.web(given.query, MOST_RESULTS)[:MOST_RESULTS]
+    except ModelError as error:
+        if not passages:
+            raise
+        return _answer(given, passages, (), f"The web could not be searched: {error}")
+    return _answer(given, passages, found, "")
+
+
+def _speak(query: str, passages: Sequence[Passage]) -> bool:
+    """Return True where the passages hold enough of the query's words."""
+    wanted = query_terms(query)
+    texts = (f"{p.heading} {p.before} {p.text} {p.after}" for p in passages)
+    there = {term for text in texts for term in terms(text)}
+    held = sum(term in there for term in wanted)
+    return bool(passages) and held >= SPOKEN_FROM * len(wanted)
+
+
+def _answer(
+    given: Search, passages: Sequence[Passage], found: Sequence[Found], note: str
+) -> Answer:
+    """What was found, who found it and from when it is; it carries no label by itself."""
+    sources = [
+        {
+            "by": LIBRARY, "title": p.source,
+            "address": "" if p.page is None else f"page {p.page}",
+            "text": f"{p.before} {p.text} {p.after}".strip(),
+        }
+        for p in passages
+    ]  # fmt: skip
+    for one in found:
+        seen = {} if one.seen_at is None else {"seen": _day(one.seen_at)}
+        sources.append(
+            {"by": one.by, "title": one.title, "address": one.address, "text": one.text, **seen}
+        )
+    dates = [one.seen_at for one in found if one.seen_at is not None]
+    as_of = f" (as found on {_day(min(dates))})" if dates else ""
+    who = [LIBRARY] if passages else []
+    who += [f"{name}{as_of}" for name in dict.fromkeys(one.by or "the web" for one in found)]
+    by, count = " and ".join(who), "1 place" if len(sources) == 1 else f"{len(sources)} places"
+    words = f"Found {count} in {by}." if sources else "Nothing was found."
+    gave = {"query": given.query, "by": by, "sources": sources}
+    return Answer("unclear", f"{words} {note}".strip(), gave, has_something=bool(sources))
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+
+
+def _reads(statement: Statement | None, case: Case) -> Search | None:
+    """Every statement; one too short to be looked for alone goes with its question."""
+    if statement is None:
+        return None
+    is_short = len(query_terms(statement.rewrite, case.language)) < SHORT_TERMS
+    question = case.question.strip() if is_short else ""
+    return Search(f"{question} {statement.rewrite}" if question else statement.rewrite)
+
+
+TOOL = Tool(
+    name="search",
+    description=(
+        "Looks for sources that speak of a statement: in the project's own documents, and on the "
+        "web where a provider is chosen and the documents hardly speak of it. Use it for "
+        "statements of fact. Comes back with at most five results of each, with title, address "
+        "and words; web results are the provider's snippets, the pages themselves are not read. "
+        "It gives no label: compare the statement with what was found by the tool match."
+    ),
+    takes=Search,
+    work=_search,
+    examples=(
+        Example(
+            question="When was the Harlow lighthouse built?",
+            response="The Harlow lighthouse was built in 1841.",
+            given=Search("The Harlow lighthouse was built in 1841."),
+            label="unclear",
+            thought="This is a statement of fact, so I look for sources that speak of it.",
+        ),
+        Example(
+            question="云溪桥有多长？",
+            response="云溪桥长512米。",
+            given=Search("云溪桥长512米。", "library"),
+            label="unclear",
+            thought="这是一个事实陈述，先在项目文档中查找它的长度。",
+        ),
+    ),
+    reads=_reads,
+    why_off=lambda bench: OFF if bench.library is None and bench.web is None else "",
+)

@@ -1,0 +1,153 @@
+"""What of the evidence is read with a statement: windows, and the claim behind its question."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.baseline.evidence import (
+    MOST_WINDOWS,
+    WIDEST,
+    claim_of,
+    nearest_texts,
+    read_statement,
+    windows_of,
+)
+from core.concurrency import Stop
+from core.errors import Stopped
+from core.records import Passage, Statement
+from tests.fakes import make_case
+from tests.readers import CONTRADICTS, SUPPORTS, ScriptedReader
+
+TEXT = (
+    "Lena Moor was an architect. She built the tower in 1932. It is 412 m tall. Swans nest there."
+)
+SENTENCES = [f"{part.strip()}." for part in TEXT.split(".") if part.strip()]
+
+
+def passage(number: int, source: str = "facts.txt") -> Passage:
+    """A sentence of the text with its neighbours."""
+    text = SENTENCES[number]
+    start = TEXT.index(text)
+    before = SENTENCES[number - 1] if number else ""
+    after = SENTENCES[number + 1] if number + 1 < len(SENTENCES) else ""
+    return Passage(
+        f"{source}:{number}", source, source, False, None, start, start + len(text), text, 1.0,
+        0.8, before, after,
+    )  # fmt: skip
+
+
+def test_a_passage_is_read_with_the_sentences_around_it_as_they_stand_in_the_source() -> None:
+    (window,) = windows_of([passage(1)], {"facts.txt": TEXT})
+    assert window.text == " ".join(SENTENCES[:3])
+    assert window.start is not None
+    assert TEXT[window.start : window.end] == window.text
+
+
+def test_windows_that_touch_become_one_and_no_text_is_read_twice() -> None:
+    found = list(windows_of([passage(1), passage(2), passage(1)], {"facts.txt": TEXT}))
+    assert found[0].text == TEXT
+    assert [p.text for p in found[0].passages][:2] == SENTENCES[1:3]
+    texts = [window.text for window in found]
+    assert len(set(texts)) == len(texts)
+
+
+def test_passages_of_two_sources_are_read_alone_and_together() -> None:
+    other = replace(passage(3), source_id="b", id="b:3")
+    texts = [w.text for w in windows_of([passage(1), other], {})]
+    assert texts == [SENTENCES[1], SENTENCES[3], f"{SENTENCES[3]} {SENTENCES[1]}"]
+
+
+def test_a_heading_that_the_text_does_not_hold_stands_before_it() -> None:
+    (window,) = windows_of([replace(passage(2), heading="The Orrin tower:")], {})
+    assert window.text == "The Orrin tower. It is 412 m tall."
+
+
+@given(st.lists(st.tuples(st.integers(1, 400), st.booleans()), min_size=1, max_size=12))
+def test_no_window_is_wider_than_is_read_whatever_the_passages(
+    lengths: list[tuple[int, bool]],
+) -> None:
+    whole = ""
+    found: list[Passage] = []
+    for number, (length, is_found) in enumerate(lengths):
+        text = f"{'word ' * length}{number}."[-WIDEST:].strip()
+        if is_found or not found:
+            start = len(whole)
+            item = passage(0)
+            found.append(replace(
+                item, id=f"f:{number}", start=start, end=start + len(text), text=text, after="",
+            ))  # fmt: skip
+        whole += text + " "
+    windows = list(windows_of(found, {"facts.txt": whole}))
+    # Words of several passages stand a blank apart where they are joined.
+    assert all(len(window.text) <= WIDEST + len(found) for window in windows)
+    assert {p.id for window in windows for p in window.passages} == {p.id for p in found}
+
+
+@pytest.mark.parametrize(
+    ("question", "response", "statement", "claim"),
+    [
+        ("", "It is tall.", "It is tall.", "It is tall."),
+        ("Who built it?", "Lena Moor.", "Lena Moor.", "Who built it? Lena Moor."),
+        ("Who built it?", "Lena Moor. In 1932.", "In 1932.", "Who built it? In 1932."),
+        (
+            "Who built it?",
+            "Lena Moor. It was she who had the famous tower built there.",
+            "It was she who had the famous tower built there.",
+            "It was she who had the famous tower built there.",
+        ),
+    ],
+)
+def test_what_cannot_stand_alone_is_read_behind_its_question(
+    question: str, response: str, statement: str, claim: str
+) -> None:
+    start = response.index(statement)
+    own = Statement(0, start, start + len(statement), statement, statement)
+    found, own_start = claim_of(make_case(response, question=question), own)
+    assert found == claim
+    assert found[own_start:] == statement
+
+
+def test_the_window_that_says_most_for_and_against_is_kept_and_what_one_allows_is_not_doubted() -> (
+    None
+):
+    claim = "She built the tower in 1932."
+    own = Statement(0, 0, len(claim), claim, claim)
+    items = [passage(1), replace(passage(3), source_id="b", id="b:3")]
+    reader = ScriptedReader({"1932": SUPPORTS, "Swans": CONTRADICTS}, doubted=["1932"])
+    found = read_statement(make_case(claim), own, items, {}, reader)
+    assert found.supporting is not None
+    assert found.contradicting is not None
+    assert (found.supporting.passage, found.contradicting.passage) == tuple(items)
+    doubted = [d for d in found.doubts if d.p > 0.5]
+    assert [claim[d.start : d.end] for d in doubted] == ["1932"]
+
+
+def test_reading_is_bounded_and_heeds_a_stop() -> None:
+    many = [
+        replace(passage(1), id=f"s{n}", source_id=f"s{n}", text=f"Fact {n}.") for n in range(30)
+    ]
+    own = Statement(0, 0, 8, "Fact 99.", "Fact 99.")
+    reader = ScriptedReader()
+    assert len(read_statement(make_case("Fact 99."), own, many, {}, reader).windows) == MOST_WINDOWS
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        read_statement(make_case("Fact 99."), own, many, {}, reader, stop)
+
+
+@pytest.mark.parametrize(
+    ("language", "texts", "claim", "nearest"),
+    [
+        ("en", ["Trees grow there. " * 60, "The tower is 412 m tall."], "The tower is 512 m tall.",
+         "The tower is 412 m tall."),
+        ("zh", ["这里有很多树。" * 60, "塔高412米。"], "塔高512米。", "塔高412米。"),
+    ],
+)  # fmt: skip
+def test_of_plain_texts_the_nearest_windows_are_read_first(
+    language: str, texts: list[str], claim: str, nearest: str
+) -> None:
+    assert nearest_texts(claim, texts, language)[0] == nearest

@@ -1,0 +1,127 @@
+"""Readers that people bring: exported once, read as their labels say, calibrated, chosen."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from core.__main__ import main
+from core.baseline.onnx_reader import OnnxReader, import_reader, labels_of
+from core.baseline.readers import brought, choose_reader, reader_folders, reader_in_use
+from core.errors import InputError
+from core.store import open_store
+from tests.baseline.small_models import CONSISTENCY, INFERENCE, TURNED, written
+
+EVIDENCE, CLAIM = "the bridge is 512 m long", "the bridge is 412 m long"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "labels"),
+    [
+        ("bert", INFERENCE),
+        ("deberta", TURNED),
+        ("roberta", CONSISTENCY),
+        ("t5", TURNED),
+    ],
+)
+def test_a_classifier_reads_as_it_did_before_its_export(
+    tmp_path: Path, architecture: str, labels: dict[int, str]
+) -> None:
+    import torch
+    from transformers import AutoTokenizer
+
+    model = written(tmp_path / "model", architecture, labels)
+    card = import_reader(str(tmp_path / "model"), tmp_path / "reader")
+    (reading,) = OnnxReader(tmp_path / "reader").read([(EVIDENCE, CLAIM)])
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
+    given = tokenizer(EVIDENCE, CLAIM, return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**{name: given[name] for name in card["inputs"]}).logits
+    p = torch.softmax(logits[0], -1).tolist()
+    by_name = {name.lower(): share for name, share in zip(labels.values(), p, strict=True)}
+    expected = by_name.get("entailment", by_name.get("label_1"))
+    assert reading.supported == pytest.approx(expected, abs=0.03)  # int8
+    assert reading.supported + reading.contradicted + reading.neutral == pytest.approx(1.0)
+
+
+def test_a_token_classifier_says_which_words_it_doubts(tmp_path: Path) -> None:
+    written(tmp_path / "model", "modernbert", CONSISTENCY)
+    import_reader(str(tmp_path / "model"), tmp_path / "reader")
+    reader = OnnxReader(tmp_path / "reader")
+    (reading,) = reader.read([(EVIDENCE, CLAIM)])
+    assert reader.marks_words
+    assert [CLAIM[word.start : word.end] for word in reading.words] == CLAIM.split()
+    assert reading.supported == pytest.approx(1 - max(word.p for word in reading.words))
+
+
+def test_labels_are_read_by_their_names_whatever_their_order() -> None:
+    turned = labels_of({0: "entailment", 1: "not_entailment"}, is_tokens=False)
+    assert (turned.supported, turned.contradicted) == ((0,), (1,))
+    inference = labels_of(INFERENCE, is_tokens=False)
+    assert (inference.supported, inference.neutral, inference.contradicted) == ((2,), (1,), (0,))
+    with pytest.raises(InputError, match="labels name support"):
+        labels_of({0: "positive", 1: "negative"}, is_tokens=False)
+
+
+def test_what_is_no_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="Expected a sequence or token classifier"):
+        import_reader(str(tmp_path / "empty"), tmp_path / "reader")
+    assert not (tmp_path / "reader").exists()
+    with pytest.raises(InputError, match="Expected a reader of shipped; found “nobody”"):
+        brought(tmp_path / "home", "nobody")
+
+
+def test_a_reader_is_brought_calibrated_chosen_and_used(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path / "mine", "bert", INFERENCE)
+    _write_set(tmp_path / "data")
+    for_home = ["--home", str(home), "--json"]
+    assert main(["reader", "import", str(tmp_path / "mine"), *for_home]) == 0
+    assert list(reader_folders(home)) == ["mine"]
+    capsys.readouterr()
+    calibrated = ["calibrate", "mine", "--dataset", "fever_symmetric", "--path"]
+    assert main(["reader", *calibrated, str(tmp_path / "data"), *for_home]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["measured"]["all"]["n"] == 80
+    with open_store(home) as store:
+        choose_reader(store, home, "mine")
+        assert reader_in_use(store) == "mine"
+    (tmp_path / "facts.txt").write_text(EVIDENCE, encoding="utf-8")
+    given = ["check", "--claim", CLAIM, "--document", str(tmp_path / "facts.txt")]
+    assert main([*given, *for_home]) == 0
+    run_id = json.loads(capsys.readouterr().out)["run_id"]
+    with open_store(home) as store:
+        run = store.runs.get(run_id, time.time(), 60.0)
+    assert run is not None
+    assert run.plan.reader == "mine"
+
+
+def test_too_few_rows_are_no_calibration(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path / "mine", "bert", INFERENCE)
+    assert main(["reader", "import", str(tmp_path / "mine"), "--home", str(home)]) == 0
+    capsys.readouterr()
+    assert main(["reader", "calibrate", "mine", "--decided-here", "--home", str(home)]) == 2
+    assert "Expected at least 60 labelled rows" in capsys.readouterr().err
+
+
+def _write_set(folder: Path) -> None:
+    """Eighty rows as the public set has them."""
+    rows = [
+        {
+            "id": str(number),
+            "claim": f"the bridge is {412 + number % 2 * 100} m long",
+            "evidence": f"the bridge no {number} is 512 m long",
+            "gold_label": "SUPPORTS" if number % 2 else "REFUTES",
+        }
+        for number in range(80)
+    ]
+    (folder / "fever_symmetric").mkdir(parents=True)
+    path = folder / "fever_symmetric" / "fever_symmetric_dev.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

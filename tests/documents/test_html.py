@@ -1,0 +1,238 @@
+"""A page is read as a person sees it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.documents.html import DEEPEST, MOST_FORMATS, MOST_REPEATS, flattened, read_html
+from core.documents.text import decoded_page
+from core.records import Source
+from tests.documents.builders import blocks_of, check_offsets, request
+
+
+def read(page: str | bytes) -> Source:
+    data = page.encode() if isinstance(page, str) else page
+    source = read_html(request("a.html", data, "html"))
+    check_offsets(source)
+    return source
+
+
+def test_blocks_become_lines_and_inline_elements_do_not() -> None:
+    page = (
+        "<h1>Big &amp; <i>bold</i></h1><p>One <b>two</b>\n  three<br>four</p><div>five<p>six</div>"
+    )
+    assert read(page).text == "Big & bold\n\nOne two three\nfour\n\nfive\n\nsix"
+
+
+def test_what_is_not_shown_is_not_read() -> None:
+    page = (
+        "<title>Title</title><style>p{}</style><nav>Home</nav><div role='navigation'>Menu</div>"
+        "<p>Shown.</p><script>alert(1)</script><noscript>off</noscript><template>t</template>"
+        "<p hidden>no</p><p style='display: none'>no</p><span style='visibility:hidden'>no</span>"
+        "<!-- no --><select><option>no</select><button>no</button><footer>© 2023</footer>"
+    )
+    assert read(page).text == "Title\n\nShown."
+
+
+def test_a_page_of_nothing_but_menus_is_read_all_the_same() -> None:
+    assert read("<nav><a>Home</a> <a>News</a></nav>").text == "Home News"
+
+
+def test_the_title_is_not_said_twice() -> None:
+    assert read("<title>Report</title><h1>Report 2023</h1>").text == "Report 2023"
+
+
+def test_preformatted_text_keeps_its_blanks() -> None:
+    assert read("<pre>a\n  b\tc\n\nd</pre><p> x \n y").text == "a\n  b\tc\n\nd\n\nx y"
+
+
+def test_no_break_spaces_and_marks_stay_as_they_are() -> None:
+    assert (
+        read("<p>10\u00a0%&nbsp;of cafe\u0301 \U0001f600").text
+        == "10\u00a0%\u00a0of cafe\u0301 \U0001f600"
+    )
+
+
+def test_tables_become_rows_with_their_names() -> None:
+    page = (
+        "<table><caption>Visitors</caption><thead><tr><th>Region<th>2022<th>2023</thead>"
+        "<tr><td>North<td>400<td>412<tr><td>South<td>280<td>287</table>"
+    )
+    assert read(page).text == (
+        "Visitors\n\nRegion North, 2022: 400; 2023: 412\nRegion South, 2022: 280; 2023: 287"
+    )
+
+
+def test_cells_that_span_others_count_for_each_of_them() -> None:
+    page = (
+        "<table><tr><th rowspan=2>Region<th colspan=2>Visitors<tr><th>2022<th>2023"
+        "<tr><td rowspan=2>North<td>1<td>2<tr><td>3<td>4</table>"
+    )
+    assert read(page).text == (
+        "Region North, Visitors 2022: 1; Visitors 2023: 2\n"
+        "Region North, Visitors 2022: 3; Visitors 2023: 4"
+    )
+
+
+def test_elements_say_what_their_text_is() -> None:
+    page = (
+        "<title>Water report</title><h1>Report 2024</h1><h2>Prices</h2><p>One <b>two</b>.</p>"
+        "<ul><li>Item<ol><li>Inner</ol></ul><table><caption>Prices (EUR)</caption>"
+        "<tr><th>Tariff<th>2024<tr><td colspan=2>Homes<tr><td>Basic<td>1.20<tr><td>Large<td>1.10"
+        "</table><dl><dt>Open</dt><dd>9 to 17</dd><dt>Alone</dt></dl><figcaption>Sales</figcaption>"
+    )
+    assert blocks_of(read(page)) == [
+        ("heading", "Water report"),
+        ("heading", "Report 2024"),
+        ("heading", "Prices"),
+        ("paragraph", "One two."),
+        ("list item", "Item"),
+        ("list item", "Inner"),
+        ("caption", "Prices (EUR)"),
+        ("table row", "Homes, Tariff Basic (EUR), 2024: 1.20"),
+        ("table row", "Homes, Tariff Large (EUR), 2024: 1.10"),
+        ("paragraph", "Open: 9 to 17"),
+        ("paragraph", "Alone"),
+        ("caption", "Sales"),
+    ]
+    assert [block.level for block in read(page).blocks[:3]] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("picture", "is_chart"),
+    [
+        ("<img src='sales-chart.png'>", True),
+        ("<img alt='Bar graph of visitors' src=x>", True),
+        ("<figure><svg><text>100</text></svg></figure>", True),
+        ("<img src='harbour.jpg' alt='The harbour'>", False),
+        ("<svg class=icon></svg>", False),
+    ],
+)
+def test_a_chart_in_a_page_is_noted(picture: str, is_chart: bool) -> None:
+    source = read(f"<p>Words.</p>{picture}")
+    assert source.text == "Words."
+    noted = ("A picture seems to be a chart: its values cannot be read here.",)
+    assert source.notes == (noted if is_chart else ())
+
+
+def test_tables_that_lay_out_the_page_are_blocks() -> None:
+    page = "<table><tr><td>Left<td><table><tr><td>a<td>b<tr><td>1<td>2</table></table>"
+    assert read(page).text == "Left\n\na 1, b: 2"
+    assert read("<table role=presentation><tr><td>One<td>Two</table>").text == "One\n\nTwo"
+    assert read("<table><tr><td>One<tr><td>Two</table>").text == "One\n\nTwo"
+
+
+@pytest.mark.parametrize("span", ["0", "-1", "x", "99999999999", "1000000", ""])
+def test_absurd_spans_do_no_harm(span: str) -> None:
+    text = read(f"<table><tr><td colspan='{span}' rowspan='{span}'>a<td>b</table>").text
+    assert text == "a: b"
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>unclosed <b>bold <p>next <i>", "unclosed bold\n\nnext"),
+        ("</div></p>loose", "loose"),
+        ("<p>a<table><tr><td>x<td>y", "a\n\nx: y"),
+        ("<<p>>a&lt;b &notanentity; &#0;", "<\n\n>a<b ¬anentity; \ufffd"),
+        ("<div>" * 3000 + "deep", "deep"),
+    ],
+)
+def test_malformed_pages_are_read(page: str, text: str) -> None:
+    assert read(page).text == text
+
+
+def test_a_page_without_text_says_so() -> None:
+    source = read("<html><body><script>draw()</script></body></html>")
+    assert source.text == ""
+    assert source.notes[0].startswith("There is no text to be seen in this page")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("<meta charset='gb2312'>中文".encode("gb18030"), "中文"),
+        ("<meta charset=iso-8859-1>caf\xe9 “q”".encode("cp1252"), "café “q”"),
+        (
+            "<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'>Мир".encode(
+                "cp1251"
+            ),
+            "Мир",
+        ),
+        ("<p>Grüße".encode(), "Grüße"),
+        ("<p>Grüße".encode("cp1252"), "Grüße"),
+        ("<meta charset='no-such-thing'><p>Grüße".encode(), "Grüße"),
+        ("<meta charset='rot13'><p>Grüße".encode(), "Grüße"),
+        ("<p>Grüße".encode("utf-16"), "Grüße"),
+        (b"\xef\xbb\xbf<meta charset=latin1><p>Gr\xc3\xbc\xc3\x9fe", "Grüße"),
+    ],
+)
+def test_declared_encodings_are_respected(data: bytes, text: str) -> None:
+    source = read(data)
+    assert (source.text, source.notes) == (text, ())
+
+
+def test_bytes_that_fit_no_encoding_are_shown_and_said() -> None:
+    text, remark = decoded_page(b"<meta charset=utf-8><p>a\xffb")
+    assert text.endswith("a\ufffdb")
+    assert "do not fit the page's encoding (utf-8)" in remark
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1), max_size=6))
+def test_escaped_words_come_back(words: list[str]) -> None:
+    page = "".join(f"<p>{word.replace('&', '&amp;').replace('<', '&lt;')}</p>" for word in words)
+    assert read(f"<body>{page}").text == "\n\n".join(words)
+
+
+def test_elements_nest_no_deeper_than_a_browser_lets_them() -> None:
+    page = "<div>" * 100_000 + "deep"
+    assert flattened(page).count("<div>") == DEEPEST
+    assert read(page).text == "deep"
+    formats = "".join(f"<p><font color={number}>{number}</p>" for number in range(5000))
+    assert flattened(formats).count("<font") == MOST_FORMATS
+    assert read(formats).text.count("\n\n") == 4999
+
+
+def test_what_nests_too_deep_is_still_read_block_by_block() -> None:
+    deep = "<div>" * (DEEPEST + 5)
+    page = f"{deep}one<p>two<b>!</b></p><table><tr><td>three<td>four</table></div>five"
+    assert read(page).text == "one\n\ntwo!\n\nthree\n\nfour\n\nfive"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<ul>" + "<li><p>item" * 5000 + "</ul>",
+        "<div><span>text</div>" * 5000,
+        "<table>" + "<tr><td><div><b>cell</b><td>b" * 5000 + "</table>",
+        "<script>x = '" + "<div>" * 5000 + "'</script><table><tr><td>a<td>b</table>",
+        "<!-- " + "<div>" * 5000 + " --><table><tr><td>a<td>b</table>",
+        "<p title='" + "<div>" * 5000 + "'>text",
+        "<b>" * 60 + "text" + "</b>" * 60 + "<i>more</i>" * 5000,
+        "a < b, don't <p don't>x</p>",
+    ],
+)
+def test_pages_that_do_not_nest_deep_are_not_touched(page: str) -> None:
+    assert flattened(page) == page
+
+
+@pytest.mark.parametrize("part", ["<a '", '<a b="', "<!--", "<script>", "<", "<a =  ", "</div"])
+def test_unclosed_tags_and_quotes_are_gone_through_once(part: str) -> None:
+    began = time.perf_counter()
+    flattened(part * 200_000)
+    assert time.perf_counter() - began < 20.0
+
+
+def test_spans_repeat_a_bounded_number_of_cells() -> None:
+    row = "<tr>" + "<td colspan=200 rowspan=200>a" * 5
+    assert len(read("<table>" + row * 400 + "</table>").text) < 2 * MOST_REPEATS
+
+
+def test_text_in_many_inline_elements_asks_no_ancestor() -> None:
+    began = time.perf_counter()
+    assert read("<pre>" + "<span>x  " * 50_000).text == ("x  " * 50_000)
+    assert time.perf_counter() - began < 30.0

@@ -1,0 +1,268 @@
+"""Every row of a table becomes a line that can be understood without the header."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.documents.tables import (
+    LONGEST_ROW,
+    delimiter_of,
+    header_rows,
+    is_number,
+    is_unit,
+    read_table,
+    table_lines,
+    unit_in,
+)
+from core.errors import InputError
+from core.records import Source
+from tests.documents.builders import blocks_of, check_offsets, request
+
+CELLS = st.lists(
+    st.lists(st.text(st.characters(exclude_categories=["C"])), min_size=1, max_size=5), max_size=6
+)
+
+
+def read(text: str, name: str = "a.csv") -> Source:
+    source = read_table(request(name, text.encode(), "table"))
+    check_offsets(source)
+    return source
+
+
+def rows(*grid: list[str], headers: int | None = None, caption: str = "") -> list[str]:
+    lines = table_lines(grid, headers, caption)
+    return [line.text for line in lines if line.kind == "table row"]
+
+
+def test_rows_carry_their_column_names() -> None:
+    source = read("Region,2022,2023\nNorth,400,412\nSouth,280,287\n")
+    assert source.text == "Region North, 2022: 400; 2023: 412\nRegion South, 2022: 280; 2023: 287"
+    assert {kind for kind, _ in blocks_of(source)} == {"table row"}
+    assert source.notes == ()
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters_are_found_out(delimiter: str) -> None:
+    table = [["Name", "Price"], ["Tea, green", "3,50"], ["Coffee; black", "4,20"]]
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=delimiter).writerows(table)
+    assert delimiter_of(stream.getvalue()) == delimiter
+    assert read(stream.getvalue()).text.startswith("Name Tea, green, Price: 3,50")
+
+
+def test_excels_own_declaration_is_followed() -> None:
+    assert read("sep=;\r\nitem;a,b\r\nx;1,5\r\n").text == "item x, a,b: 1,5"
+
+
+def test_quoted_cells_may_hold_anything() -> None:
+    source = read('Name,Remark\n"Smith, Ann","said ""yes""\non Monday"\n')
+    assert source.text == 'Name Smith, Ann, Remark: said "yes" on Monday'
+
+
+def test_titles_above_the_table_are_captions_and_give_its_unit() -> None:
+    source = read("Visitors in 2023 (thousands),,\nRegion,Adults,Children\nNorth,400,12\n")
+    assert blocks_of(source) == [
+        ("caption", "Visitors in 2023 (thousands)"),
+        ("table row", "Region North (thousands), Adults: 400; Children: 12"),
+    ]
+
+
+def test_ragged_rows_are_read_and_named() -> None:
+    source = read("a,b\n1,2\n3\n4,5,6\n")
+    assert source.text == "a 1, b: 2\na 3\na 4, b: 5; 6"
+    assert source.notes == ("2 rows (3, 4) have more or fewer cells than the first, which has 2.",)
+
+
+def test_tables_without_names_say_so() -> None:
+    source = read("North,400\nSouth,280\n")
+    assert source.text == "North: 400\nSouth: 280"
+    assert source.notes == (
+        "The first row looks like data, so the rows stand without column names.",
+    )
+
+
+def test_a_quotation_mark_that_never_ends_does_not_swallow_the_rest() -> None:
+    source = read('Name,Height\nTable,"30 in\nChair,20 in\n')
+    assert 'Name Table, Height: "30 in' in source.text
+    assert "Name Chair, Height: 20 in" in source.text
+    assert source.notes[0].startswith("A quotation mark in this table is never closed")
+
+
+def test_a_table_of_one_column_or_row() -> None:
+    assert read("one\ntwo\n").text == "one\ntwo"
+    assert read("a,b,c\n").text == "a: b; c"
+
+
+def test_an_empty_table_is_refused() -> None:
+    with pytest.raises(InputError, match=r"“a\.csv” has no rows"):
+        read(",,\n\n ,\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["412", "-3.5 %", "€1,200", "1 200", "12k", "(4.2)", "10.4", "5 m²", "2019-20", "≈ 7"]
+)
+def test_numbers(text: str) -> None:
+    assert is_number(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "North", "Q1 2023", "three", "x" * 100, "a1", "4 of 5 people"]
+)
+def test_words_are_no_numbers(text: str) -> None:
+    assert not is_number(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["(million EUR)", "in %", "EUR m", "US$ bn", "'000", "t", "单位：万元", "km²"]
+)
+def test_units(text: str) -> None:
+    assert is_unit(text)
+
+
+@pytest.mark.parametrize("text", ["", "2024", "(restated)", "North", "in 2023", "Total"])
+def test_other_words_are_no_units(text: str) -> None:
+    assert not is_unit(text)
+
+
+@pytest.mark.parametrize(
+    ("caption", "unit"),
+    [
+        ("Key figures (million EUR)", "million EUR"),
+        ("Table 2: Visitors, in thousands", "thousands"),
+        ("Sales (unaudited) in 2023", ""),
+        ("万人", ""),
+        ("主要指标（单位：万元）", "单位：万元"),
+    ],
+)
+def test_the_unit_of_a_table(caption: str, unit: str) -> None:
+    assert unit_in(caption) == unit
+
+
+@pytest.mark.parametrize(
+    ("grid", "headers"),
+    [
+        ([["Region", "2022", "2023"], ["North", "1", "2"]], 1),
+        ([["", "A", "B"], ["x", "1", "2"]], 1),
+        ([["", "2023", "2023"], ["", "Men", "Women"], ["x", "1", "2"]], 2),
+        ([["Age", "25–34", "35–44", "All"], ["x", "1", "2", "3"]], 1),
+        ([["Grade", "1", "2", "3"], ["x", "50", "61", "70"]], 1),
+        ([["", "2024", "2023"], ["", "EUR m", "EUR m"], ["x", "5", "6"]], 2),
+        ([["North", "2000"], ["South", "1950"]], 0),
+        ([["A", "A"], ["b", "c"]], 0),
+        ([["A", ""], ["b", "c"]], 0),
+        ([["A", "B"]], 0),
+        ([["A"], ["B"]], 0),
+        ([], 0),
+    ],
+)
+def test_headers(grid: list[list[str]], headers: int) -> None:
+    assert header_rows(grid) == headers
+
+
+@pytest.mark.parametrize(
+    ("grid", "caption", "expected"),
+    [
+        (
+            [["", "2024", "2023"], ["Revenue", "131.5", "120.2"], ["EBIT margin (%)", "9.4", ""]],
+            "Key figures (million EUR)",
+            ["Revenue (million EUR), 2024: 131.5; 2023: 120.2", "EBIT margin (%), 2024: 9.4"],
+        ),
+        (
+            [["EUR million", "2024"], ["Costs", "(1,204.2)"]],
+            "",
+            ["Costs (EUR million), 2024: (1,204.2)"],
+        ),
+        (
+            [["", "2024", "Change %"], ["Sales", "1 310", "5.0"]],
+            "Sales, in thousands",
+            ["Sales, 2024 (thousands): 1 310; Change %: 5.0"],
+        ),
+        (
+            [["Item", "Unit", "2024"], ["Emissions", "t", "120"], ["Water", "m³", "20"]],
+            "",
+            ["Item Emissions (t), 2024: 120", "Item Water (m³), 2024: 20"],
+        ),
+        (
+            [["", "2024", "2024"], ["", "million EUR", "%"], ["Sales", "5", "12"]],
+            "",
+            ["Sales, 2024 (million EUR): 5; 2024 (%): 12"],
+        ),
+        (
+            [["", "A", "B"], ["Assets", "", ""], ["Cash", "1", "2"], ["Debts", "", ""],
+             ["Loan", "3", "4"]],
+            "",
+            ["Assets, Cash, A: 1; B: 2", "Debts, Loan, A: 3; B: 4"],
+        ),
+        (
+            [["", "A", "B"], ["Austria", "1", "2"], ["Greece", "", ""], ["Italy", "3", "4"]],
+            "",
+            ["Austria, A: 1; B: 2", "Italy, A: 3; B: 4"],
+        ),
+        (
+            [["Region", "Product", "Sold"], ["North", "Tea", "5"], ["", "Coffee", "7"]],
+            "",
+            ["Region North, Product: Tea; Sold: 5", "Region North, Product: Coffee; Sold: 7"],
+        ),
+        (
+            [["All . . . . .", "5"], ["Some ………", "3"]],
+            "",
+            ["All: 5", "Some: 3"],
+        ),
+    ],
+)  # fmt: skip
+def test_labels_units_and_groups(grid: list[list[str]], caption: str, expected: list[str]) -> None:
+    assert rows(*grid, caption=caption) == expected
+
+
+def test_headers_of_two_rows_are_joined() -> None:
+    grid = [["Region", "Visitors", "Visitors"], ["Region", "2022", "2023"], ["North", "1", "2"]]
+    assert rows(*grid, headers=2) == ["Region North, Visitors 2022: 1; Visitors 2023: 2"]
+
+
+def test_a_year_over_several_columns_of_a_csv_counts_for_each() -> None:
+    text = ",2024,,2023,\n,net,gross,net,gross\nBasic,11,25,31,4\nLarge,5,6,17,8\n"
+    assert read(text).text.splitlines()[0] == (
+        "Basic, 2024 net: 11; 2024 gross: 25; 2023 net: 31; 2023 gross: 4"
+    )
+
+
+def test_a_header_that_is_repeated_in_the_table_is_no_row() -> None:
+    grid = [["Year", "Sold"], ["A", "1"], ["Year", "Sold"], ["B", "2"]]
+    assert rows(*grid) == ["Year A, Sold: 1", "Year B, Sold: 2"]
+
+
+def test_a_very_wide_row_becomes_several_with_its_label() -> None:
+    names = ["Indicator", *(f"Region number {n}" for n in range(60))]
+    found = rows(names, ["Visitors", *(str(1000 + n) for n in range(60))])
+    assert len(found) > 2
+    assert all(row.startswith("Indicator Visitors, Region number") for row in found)
+    assert all(len(row) <= LONGEST_ROW + 40 for row in found)
+    assert "Region number 59: 1059" in found[-1]
+
+
+@given(CELLS)
+def test_the_pieces_of_a_row_know_their_cells_and_no_value_is_lost(grid: list[list[str]]) -> None:
+    whole = " ".join(line.text for line in table_lines(grid))
+    for line in table_lines(grid):
+        assert "\n" not in line.text
+        for cell in line.cells:
+            if cell.row >= 0:
+                assert cell.text.removesuffix(":") in " ".join(grid[cell.row][cell.column].split())
+    for number in (cell for row in grid[1:] for cell in row if is_number(cell)):
+        assert " ".join(number.split()) in whole
+
+
+@given(st.lists(st.tuples(*[st.text(st.characters(exclude_categories=["C"]))] * 3), max_size=6))
+def test_whatever_a_table_holds_its_values_are_in_the_text(table: list[tuple[str, ...]]) -> None:
+    stream = io.StringIO()
+    csv.writer(stream, delimiter="\t").writerows([("Name", "Place", "Remark"), *table])
+    source = read(stream.getvalue(), "a.tsv")
+    assert source.notes == ()
+    words = source.text.replace(":", "")
+    for cell in (cell for row in table for cell in row if len(cell) > 3 and cell.isalnum()):
+        assert " ".join(cell.split()) in words

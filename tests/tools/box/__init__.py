@@ -1,1 +1,0 @@
-"""Tests of the tools in the box."""

@@ -1,0 +1,31 @@
+"""`python -m tests.without_weights` is `python -m core` with a reader that has no weights.
+
+PAUSE in the environment is how many seconds the reader takes for what it is asked at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+import core.baseline.readers
+from core.__main__ import main
+from core.baseline.reader import Pair, PairReading
+from core.concurrency import Stop
+from tests.readers import PawReader, assessor_with
+
+
+class UnhurriedReader(PawReader):
+    """Takes its time, so that a test can step in."""
+
+    def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
+        time.sleep(float(os.environ.get("PAUSE", "0")))
+        return super().read(pairs, stop)
+
+
+if __name__ == "__main__":
+    assessor = assessor_with(UnhurriedReader())
+    core.baseline.readers.shared_assessor = lambda: assessor  # type: ignore[assignment]
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Gathers what a reader is trained on: `python -m training.reader_pairs --shared DATA ...`.
+
+Labelled pairs of the shared and the collected sets, pairs constructed from them, and a sample of
+the dev parts, in one file that a machine with an accelerator can be given. Texts are written once
+and then named by number. Rows of the `calibration` part of the shared sets are left out: the
+evidence model is fitted on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import lzma
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from training.constructed import PairMaker, Reading
+from training.pairs import SUPPORTED, Pair, collected_pairs, measured_claims, shared_pairs
+
+LARGE_SET, SMALL_SET = 10_000, 2_000
+SHOWN_OF_A_SET = 150
+
+
+def labelled_pairs(
+    shared: Path, collected: Path | None
+) -> tuple[list[Pair], list[Pair], list[Reading]]:
+    """Pairs to learn from, pairs of the dev parts, and paragraphs with questions."""
+    seen, dev = list(shared_pairs(shared, ["train"])), list(shared_pairs(shared, ["dev"]))
+    if collected is None:
+        return seen, dev, []
+    taboo, data = measured_claims(shared), collected / "data"
+    seen += collected_pairs(data, ["train", "calibration"], taboo)
+    dev += collected_pairs(data, ["dev"], taboo)
+    return weighed(seen), dev, readings_of(collected / "qa")
+
+
+def weighed(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs with how often they are seen: a large set must not drown the small ones."""
+    count = Counter((pair.name, pair.language) for pair in pairs)
+
+    def factor(pair: Pair) -> float:
+        size = count[pair.name, pair.language]
+        if size > LARGE_SET:
+            return float((LARGE_SET / size) ** 0.5)
+        return 1.5 if size < SMALL_SET else 1.0
+
+    return [replace(pair, times=round(pair.times * factor(pair), 3)) for pair in pairs]
+
+
+def readings_of(folder: Path) -> list[Reading]:
+    """Paragraphs with questions from the collected question-answering sets."""
+    by_context: dict[tuple[str, str, str, str], list[tuple[str, tuple[str, ...]]]] = {}
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                key = (row["set"], row["language"], f"{row['set']}:{row['group']}", row["context"])
+                answers = tuple(answer for answer in row["answers"] if answer.strip())
+                if answers:
+                    by_context.setdefault(key, []).append((row["question"], answers))
+    return [
+        Reading(name, language, group, " ".join(context.split()), tuple(questions))
+        for (name, language, group, context), questions in by_context.items()
+    ]
+
+
+def sample_of(pairs: Sequence[Pair], most: int, seed: int = 3) -> list[Pair]:
+    """A seeded sample of each set and language: a large one must not outweigh the others."""
+    chance = random.Random(seed)
+    by_set: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_set[pair.name, pair.language].append(pair)
+    return [p for own in by_set.values() for p in chance.sample(own, min(most, len(own)))]
+
+
+def write_pairs(path: Path, seen: Iterable[Pair], dev: Iterable[Pair]) -> None:
+    """JSON lines, xz: a text is a string where it is new, and its number from then on."""
+    numbers: dict[str, int] = {}
+
+    def told(text: str) -> str | int:
+        if (known := numbers.get(text)) is not None:
+            return known
+        numbers[text] = len(numbers)
+        return text
+
+    with lzma.open(path, "wt", encoding="utf-8", preset=4) as out:
+        for part, pairs in (("seen", seen), ("dev", dev)):
+            for pair in pairs:
+                wrong = () if pair.allowed == SUPPORTED and pair.wrong is None else pair.wrong
+                row = [part, told(pair.evidence), told(pair.claim), pair.allowed, wrong,
+                       pair.name, pair.language, pair.times]  # fmt: skip
+                out.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Gather, construct, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shared", type=Path, required=True, help="the folder of the shared sets")
+    parser.add_argument("--collected", type=Path, help="a folder with data/ and qa/")
+    parser.add_argument("--constructed", type=int, default=600_000, help="pairs to construct")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    seen, dev, readings = labelled_pairs(given.shared, given.collected)
+    made = list(PairMaker(seen, readings, given.seed).make(given.constructed))
+    sys.stderr.write(f"{len(seen)} labelled, {len(made)} constructed, {len(readings)} readings\n")
+    write_pairs(given.out, [*seen, *made], sample_of(dev, SHOWN_OF_A_SET))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

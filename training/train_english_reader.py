@@ -1,0 +1,151 @@
+"""Trains the English reader further: `python -m training.train_english_reader --pairs FILE ...`.
+
+MiniLM as a cross-encoder, from the weights that ship: their int8 values are the start. It sees the
+English pairs alone. The folder that is written (`--out`) takes the place of
+`core/baseline/weights/english`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.baseline.export import write_card
+from core.baseline.onnx_reader import MODEL, TOKENIZER, write_model
+from core.baseline.shipped_reader import ENGLISH_DIR
+from training.reader_training import (
+    EncodedPairs,
+    Layout,
+    Recipe,
+    figures_of,
+    probabilities,
+    read_pairs,
+    show,
+    train,
+)
+from training.train_reader import with_heads
+
+PAD, BEGIN, END, MASK = 0, 101, 102, 103
+VOCABULARY, WIDTH, LAYERS, HEADS = 30522, 384, 6, 12
+DROPOUT = 0.1
+MATRICES = (
+    "attention.self.query", "attention.self.key", "attention.self.value",
+    "attention.output.dense", "intermediate.dense", "output.dense",
+)  # fmt: skip
+NUMBERED = re.compile(r"val_(\d+)_quantized")
+
+
+def english_layout(folder: Path = ENGLISH_DIR) -> Layout:
+    """As the English reader reads pairs."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return Layout(tokenizer, BEGIN, (END,), END, PAD, MASK)
+
+
+def shipped_weights(folder: Path = ENGLISH_DIR) -> dict[str, Any]:
+    """The int8 weights of the folder as float32, by their names in a BERT classifier."""
+    import onnx
+    import torch
+    from onnx import numpy_helper
+
+    graph = onnx.load(str(folder / MODEL)).graph
+    held = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+
+    def restored(name: str) -> Any:
+        levels = held[f"{name}_quantized"].astype(np.float32)
+        zero = held[f"{name}_zero_point"].astype(np.float32)
+        return (levels - zero) * held[f"{name}_scale"]
+
+    state = {
+        name.removeprefix("model."): value
+        for name, value in held.items()
+        if name.startswith("model.") and value.dtype == np.float32 and not name.endswith("_scale")
+    }
+    for table in ("word", "token_type", "position"):
+        name = f"bert.embeddings.{table}_embeddings.weight"
+        state[name] = restored(f"model.{name}")
+    for name in ("bert.pooler.dense.weight", "classifier.weight"):
+        state[name] = restored(f"model.{name}").T
+    numbers = sorted(int(match[1]) for name in held if (match := NUMBERED.fullmatch(name)))
+    for place, number in enumerate(numbers):  # in the order in which the layers use them
+        layer, matrix = divmod(place, len(MATRICES))
+        name = f"bert.encoder.layer.{layer}.{MATRICES[matrix]}.weight"
+        state[name] = restored(f"val_{number}").T
+    return {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+
+
+def new_classifier() -> Any:
+    """A BERT classifier of the reader's shape."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(
+        vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, intermediate_size=4 * WIDTH, num_labels=3,
+        attn_implementation="eager",
+        hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    return BertForSequenceClassification(config).eval()
+
+
+def trainable(classifier: Any) -> Any:
+    """The classifier's parts as `train` takes them; the words' head is for training alone."""
+    model = with_heads(classifier.bert, WIDTH)
+    model["pooler"], model["classes"] = classifier.bert.pooler.dense, classifier.classifier
+    classifier.bert.embeddings.word_embeddings.weight.requires_grad_(False)
+    model.tells_sides = True
+    return model
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train, and write weights, tokenizer and card."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=Path, required=True, help="of `training.reader_pairs`")
+    parser.add_argument("--out", type=Path, required=True, help="a folder")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=0)
+    for field, kind in (("views", int), ("minutes", float), ("rate", float), ("seed", int)):
+        parser.add_argument(f"--{field}", type=kind, default=getattr(Recipe, field))
+    given = parser.parse_args(arguments)
+    recipe = replace(
+        Recipe(), views=given.views, minutes=given.minutes, rate=given.rate, seed=given.seed
+    )
+    seen, dev = ([p for p in part if p.language == "en"] for part in read_pairs(given.pairs))
+    layout, classifier = english_layout(), new_classifier()
+    classifier.load_state_dict(shipped_weights())
+    model = trainable(classifier)
+    encoded = EncodedPairs(seen, layout)
+    train(model, encoded, recipe, device=given.device, workers=given.workers)
+    found = probabilities(model, EncodedPairs(dev, layout), device=given.device)
+    show(figures_of(dev, 1.0 - found[:, 0].astype(np.float64)))
+    given.out.mkdir(parents=True, exist_ok=True)
+    _write(classifier.cpu(), given.out, recipe)
+    return 0
+
+
+def _write(classifier: Any, out: Path, recipe: Recipe) -> None:
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_file=str(ENGLISH_DIR / TOKENIZER),
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
+    card = json.loads((ENGLISH_DIR / "card.json").read_text(encoding="utf-8"))
+    write_model(classifier.eval(), tokenizer, card["inputs"], out / MODEL)
+    (out / TOKENIZER).write_bytes((ENGLISH_DIR / TOKENIZER).read_bytes())
+    history = [*card.get("later", []), asdict(recipe)]
+    write_card(out, MODEL, {**card, "later": history})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,262 @@
+"""Does a vote among the built-in readers find the wrong words better than each alone?
+
+    python -m training.train_panel --path ../shared/data
+
+On Mu-SHROOM: intersection over union and correlation, means over languages, with 95 % intervals
+over questions. Beside the paper's vote (most runs, 0.7) and the same with a threshold fitted in
+folds stands a weighted vote: weights not below 0 that come closest to the shares of annotators by
+least squares, every language alike, and a threshold, both fitted on the other four folds. `--write`
+fits both on all rows and writes them where the built-in panel finds them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.baseline.panel import WEIGHTS
+from core.baseline.span_features import FOLDER
+from core.baseline.span_reader import load_span_reader
+from core.evaluation.bootstrap import figures
+from core.evaluation.datasets import load
+from core.evaluation.gold import GoldSpan
+from core.evaluation.metrics import measures
+from core.evaluation.outcomes import Numbers, Outcomes, Prediction, mark_all
+from core.learning.span_threshold import GRID, best
+from core.spans.voting import KEPT_FROM, VotedRun, hard_places, soft_labels
+from core.voted import SoftLabel
+from training.panel_rows import PanelRow, panel_rows
+from training.span_rows import FOLDS, marked_rows
+from training.train_span_reader import CHOSEN_ON, SETS, out_of_fold
+
+Pairs = tuple[tuple[str, str], ...]
+Said = list[Prediction]
+NEAR = 0.38  # of equally good thresholds the one nearest to the span reader's own
+MOST_ROWS = 10**6
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A weighted vote: how much each pair of extractor and adjudicator counts, and from which p."""
+
+    weights: tuple[tuple[str, str, float], ...]
+    threshold: float
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """As it is written."""
+        return {"weights": [list(one) for one in self.weights], "threshold": self.threshold}
+
+
+def pairs_of(rows: Sequence[PanelRow], *, is_adjudicated: bool) -> Pairs:
+    """Extractor and adjudicator of all votes; without adjudication each one's own p alone."""
+    names = dict.fromkeys(run.extractor for row in rows for run in row.runs)
+    return tuple((e, a) for e in names for a in names if is_adjudicated or e == a)
+
+
+def fit(rows: Sequence[PanelRow], pairs: Pairs) -> Fitted:
+    """Weights of least squares against the shares of annotators, then the best threshold."""
+    from scipy.optimize import nnls
+
+    sizes = {row.row.language: 0 for row in rows}
+    for row in rows:
+        sizes[row.row.language] += 1
+    votes, shares = [], []
+    for row in rows:
+        lengths, given, gold = _pieces(row, pairs)
+        root = np.sqrt(lengths / max(1, len(row.row.response)) / sizes[row.row.language])
+        votes.append(given * root[:, None])
+        shares.append(gold * root)
+    found, _ = nnls(np.concatenate(votes), np.concatenate(shares))
+    told = zip(pairs, found.tolist(), strict=True)
+    weights = tuple((e, a, round(w, 4)) for (e, a), w in told if round(w, 4) > 0)
+    labels = [soft_labels(row.runs, weights) for row in rows]
+    return Fitted(weights, threshold_of(rows, labels))
+
+
+def _pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
+    """(lengths, votes by pair, mean share of annotators) of the pieces in which no vote changes."""
+    parts = [(s.span.start, s.span.end) for run in row.runs for s in run.spans]
+    parts += [(score.start, score.end) for run in row.runs for score in run.scores]
+    length = len(row.row.response)
+    cuts = sorted({0, length, *(cut for part in parts for cut in part)})
+    by_name = {run.extractor: run for run in row.runs}
+    shares = np.zeros(length)
+    for span in row.row.soft:
+        shares[span.start : span.end] = np.maximum(shares[span.start : span.end], span.p)
+    starts, ends = cuts[:-1], cuts[1:]
+    given = [
+        [by_name[e].by(a, start) if e in by_name else 0.0 for e, a in pairs] for start in starts
+    ]
+    gold = [shares[start:end].mean() for start, end in zip(starts, ends, strict=True)]
+    return np.diff(cuts).astype(float), np.array(given).reshape(-1, len(pairs)), np.array(gold)
+
+
+def threshold_of(rows: Sequence[PanelRow], labels: Sequence[Sequence[SoftLabel]]) -> float:
+    """The threshold with the greatest mean IoU, smoothed over its neighbours."""
+    curves = [_curve(row, own) for row, own in zip(rows, labels, strict=True)]
+    return best(np.mean(curves, axis=0), NEAR)
+
+
+def _curve(row: PanelRow, labels: Sequence[SoftLabel]) -> Numbers:
+    """The row's IoU at each threshold of the grid."""
+    level, gold = np.zeros(len(row.row.response)), np.zeros(len(row.row.response), dtype=bool)
+    for label in labels:
+        level[label.start : label.end] = label.level
+    for span in row.row.spans or ():
+        gold[span.start : span.end] = True
+    marked = level[None, :] >= GRID[:, None]
+    both, either = (marked & gold).sum(axis=1), (marked | gold).sum(axis=1)
+    return np.asarray(np.where(either == 0, 1.0, both / np.maximum(1, either)))
+
+
+def said_by(row: PanelRow, labels: Sequence[SoftLabel], threshold: float) -> Prediction:
+    """The row's wrong words and soft labels."""
+    places = hard_places(labels, threshold, row.row.response)
+    spans = tuple(GoldSpan(start, end) for start, end in places)
+    soft = tuple(GoldSpan(label.start, label.end, label.p) for label in labels)
+    return Prediction("hallucinated", spans=spans, soft=soft)
+
+
+def alone(row: PanelRow, name: str) -> Prediction:
+    """What one member says by itself: its spans, and its own p of every character."""
+    run = next((run for run in row.runs if run.extractor == name), VotedRun(name, ()))
+    spans = tuple(GoldSpan(s.span.start, s.span.end, s.span.p) for s in run.spans)
+    soft = tuple(GoldSpan(score.start, score.end, score.p) for score in run.scores) or spans
+    return Prediction("hallucinated", spans=spans, soft=soft)
+
+
+def in_folds(
+    rows: Sequence[PanelRow], rule: Callable[[Sequence[PanelRow]], Fitted]
+) -> tuple[Said, list[Fitted]]:
+    """Each row as a rule says that was fitted without its fold, and the rules."""
+    said: dict[int, Prediction] = {}
+    rules = []
+    for fold in range(FOLDS):
+        found = rule([row for row in rows if row.fold != fold])
+        rules.append(found)
+        for i, row in enumerate(rows):
+            if row.fold == fold:
+                said[i] = said_by(row, soft_labels(row.runs, found.weights), found.threshold)
+    return [said[i] for i in range(len(rows))], rules
+
+
+def report(rows: Sequence[PanelRow]) -> dict[str, Any]:
+    """Every system's figures, and what the weighted vote gains over the best member alone."""
+    gold = [row.row for row in rows]
+    names = list(dict.fromkeys(run.extractor for row in rows for run in row.runs))
+    labels = [soft_labels(row.runs) for row in rows]
+    systems: dict[str, Said] = {
+        "mark all": list(mark_all(gold).said),
+        **{f"{name} alone": [alone(row, name) for row in rows] for name in names},
+        f"most runs, {KEPT_FROM}": [
+            said_by(row, own, KEPT_FROM) for row, own in zip(rows, labels, strict=True)
+        ],
+    }
+    systems["most runs, fitted threshold"], _ = in_folds(rows, _most)
+    own, both = (pairs_of(rows, is_adjudicated=is_both) for is_both in (False, True))
+    systems["weighted, nobody adjudicates"], _ = in_folds(rows, lambda some: fit(some, own))
+    systems["weighted vote"], rules = in_folds(rows, lambda some: fit(some, both))
+    found = {name: Outcomes(gold, said) for name, said in systems.items()}
+    table = {name: _figures({"": one}, found[name]) for name, one in found.items()}
+    best_alone = max(
+        (f"{name} alone" for name in names), key=lambda name: table[name]["iou"]["value"]
+    )
+    return {
+        "rows": len(rows),
+        "systems": table,
+        "gain": {
+            f"weighted vote over {other}": _figures(
+                {"": found["weighted vote"], "-": found[other]}, found[other]
+            )
+            for other in dict.fromkeys((best_alone, "weighted, nobody adjudicates"))
+        },
+        "thresholds_of_folds": [rule.threshold for rule in rules],
+        "by_language": {name: _by_language(found[name]) for name in (best_alone, "weighted vote")},
+    }
+
+
+def _most(rows: Sequence[PanelRow]) -> Fitted:
+    return Fitted((), threshold_of(rows, [soft_labels(row.runs) for row in rows]))
+
+
+def _figures(sides: Mapping[str, Outcomes], one: Outcomes) -> dict[str, Any]:
+    """IoU and correlation with intervals; of two sides the first less the second, drawn alike."""
+    named = {sign: measures(side) for sign, side in sides.items()}
+
+    def difference(kind: str) -> Callable[[Numbers], Numbers]:
+        def measure(weights: Numbers) -> Numbers:
+            value = named[""][kind](weights)
+            return value - named["-"][kind](weights) if "-" in named else value
+
+        return measure
+
+    kinds = ("iou", "correlation")
+    return dict(figures({kind: difference(kind) for kind in kinds}, one.groups, 0))
+
+
+def _by_language(found: Outcomes) -> dict[str, Any]:
+    told = {}
+    for language in sorted({row.language for row in found.rows}):
+        own = [i for i, row in enumerate(found.rows) if row.language == language]
+        part = Outcomes([found.rows[i] for i in own], [found.said[i] for i in own])
+        told[language] = {"n": len(own), **_figures({"": part}, part)}
+    return told
+
+
+def rows_of(data: Path, cache: Path, limit: int) -> list[PanelRow]:
+    """The set's rows with their runs; `limit` bounds the rows, evenly over the languages."""
+    card = load_span_reader().card
+    lists = json.loads((FOLDER / "common_terms.json").read_text(encoding="utf-8"))
+    rows = [
+        replace(row, is_chosen_on=name == CHOSEN_ON)
+        for name, task in SETS
+        for row in marked_rows(load(name, data, task=task), lists, lambda _: None)
+    ]
+    columns = np.array([rows[0].names.index(name) for name in card["features"]])
+    told = out_of_fold(rows, columns)
+    own = [i for i, row in enumerate(rows) if row.is_chosen_on]
+    chosen = own[:: max(1, len(own) // limit)][:limit]
+    tell = _every(50, len(chosen))
+    return list(panel_rows([rows[i] for i in chosen], [told[i] for i in chosen], cache, tell))
+
+
+def _every(step: int, total: int) -> Callable[[int], None]:
+    def tell(number: int) -> None:
+        if number % step == 0:
+            log.info("row %d of %d", number, total)
+
+    return tell
+
+
+def main() -> None:
+    """Read the command line, measure, print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--path", type=Path, required=True, help="the folder of the data sets")
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "span-voting")
+    parser.add_argument("--rows", type=int, default=MOST_ROWS, help="only so many")
+    parser.add_argument("--write", action="store_true", help="fit on all rows, and keep")
+    chosen = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    rows = rows_of(chosen.path, chosen.cache, chosen.rows)
+    found = report(rows)
+    if chosen.write:
+        rule = fit(rows, pairs_of(rows, is_adjudicated=True))
+        card = {**rule.body, "fitted_on": CHOSEN_ON, **found}
+        text = json.dumps(card, indent=1, ensure_ascii=False)
+        WEIGHTS.write_text(text + "\n", encoding="utf-8")
+    json.dump(found, sys.stdout, indent=1, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    main()

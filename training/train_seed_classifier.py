@@ -1,0 +1,213 @@
+"""Trains the seed classifier that ships: `python -m training.train_seed_classifier --path DATA`.
+
+As CEDA 4.2 trains its classifier on debate summaries, here on the built-in judge's texts over
+public sets whose licence permits it or states nothing. The text decides where a judge gives no
+probability, as most language models do. Where it gives one the seed passes that on as it is: the
+built-in judge's is calibrated, and out of fold the text added nothing to it (`text_gain` in the
+card). Corrections teach both anew. Only weights and the card are kept, no row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import math
+import random
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.agents.llm_judge import verdict_text
+from core.config import ENCODER_DIR
+from core.errors import InputError, ReviewError
+from core.evaluation.datasets import load
+from core.evaluation.gold import GoldRow
+from core.evaluation.splits import normalised
+from core.learning.head_fit import fit_head
+from core.learning.options import Options
+from core.learning.scores import reliability, scores
+from core.learning.verdict_texts import JudgedClaim, LabelledClaim, Lesson, judged
+from core.models.encoder import Embedder, load_encoder
+from core.verdict.head import logit_of
+from core.verdict.version_files import SEED_FOLDER, save_head
+from training.pairs import provenance_of
+
+# How many rows of each set at most. The entailment reader has not seen them: of rows that it was
+# trained on the judge would be surer than it is of others. No set whose label shows in the claim:
+# the texts repeat its words.
+SETS = {
+    "fever_symmetric": 200,
+    "entailment_fm2": 200,
+    "entailment_healthver": 200,
+    "entailment_climate_fever": 200,
+    "entailment_covidfact": 400,
+    "entailment_q2": 100,
+    "entailment_cad_nli": 400,
+    "entailment_sanli": 300,
+}
+SPLIT: str | None = "calibration10"
+FOLDS = 5
+SEED = 11
+RECIPE = Options(regularisation=0.2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train, print the out-of-fold figures, write the seed folder; 2 for data that will not do."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--path", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=None, help="rows a set, for a quick look")
+    given = parser.parse_args(arguments)
+    began = time.time()
+    try:
+        samples = labelled_sample(given.path, given.limit)
+        encoder = load_encoder(ENCODER_DIR)
+        spoken = list(_decided([row for rows in samples.values() for row in rows], encoder))
+        told = _out_of_fold(spoken, encoder)
+    except ReviewError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    gain, judge_weight = _shares(spoken, told)
+    card = _card(given.path, samples, spoken, [probability_of(score) for score in told])
+    card |= {
+        "encoder": encoder.id.rsplit("-", 1)[0],
+        "seconds": round(time.time() - began),
+        "fitted_shares": {"text_gain": gain, "judge_weight": judge_weight},
+    }
+    by_text = fit_head(_rows(spoken), encoder, RECIPE)
+    save_head(SEED_FOLDER, replace(by_text, text_gain=0.0, judge_weight=1.0), card)
+    sys.stdout.write(f"{card['text_alone']}\n{card['judge_alone']}\n{card['fitted_shares']}\n")
+    return 0
+
+
+def _decided(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
+    """The rows on which the built-in judge reached a verdict."""
+    return (item for item in judged(rows, encoder) if item.judgement.label != "unclear")
+
+
+def _rows(spoken: Iterable[JudgedClaim]) -> list[Lesson]:
+    """Each verdict as the built-in judge gives it, and in the frame of a language model's."""
+    return [lesson for item in spoken for lesson in _lessons(item)]
+
+
+def _lessons(item: JudgedClaim) -> Iterator[Lesson]:
+    said, label = item.judgement, item.row.label
+    yield Lesson(said.text, label, None)
+    reasons = ". ".join(said.text.split(". ")[1:-1])
+    yield Lesson(verdict_text(said.label, reasons), label, None)
+
+
+def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float]:
+    """What the text says of each row, as log odds, by a head that has not seen its evidence.
+
+    Raises:
+        InputError: a fold leaves only one label to train on.
+    """
+    folds = _folds(spoken)
+    out = [0.0] * len(spoken)
+    for fold in range(FOLDS):
+        others = _rows(item for item, own in zip(spoken, folds, strict=True) if own != fold)
+        if len({row.label for row in others}) < 2:
+            raise InputError(
+                "Expected rows of both labels in every fold, found too few; "
+                "give more rows with --limit, or leave it out."
+            )
+        head = fit_head(others, encoder, RECIPE)
+        for place in (i for i, own in enumerate(folds) if own == fold):
+            vector = encoder.encode([spoken[place].judgement.text])
+            out[place] = logit_of(head.probability(vector)[0])
+    return out
+
+
+def _folds(spoken: Sequence[JudgedClaim]) -> list[int]:
+    return [fold_of(item.row.group) for item in spoken]
+
+
+def _shares(spoken: Sequence[JudgedClaim], told: Sequence[float]) -> tuple[float, float]:
+    """(gain of the text, weight of the judge's p), neither below nought."""
+    from scipy.optimize import minimize
+
+    own = np.array([logit_of(item.judgement.p) for item in spoken])
+    signs = np.array([1.0 if item.row.label == "hallucinated" else -1.0 for item in spoken])
+    values = np.column_stack([told, own])
+
+    def loss(shares: npt.NDArray[np.float64]) -> float:
+        return float(np.logaddexp(0.0, -signs * (values @ shares)).mean())
+
+    found = minimize(loss, np.array([0.1, 1.0]), bounds=[(0.0, None)] * 2, method="L-BFGS-B")
+    gain, judge_weight = (round(float(share), 4) for share in found.x)
+    return gain, judge_weight
+
+
+def probability_of(score: float) -> float:
+    """The probability of log odds."""
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, score))))
+
+
+def _card(
+    folder: Path,
+    samples: Mapping[str, Sequence[LabelledClaim]],
+    spoken: Sequence[JudgedClaim],
+    probabilities: Sequence[float],
+) -> dict[str, Any]:
+    """What the head was trained on, and how well it and the judge alone do."""
+    labels = [item.row.label for item in spoken]
+    judged_p = [
+        float(item.judgement.label == "hallucinated")
+        if item.judgement.p is None
+        else item.judgement.p
+        for item in spoken
+    ]
+    rows = sum(len(sample) for sample in samples.values())
+    return {
+        "name": "seed",
+        "author": "Counterpoint",
+        "trained_on": {
+            name: provenance_of(folder, name) | {"rows": len(sample)}
+            for name, sample in samples.items()
+        },
+        "rows": rows,
+        "unclear": rows - len(spoken),
+        "text_alone": scores(labels, probabilities),
+        "judge_alone": scores(labels, judged_p),
+        "reliability": reliability(labels, judged_p),  # of what ships, which passes it on
+        "folds": FOLDS,
+    }
+
+
+def labelled_sample(folder: Path, limit: int | None) -> dict[str, list[LabelledClaim]]:
+    """A seeded sample of each set, both labels alike."""
+    chosen: dict[str, list[LabelledClaim]] = {}
+    for name, wanted in SETS.items():
+        found = load(name, folder, split=SPLIT)
+        rows = [claim for row in found if (claim := _claim(row)) is not None]
+        random.Random(SEED).shuffle(rows)
+        half = min(limit or wanted, wanted) // 2
+        chosen[name] = [
+            row
+            for label in ("supported", "hallucinated")
+            for row in [r for r in rows if r.label == label][:half]
+        ]
+    return chosen
+
+
+def _claim(row: GoldRow) -> LabelledClaim | None:
+    """The row to learn from; None where people found that the evidence does not decide."""
+    if row.label is None or row.label == "unclear":
+        return None
+    return LabelledClaim(row.response, row.documents, row.label, row.group, row.question)
+
+
+def fold_of(group: str) -> int:
+    """The fold of all rows of this group, compared as the parts of a set compare it."""
+    digest = hashlib.sha256(normalised(group).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") % FOLDS
+
+
+if __name__ == "__main__":
+    sys.exit(main())
