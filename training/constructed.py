@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 OPPOSITES: dict[str, dict[str, list[str]]] = json.loads((HERE / "opposites.json").read_text())
 TABLES: dict[str, dict[str, list[str]]] = json.loads((HERE / "table_claims.json").read_text())
 UNSPACED = ("zh", "ja", "th")
-PARALLEL = ("xnli",)
+PARALLEL = frozenset({"rte3", "xnli"})
 """Sets that hold the same pairs in several languages, under the same groups."""
 NUMBER = regex.compile(r"(?<![\p{L}\p{N}])\p{Nd}+(?:[.,]\p{Nd}+)*(?![\p{L}\p{N}])")
 NUMBER_UNSPACED = regex.compile(r"\p{Nd}+(?:[.,]\p{Nd}+)*")

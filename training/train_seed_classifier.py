@@ -3,8 +3,9 @@
 As CEDA 4.2 trains its classifier on debate summaries, here on the built-in judge's texts over
 public sets whose licence permits it or states nothing. The text decides where a judge gives no
 probability, as most language models do. Where it gives one the seed passes that on as it is: the
-built-in judge's is calibrated, and out of fold the text added nothing to it (`text_gain` in the
-card). Corrections teach both anew. Only weights and the card are kept, no row.
+built-in judge's is calibrated on more kinds of material than these sets are. What they would weigh
+the text and the judge with stands in the card (`fitted_shares`); corrections teach both anew. Only
+weights and the card are kept, no row.
 """
 
 from __future__ import annotations

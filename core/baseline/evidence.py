@@ -18,8 +18,11 @@ from core.documents.segmentation import sentences
 from core.documents.terms import IS_UNSPACED, query_terms, terms
 from core.records import Case, Passage, Statement
 
-WIDEST = 900
-"""Characters of a window, some 200 tokens; a third of it in scripts without blanks."""
+WIDEST = 350
+"""Characters of a window, some 80 tokens; a third of it in scripts without blanks.
+
+As long as most pairs are that the readers were trained on: in wider windows they overlook much.
+"""
 MOST_WINDOWS = 10
 SHORT_ANSWER_WORDS = 8
 UNREAD = PairReading(0.0, 0.0, 1.0)
@@ -210,7 +213,7 @@ def _joined(passages: Sequence[Passage]) -> list[Window]:
 def _with_heading(passage: Passage, text: str) -> str:
     """The text under its heading, which often names what it is about."""
     heading = _plain(passage.heading)
-    if not heading or heading in text or len(heading) > WIDEST // 6:
+    if not heading or heading in text or len(heading) > WIDEST // 3:
         return text
     return f"{heading.rstrip('.:')}{': ' if is_row(text) else '. '}{text}"
 

@@ -48,7 +48,7 @@ def test_the_seed_says_what_it_was_trained_on_and_how_it_did() -> None:
     assert all(entry["licence"] for entry in card["trained_on"].values())
     for told in (card["text_alone"], card["judge_alone"]):
         share = told["always_hallucinated"]
-        assert told["n"] > 500
+        assert told["n"] > 400
         assert told["accuracy"] > max(share, 1.0 - share)
 
 
