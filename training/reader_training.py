@@ -215,6 +215,13 @@ def prepared_batches(
     yield from loader
 
 
+def has_bfloat16(device: str) -> bool:
+    """True where the device multiplies in bfloat16; some processors do, and train twice as fast."""
+    import torch
+
+    return device == "cuda" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 def forward(model: Any, ids: Any, mask: Any, sides: Any) -> tuple[Any, Any]:
     """Logits of the classes (n, 3) and of the words (n, length)."""
     import torch
@@ -286,7 +293,7 @@ def train(
         taught = None
         if teachers is not None:
             taught = torch.from_numpy(teachers[batch.rows]).to(device)
-        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        with torch.autocast(device, torch.bfloat16, enabled=has_bfloat16(device)):
             classes, words = forward(model, ids, mask, sides)
         loss = loss_of(classes, words, allowed, wrong, taught, recipe)
         optimizer.zero_grad(set_to_none=True)
@@ -334,7 +341,7 @@ def probabilities(
         ids, mask, sides = (
             torch.from_numpy(part).to(device) for part in (batch.ids, batch.mask, batch.sides)
         )
-        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=has_bfloat16(device)):
             classes, _ = forward(model, ids, mask, sides)
         found[batch.rows] = torch.softmax(classes, dim=-1).cpu().numpy()
     return found

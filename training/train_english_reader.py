@@ -114,12 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=0)
-    for field, kind in (("views", int), ("minutes", float), ("rate", float), ("seed", int)):
+    settings = {"views": int, "minutes": float, "rate": float, "tokens_per_batch": int, "seed": int}
+    for field, kind in settings.items():
         parser.add_argument(f"--{field}", type=kind, default=getattr(Recipe, field))
     given = parser.parse_args(arguments)
-    recipe = replace(
-        Recipe(), views=given.views, minutes=given.minutes, rate=given.rate, seed=given.seed
-    )
+    recipe = replace(Recipe(), **{field: getattr(given, field) for field in settings})
     seen, dev = ([p for p in part if p.language == "en"] for part in read_pairs(given.pairs))
     layout, classifier = english_layout(), new_classifier()
     classifier.load_state_dict(shipped_weights())

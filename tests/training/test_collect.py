@@ -1,0 +1,84 @@
+"""Public repositories become rows of one shape, with where they came from."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from training import collect
+from training.collect import Source, infotabs, mctest, rte3_xml, squad, summedits
+
+SNLI = {
+    "dataset/eSNLI/s1.dev": "A man sleeps .\n",
+    "dataset/eSNLI/s2.dev": "A man is awake .\n",
+    "dataset/eSNLI/labels.dev": "contradiction\n",
+}
+
+
+def test_a_table_becomes_lines_with_its_title() -> None:
+    texts = {
+        "data/tables/json/T1.json": json.dumps({"title": ["Ann Lee"], "Born": ["1950", "Riga"]}),
+        "data/maindata/a.tsv": "table_id\thypothesis\tlabel\nT1\tAnn was born in Oslo.\tC\n",
+    }
+    (row,) = infotabs(texts)
+    assert row["evidence"] == "Ann Lee, Born: 1950; Riga."
+    assert (row["label"], row["claim"]) == ("contradicted", "Ann was born in Oslo.")
+
+
+def test_the_right_choice_is_supported_and_the_others_are_not() -> None:
+    story = "mc.0\tAuthor\tTom ran.\\newlineHe fell.\tone: Who fell?\tTom\tAnn\tMax\tEve"
+    (path,) = ["data/MCTest/mc160.dev.tsv"]
+    rows = list(mctest({path: story + "\n", path.replace(".tsv", ".ans"): "A\n"}))
+    assert [row["label"] for row in rows] == ["supported"] + ["not_supported"] * 3
+    assert rows[0]["question"] == "Who fell?"
+    assert rows[0]["evidence"] == "Tom ran. He fell."
+
+
+def test_entities_of_a_corpus_are_read_and_none_is_resolved() -> None:
+    text = '<pair id="7" entailment="NO" task="IE"><t>A &amp; B</t>\n<h>&x; C</h></pair>'
+    (row,) = rte3_xml({"RTE3-DE_DE_/a-dev-set.xml": text})
+    assert (row["evidence"], row["claim"], row["language"]) == ("A & B", "&x; C", "de")
+
+
+def test_a_right_summary_gives_its_sentences_too() -> None:
+    summary = "Ann bought a large new house. Tom sold his old red car."
+    told = [{"id": "a_og", "doc": "Long text.", "summary": summary, "label": 1},
+            {"id": "a_1", "doc": "Long text.", "summary": "Ann sold it.", "label": 0}]  # fmt: skip
+    rows = list(summedits({"data/summedits/summedits_samsum.json": json.dumps(told)}))
+    assert [row["label"] for row in rows] == ["supported"] * 3 + ["not_supported"]
+    assert {row["group"] for row in rows} == {"a"}
+    assert {row["set"] for row in rows} == {"summedits talks"}
+
+
+def test_paragraphs_with_questions_say_their_language() -> None:
+    paragraph = {"context": "Riga is old.", "qas": [
+        {"question": "What is old?", "answers": [{"text": "Riga"}, {"text": "Riga"}]}]}  # fmt: skip
+    text = json.dumps({"data": [{"paragraphs": [paragraph]}]})
+    (row,) = squad({"x/tydiqa.goldp.fi.dev.json": text})
+    assert (row["language"], row["answers"]) == ("fi", ["Riga"])
+
+
+def test_what_a_repository_holds_is_written_with_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "mirror" / "a+b" / "repo"
+    for name, text in SNLI.items():
+        for part in ("dev", "test"):
+            path = work / name.replace("dev", part)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=work, check=True)
+    source = Source("snli", "a/b", "MIT", r"dataset/eSNLI/\w+\.(dev|test)", collect.snli)
+    monkeypatch.setattr(collect, "SOURCES", (source,))
+    assert collect.main(["--mirror", str(tmp_path / "mirror"), "--out", str(tmp_path / "o")]) == 0
+    with gzip.open(tmp_path / "o" / "data" / "00-snli.jsonl.gz", "rt") as lines:
+        first = json.loads(next(lines))
+    assert (first["label"], first["claim"]) == ("contradicted", "A man is awake .")
+    told = json.loads((tmp_path / "o" / "sources.d" / "00-snli.json").read_text())
+    assert (told["rows"], len(told["commit"])) == (2, 40)
