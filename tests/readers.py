@@ -110,14 +110,14 @@ def small_model() -> EvidenceModel:
     )
     return EvidenceModel(
         trees=trees,
+        linear=Logistic({}, 0.0),
         features=FEATURES,
-        calibration={material: Logistic({"score": 1.0}, 0.0) for material in MATERIALS},
+        calibration={material: Logistic({"score": 2.0}, 0.0) for material in MATERIALS},
         parts={
             "reading": Logistic({"support_best": -0.5, "contradiction_best": 0.5}, 0.0),
             "values": Logistic({"values_different": 5.0, "values_same": -3.0}, 0.0),
             "coverage": Logistic({"terms_found": -20.0}, 18.0),
         },
-        whole=Logistic({"worst": 1.0}, 0.0),
         addressed=Logistic({"terms_found": 8.0}, -2.0),
         addressed_from=0.5,
         supported_below=0.3,

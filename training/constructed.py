@@ -555,23 +555,3 @@ def _marks_of_value(
 
 def _number_of(figure: str) -> float:
     return float(figure.replace(",", ""))
-
-
-def mixed(
-    pairs: Sequence[Pair], readings: Sequence[Reading], views: int, made_share: float, seed: int
-) -> list[Pair]:
-    """What is seen in training, in order: labelled pairs as often as their set says, and made."""
-    chance = random.Random(seed)
-    wanted = round(views * (1 - made_share))
-    pool: list[Pair] = []
-    while len(pool) < wanted:
-        once = [p for p in pairs for _ in range(_times(p.times, chance))]
-        chance.shuffle(once)
-        pool += once
-    seen = pool[:wanted] + list(PairMaker(pairs, readings, seed).make(views - wanted))
-    chance.shuffle(seen)
-    return [replace(p, wrong=()) if p.allowed == SUPPORTED and p.wrong is None else p for p in seen]
-
-
-def _times(times: float, chance: random.Random) -> int:
-    return int(times) + (chance.random() < times % 1)

@@ -2,8 +2,7 @@
 
 They come from the calibration and dev parts of the training sets, and from sets that took no part
 in training the reader. Some evidence is hidden in a longer document made of other rows' evidence,
-and some claims over one evidence are joined into a response, so that documents and responses are
-met too.
+so that documents are met too.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ def rows_of(pairs: Iterable[Pair], most: int, seed: int) -> list[EvidenceRow]:
     chosen = [
         pair for own in by_set.values() for pair in chance.sample(own, min(most // 2, len(own)))
     ]
-    return [
-        EvidenceRow(
-            pair.name,
-            pair.group,
-            pair.language,
-            response,
-            pair.question,
-            (pair.evidence,),
-            pair.allowed != SUPPORTED,
-        )
-        for pair in chosen
-        if (response := pair.claim[len(pair.question) :].strip())
-    ]
+    rows = []
+    for pair in chosen:
+        # a constructed claim may have lost the question before it
+        question = pair.question if pair.claim.startswith(pair.question) else ""
+        if response := pair.claim[len(question) :].strip():
+            wrong = pair.allowed != SUPPORTED
+            evidence = (pair.evidence,)
+            rows.append(
+                EvidenceRow(
+                    pair.name, pair.group, pair.language, response, question, evidence, wrong
+                )
+            )
+    return rows
 
 
 def in_documents(rows: Sequence[EvidenceRow], count: int, seed: int) -> list[EvidenceRow]:
@@ -55,24 +54,4 @@ def in_documents(rows: Sequence[EvidenceRow], count: int, seed: int) -> list[Evi
         texts.insert(chance.randint(0, len(texts)), " ".join(row.documents))
         document = "\n\n".join(dict.fromkeys(texts))
         made.append(replace(row, name=f"{row.name} in a document", documents=(document,)))
-    return made
-
-
-def joined_responses(rows: Sequence[EvidenceRow], count: int, seed: int) -> list[EvidenceRow]:
-    """Responses of two to six claims over one evidence; wrong where one claim is."""
-    chance = random.Random(seed)
-    by_evidence: dict[tuple[str, ...], list[EvidenceRow]] = defaultdict(list)
-    for row in rows:
-        if not row.question and len(row.response) < 300:
-            by_evidence[row.documents].append(row)
-    several = [own for own in by_evidence.values() if len(own) > 1]
-    made = []
-    for _ in range(count if several else 0):
-        own = chance.choice(several)
-        taken = chance.sample(own, chance.randint(2, min(6, len(own))))
-        if chance.random() < 0.5:  # half of the responses are right as a whole, where they can be
-            taken = [row for row in taken if not row.wrong] or taken
-        text = " ".join(row.response.rstrip(" .") + "." for row in taken)
-        wrong = any(row.wrong for row in taken)
-        made.append(replace(own[0], name="joined", response=text, wrong=wrong))
     return made

@@ -20,6 +20,7 @@ import numpy as np
 from core.baseline.e5_weights import open_packed, weights_file
 from core.baseline.export import CARD, write_card, write_layers
 from core.baseline.multilingual_reader import MULTILINGUAL_DIR, WEIGHTS, MultilingualReader
+from core.baseline.reader import Reader
 from training.pairs import SHARED, Pair, provenance_of, shared_pairs
 from training.reader_pairs import labelled_pairs, sample_of
 from training.reader_training import figures_of, load_weights
@@ -52,17 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "vectors are used as they lie there",
             "temperature": 1.0,
             "history": given.history,
-            "trained_on": _provenance(given.shared, given.collected),
+            "trained_on": trained_on(given.shared, given.collected),
             "left_out": "Every set kept for measuring only (halueval, qags, faithbench, bamboo, "
             "refchecker), and sets whose label shows in the claim alone.",
             "splits": "by hash of the group: 70 % train, 10 % calibration, 20 % dev",
         }
         write_card(folder, WEIGHTS, card)
         calibration = sample_of(list(shared_pairs(given.shared, ["calibration"])), SAMPLE_OF_A_SET)
-        card["temperature"] = _temperature(folder, calibration)
+        card["temperature"] = temperature_of(MultilingualReader(folder), calibration)
         write_card(folder, WEIGHTS, card)
         _, dev, _ = labelled_pairs(given.shared, given.collected)
-        found = _as_shipped(folder, sample_of(dev, SAMPLE_OF_A_SET))
+        found = figures_as_shipped(MultilingualReader(folder), sample_of(dev, SAMPLE_OF_A_SET))
         written = write_card(folder, WEIGHTS, card | {"dev_as_shipped": found})
         for name in (WEIGHTS, CARD):
             shutil.move(folder / name, given.out / name)
@@ -90,9 +91,12 @@ def _layers(model: Any) -> Any:
     return Layers()
 
 
-def _temperature(folder: Path, pairs: Sequence[Pair]) -> float:
-    """What the logits are divided by so that the allowed classes are least surprising."""
-    readings = MultilingualReader(folder).read([(pair.evidence, pair.claim) for pair in pairs])
+def temperature_of(reader: Reader, pairs: Sequence[Pair]) -> float:
+    """What the logits are divided by so that the allowed classes are least surprising.
+
+    The reader must not divide them by anything itself.
+    """
+    readings = reader.read([(pair.evidence, pair.claim) for pair in pairs])
     shares = np.array([(r.supported, r.contradicted, r.neutral) for r in readings])
     logs = np.log(np.clip(shares, 1e-9, 1.0))
     allowed = np.array([pair.allowed for pair in pairs], dtype=bool)
@@ -105,13 +109,13 @@ def _temperature(folder: Path, pairs: Sequence[Pair]) -> float:
     return min((round(0.5 + 0.05 * step, 2) for step in range(60)), key=surprise)
 
 
-def _as_shipped(folder: Path, pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
-    reader = MultilingualReader(folder)
+def figures_as_shipped(reader: Reader, pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
+    """How the int8 model ranks pairs of each set, and how it labels them at one half."""
     readings = reader.read([(pair.evidence, pair.claim) for pair in pairs])
     return figures_of(pairs, np.array([1.0 - reading.supported for reading in readings]))
 
 
-def _provenance(shared: Path, collected: Path | None) -> list[dict[str, Any]]:
+def trained_on(shared: Path, collected: Path | None) -> list[dict[str, Any]]:
     """What the weights were trained on, with licence and checksums of the files."""
     told: list[dict[str, Any]] = []
     for source in SHARED:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from core.evaluation.splits import Part, part_of
 from training.constructed import PairMaker, Reading
 from training.pairs import SUPPORTED, Pair, collected_pairs, measured_claims, shared_pairs
 
@@ -36,7 +37,7 @@ def labelled_pairs(
     taboo, data = measured_claims(shared), collected / "data"
     seen += collected_pairs(data, ["train", "calibration"], taboo)
     dev += collected_pairs(data, ["dev"], taboo)
-    return weighed(seen), dev, readings_of(collected / "qa")
+    return weighed(seen), dev, readings_of(collected / "qa", ["train", "calibration"])
 
 
 def weighed(pairs: Sequence[Pair]) -> list[Pair]:
@@ -52,15 +53,15 @@ def weighed(pairs: Sequence[Pair]) -> list[Pair]:
     return [replace(pair, times=round(pair.times * factor(pair), 3)) for pair in pairs]
 
 
-def readings_of(folder: Path) -> list[Reading]:
-    """Paragraphs with questions from the collected question-answering sets."""
+def readings_of(folder: Path, parts: Sequence[Part]) -> list[Reading]:
+    """Paragraphs with questions from those parts of the collected question-answering sets."""
     by_context: dict[tuple[str, str, str, str], list[tuple[str, tuple[str, ...]]]] = {}
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for row in map(json.loads, lines):
                 key = (row["set"], row["language"], f"{row['set']}:{row['group']}", row["context"])
                 answers = tuple(answer for answer in row["answers"] if answer.strip())
-                if answers:
+                if answers and part_of(key[2]) in parts:
                     by_context.setdefault(key, []).append((row["question"], answers))
     return [
         Reading(name, language, group, " ".join(context.split()), tuple(questions))

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from core.baseline.multilingual_reader import load_multilingual_reader
 from core.baseline.span_features import (
     CITATION,
     Commonness,
@@ -20,6 +21,7 @@ from core.baseline.span_features import (
     word_features,
     words_of,
 )
+from core.baseline.span_reader import read_sentences
 from core.evaluation.gold import GoldRow
 from core.evaluation.splits import normalised
 
@@ -101,10 +103,12 @@ def _marked(row: GoldRow, lists: Lists) -> MarkedRow:
     words = words_of(row.response, row.language)
     listed = Commonness(lists[row.language])
     unlisted = repeated(Counter(_terms(row)))
+    reader = load_multilingual_reader()
+    read = read_sentences(row.response, row.question, row.documents, row.language, reader)
     seen = []
     for common in (listed, unlisted):
         held = grounds(row.question, row.documents, row.language, common)
-        names, columns = word_features(row.response, words, held)
+        names, columns = word_features(row.response, words, held, read)
         seen.append(columns)
     shares = _shares(row)
     return MarkedRow(

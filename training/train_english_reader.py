@@ -19,8 +19,11 @@ from typing import Any
 import numpy as np
 
 from core.baseline.export import write_card
-from core.baseline.onnx_reader import MODEL, TOKENIZER, write_model
+from core.baseline.onnx_reader import MODEL, TOKENIZER, OnnxReader, write_model
 from core.baseline.shipped_reader import ENGLISH_DIR
+from training.export_reader import figures_as_shipped, temperature_of, trained_on
+from training.pairs import shared_pairs
+from training.reader_pairs import SHOWN_OF_A_SET, labelled_pairs, sample_of
 from training.reader_training import (
     EncodedPairs,
     Layout,
@@ -40,7 +43,8 @@ MATRICES = (
     "attention.self.query", "attention.self.key", "attention.self.value",
     "attention.output.dense", "intermediate.dense", "output.dense",
 )  # fmt: skip
-NUMBERED = re.compile(r"val_(\d+)_quantized")
+NUMBERED = re.compile(r"(?:val|onnx::MatMul)_(\d+)_quantized")
+"""How exporters name the layers' matrices, in the order in which they are used."""
 
 
 def english_layout(folder: Path = ENGLISH_DIR) -> Layout:
@@ -77,11 +81,11 @@ def shipped_weights(folder: Path = ENGLISH_DIR) -> dict[str, Any]:
         state[name] = restored(f"model.{name}")
     for name in ("bert.pooler.dense.weight", "classifier.weight"):
         state[name] = restored(f"model.{name}").T
-    numbers = sorted(int(match[1]) for name in held if (match := NUMBERED.fullmatch(name)))
-    for place, number in enumerate(numbers):  # in the order in which the layers use them
+    numbered = {int(match[1]): name for name in held if (match := NUMBERED.fullmatch(name))}
+    for place, number in enumerate(sorted(numbered)):
         layer, matrix = divmod(place, len(MATRICES))
         name = f"bert.encoder.layer.{layer}.{MATRICES[matrix]}.weight"
-        state[name] = restored(f"val_{number}").T
+        state[name] = restored(numbered[number].removesuffix("_quantized")).T
     return {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
 
 
@@ -111,6 +115,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Train, and write weights, tokenizer and card."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=Path, required=True, help="of `training.reader_pairs`")
+    parser.add_argument("--shared", type=Path, required=True, help="the folder of the shared sets")
+    parser.add_argument("--collected", type=Path, help="of `training.collect`")
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=0.45,
+        help="of the trained weights in their mean with those that training began from",
+    )
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=0)
@@ -125,25 +137,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model = trainable(classifier)
     encoded = EncodedPairs(seen, layout)
     train(model, encoded, recipe, device=given.device, workers=given.workers)
+    classifier.cpu().load_state_dict(mean_weights(classifier.state_dict(), given.share))
     found = probabilities(model, EncodedPairs(dev, layout), device=given.device)
     show(figures_of(dev, 1.0 - found[:, 0].astype(np.float64)))
     given.out.mkdir(parents=True, exist_ok=True)
-    _write(classifier.cpu(), given.out, recipe)
+    write_reader(classifier.cpu(), given.out, {**asdict(recipe), "share": given.share},
+                 given.shared, given.collected)  # fmt: skip
     return 0
 
 
-def _write(classifier: Any, out: Path, recipe: Recipe) -> None:
+def mean_weights(trained: dict[str, Any], share: float) -> dict[str, Any]:
+    """The trained weights, drawn back to those that ship: what was known is forgotten less."""
+    shipped = shipped_weights()
+    return {
+        name: share * trained[name] + (1 - share) * value if value.is_floating_point() else value
+        for name, value in shipped.items()
+    }
+
+
+def write_reader(
+    classifier: Any, out: Path, recipe: dict[str, Any], shared: Path, collected: Path | None
+) -> None:
+    """The int8 model with tokenizer and card: its temperature, and how it measures as it ships."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_file=str(ENGLISH_DIR / TOKENIZER),
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
     )
-    card = json.loads((ENGLISH_DIR / "card.json").read_text(encoding="utf-8"))
-    write_model(classifier.eval(), tokenizer, card["inputs"], out / MODEL)
+    old = json.loads((ENGLISH_DIR / "card.json").read_text(encoding="utf-8"))
+    write_model(classifier.eval(), tokenizer, old["inputs"], out / MODEL)
     (out / TOKENIZER).write_bytes((ENGLISH_DIR / TOKENIZER).read_bytes())
-    history = [*card.get("later", []), asdict(recipe)]
-    write_card(out, MODEL, {**card, "later": history})
+    earlier = old.get("earlier") or [{"trained_on": [s["set"] for s in old["trained_on"]],
+                                      "recipe": old["recipe"]}]  # fmt: skip
+    card = {key: value for key, value in old.items() if key not in ("dev", "dev_as_shipped")}
+    card |= {"temperature": 1.0, "recipe": recipe, "earlier": earlier}
+    card["trained_on"] = trained_on(shared, collected)
+    write_card(out, MODEL, card)
+    calibration = sample_of(list(shared_pairs(shared, ["calibration"])), SHOWN_OF_A_SET)
+    card["temperature"] = temperature_of(OnnxReader(out), calibration)
+    write_card(out, MODEL, card)
+    _, dev, _ = labelled_pairs(shared, collected)
+    english = [pair for pair in dev if pair.language == "en"]
+    found = figures_as_shipped(OnnxReader(out), sample_of(english, SHOWN_OF_A_SET))
+    write_card(out, MODEL, card | {"dev_as_shipped": found})
 
 
 if __name__ == "__main__":

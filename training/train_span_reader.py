@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.baseline.multilingual_reader import load_multilingual_reader
 from core.baseline.span_features import FOLDER
 from core.baseline.span_reader import LEAST, MOST
 from core.baseline.trees import Trees, trees_of
@@ -157,6 +158,7 @@ def train(data: Path, out: Path) -> dict[str, Any]:
         "sha256": sha256,
         "common_terms_sha256": terms,
         "threshold": learnt.threshold,
+        "reader": load_multilingual_reader().id,
         "features": [rows[0].names[i] for i in learnt.columns],
         "parameters": {**PARAMETERS, "seed": SEED},
         "trained_on": [_trained_on(data, name, task, len(gold[name])) for name, task in SETS],

@@ -7,7 +7,7 @@ read; what differs between them is which passages they see and which features th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import regex
@@ -64,6 +64,7 @@ class _Question:
     statement: Statement
     passages: tuple[Passage, ...]
     texts: tuple[tuple[str, str], ...]
+    stop: Stop = field(compare=False)
 
 
 class Assessor:
@@ -98,20 +99,26 @@ class Assessor:
             stop.check()
             if says_something(statement, view.case):
                 passages = view.evidence.of(statement.index, allowed)
-                found.append(self._labelled(self.measure(view, statement, passages)))
+                found.append(self._labelled(self.measure(view, statement, passages, stop)))
         return found
 
     def measure(
-        self, view: CaseView, statement: Statement, passages: Sequence[Passage]
+        self,
+        view: CaseView,
+        statement: Statement,
+        passages: Sequence[Passage],
+        stop: Stop | None = None,
     ) -> StatementFeatures:
         """The features of one statement over these passages, best first."""
         used = {passage.source_id for passage in passages}
         texts = tuple((i, text) for i, text in view.sources.items() if i in used)
-        return self._kept(_Question(view.case, statement, tuple(passages), texts))
+        return self._kept(_Question(view.case, statement, tuple(passages), texts, stop or Stop()))
 
     def _measure(self, asked: _Question) -> StatementFeatures:
         sources: Mapping[str, str] = dict(asked.texts)
-        read = read_statement(asked.case, asked.statement, asked.passages, sources, self.reader)
+        read = read_statement(
+            asked.case, asked.statement, asked.passages, sources, self.reader, asked.stop
+        )
         return measure(asked.case, asked.statement, asked.passages, read)
 
     def _labelled(self, measured: StatementFeatures) -> Assessment:
@@ -131,7 +138,7 @@ class Assessor:
 
 def _conflict(measured: StatementFeatures) -> tuple[Passage, Passage] | None:
     """Passages of two sources of which one plainly supports and one plainly contradicts."""
-    windows = [w for w in measured.reading.windows if w.start is not None]
+    windows = [w for w in measured.reading.windows if not w.is_joined]
     for_it = [w for w in windows if w.reading.supported >= PLAINLY]
     against = [w for w in windows if w.reading.contradicted >= PLAINLY]
     return next(

@@ -1,14 +1,15 @@
 """Chooses what of the evidence is read with a statement, and reads it.
 
 A window is a passage with its neighbours, which say whom "he" means; neighbouring windows become
-one. A table row stands alone: its labels say what it is about. One more window joins the best
-passages, for statements that need two, and short evidence is also read whole.
+one. A table row stands alone: its labels say what it is about. Two more windows join the best
+passages, for statements that need several; short evidence is so read whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from core.baseline.reader import PairReading, Reader, WordDoubt
 from core.baseline.values import is_row
@@ -21,8 +22,10 @@ from core.records import Case, Passage, Statement
 WIDEST = 350
 """Characters of a window, some 80 tokens; a third of it in scripts without blanks.
 
-As long as most pairs are that the readers were trained on: in wider windows they overlook much.
+In wider windows readers overlook much; what needs several places together is read in one more,
+which is as wide as the longest evidence that they were trained on.
 """
+WHOLE = 800
 MOST_WINDOWS = 10
 SHORT_ANSWER_WORDS = 8
 UNREAD = PairReading(0.0, 0.0, 1.0)
@@ -57,7 +60,7 @@ class StatementReading:
     own_start: int
     """Where the statement's own words begin in `claim`."""
     windows: tuple[Window, ...]
-    """In the order in which retrieval ranks them; the last may join several passages."""
+    """In the order in which retrieval ranks them; the last ones may join several passages."""
     is_known: bool = True
     """False where the reader does not know the language of the statement or of the evidence.
 
@@ -114,7 +117,7 @@ def read_statement(
 ) -> StatementReading:
     """Read a statement against its passages, best first; `sources` maps ids to whole texts."""
     claim, own_start = claim_of(case, statement)
-    windows = list(windows_of(passages, sources))[:MOST_WINDOWS]
+    windows = list(windows_of(passages, sources))
     is_known = reader.knows(claim) and any(reader.knows(window.text) for window in windows)
     if not windows or not is_known:
         is_comparable = is_known or _speak_alike(claim, windows)
@@ -133,10 +136,11 @@ def _speak_alike(claim: str, windows: Sequence[Window]) -> bool:
 
 
 def windows_of(passages: Sequence[Passage], sources: Mapping[str, str]) -> Iterator[Window]:
-    """The windows over the passages, each text once: single ones first, then the joined one."""
+    """The windows over the passages, each text once: single ones first, then those that join."""
     seen: set[str] = set()
     single = _merged([_with_neighbours(passage, sources) for passage in passages], sources)
-    for window in (*single, *_joined(passages)):
+    joined = (*_joined(passages, WIDEST), *_joined(passages, WHOLE))
+    for window in (*single[: MOST_WINDOWS - len(joined)], *joined):
         if window.text and window.text not in seen:
             seen.add(window.text)
             yield window
@@ -195,10 +199,10 @@ def _union(one: Window, other: Window, sources: Mapping[str, str]) -> Window:
     return Window(_with_heading(passage, text), (*one.passages, *other.passages), start, end)
 
 
-def _joined(passages: Sequence[Passage]) -> list[Window]:
+def _joined(passages: Sequence[Passage], widest: int) -> list[Window]:
     """The best passages as one text, in the order of their sources; none where one is all."""
     chosen: list[Passage] = []
-    room = _widest(passages[0].text) if passages else 0
+    room = _widest(passages[0].text, widest) if passages else 0
     for passage in passages:
         if len(passage.text) <= room:
             chosen.append(passage)
@@ -218,8 +222,8 @@ def _with_heading(passage: Passage, text: str) -> str:
     return f"{heading.rstrip('.:')}{': ' if is_row(text) else '. '}{text}"
 
 
-def _widest(text: str) -> int:
-    return WIDEST // 3 if IS_UNSPACED.search(text) else WIDEST
+def _widest(text: str, widest: int = WIDEST) -> int:
+    return widest // 3 if IS_UNSPACED.search(text) else widest
 
 
 def _plain(text: str) -> str:
@@ -232,14 +236,21 @@ def nearest_texts(claim: str, texts: Sequence[str], language: str, most: int = 3
     For what is read without an index: short sources, or what retrieval has chosen already.
     """
     wanted = set(query_terms(claim, language))
-    width = _widest(claim)
+    windows = _packed_windows(tuple(texts), language, _widest(claim))
+    ranked = sorted(windows, key=lambda window: -len(wanted & window[1]))
+    return [text for text, _ in ranked[:most]]
+
+
+@lru_cache(maxsize=64)
+def _packed_windows(
+    texts: tuple[str, ...], language: str, width: int
+) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Windows over the texts with their terms."""
     windows: list[str] = []
     for text in texts:
         parts = [text[s.start : s.end] for s in sentences(text, language)]
         windows += _packed([_plain(part) for part in parts], width)
-    shares = [len(wanted & set(terms(window, language))) for window in windows]
-    ranked = sorted(range(len(windows)), key=lambda i: (-shares[i], i))
-    return [windows[i] for i in ranked[:most]]
+    return tuple((window, frozenset(terms(window, language))) for window in windows)
 
 
 def _packed(parts: Sequence[str], width: int) -> list[str]:

@@ -1,7 +1,8 @@
 """One calibrated probability that a statement is not supported by its evidence, and its label.
 
-Boosted trees over `features`, fitted on many public sets and on constructed pairs at once, grouped
-by source (`training.train_evidence_model`). No weight is set by hand. The label follows the
+The mean of boosted trees and a linear model over `features`, fitted on many public sets and on
+constructed pairs at once, grouped by source (`training.train_evidence_model`). No weight is set by
+hand. The label follows the
 probability: from `hallucinated_from` on a statement is hallucinated, below `supported_below` it is
 supported, and between them it is unclear, so that verdicts that are given hold the error rate that
 the card names. Both limits were chosen on calibration rows.
@@ -18,7 +19,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from core.baseline.features import StatementFeatures, log_odds
+import numpy as np
+import numpy.typing as npt
+
+from core.baseline.features import StatementFeatures
 from core.baseline.trees import Trees, as_rows, load_trees
 from core.errors import ConfigError
 from core.records import Label, MaterialKind, MeasuredShare
@@ -51,13 +55,13 @@ class EvidenceModel:
     """The model with its limits; deterministic."""
 
     trees: Trees
+    linear: Logistic
+    """Over the same features; it ranks unlike material better, the trees what they have seen."""
     features: tuple[str, ...]
     calibration: Mapping[MaterialKind, Logistic]
-    """From the trees' log odds (`score`) to a probability, by material."""
+    """From the mean log odds of both (`score`) to a probability, by material."""
     parts: Mapping[Part, Logistic]
     """Small models over one family each: what the three built-in debaters go by."""
-    whole: Logistic
-    """From the statements' probabilities to the response's."""
     addressed: Logistic
     """Whether the evidence speaks of what the statement is about."""
     addressed_from: float
@@ -73,20 +77,21 @@ class EvidenceModel:
 
     def probability(self, statement: StatementFeatures) -> float:
         """How likely the statement is not supported."""
-        score = float(self.trees.predict(as_rows([statement.row(self.features)]))[0])
+        score = float(self.scores(as_rows([statement.row(self.features)]))[0])
         calibrated = self.calibration[material_of(statement.numbers)]
         return _bounded(calibrated.probability({"score": score}))
+
+    def scores(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """(n,) log odds of rows of the features, not yet calibrated."""
+        return mean_scores(self.trees, self.linear, self.features, rows)
 
     def part(self, name: Part, statement: StatementFeatures) -> float:
         """The same by one family of features alone."""
         return _bounded(self.parts[name].probability(statement.numbers))
 
     def response(self, probabilities: Sequence[float]) -> float:
-        """How likely the response is not supported; never below its worst statement."""
-        worst = max(probabilities)
-        if len(probabilities) == 1:
-            return worst
-        return _bounded(max(worst, self.whole.probability(response_features(probabilities))))
+        """How likely the response is not supported: as likely as its worst statement."""
+        return max(probabilities)
 
     def measured_share(self, statement: StatementFeatures, p: float) -> MeasuredShare | None:
         """How often verdicts as sure as `p` were right on material of the statement's kind.
@@ -112,16 +117,13 @@ class EvidenceModel:
         return "supported" if p < self.supported_below else "unclear"
 
 
-def response_features(probabilities: Sequence[float]) -> dict[str, float]:
-    """What a response's probability is worked out from."""
-    ordered = sorted(probabilities, reverse=True)
-    none_wrong = math.fsum(math.log1p(-p) for p in ordered)
-    return {
-        "worst": log_odds(ordered[0]),
-        "second": log_odds(ordered[1]),
-        "any": log_odds(-math.expm1(none_wrong)),
-        "statements": math.log(len(ordered)),
-    }
+def mean_scores(
+    trees: Trees, linear: Logistic, features: Sequence[str], rows: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float64]:
+    """(n,) the mean of the trees' log odds and the linear model's; `rows`: (n, features)."""
+    weights = np.array([linear.weights.get(name, 0.0) for name in features])
+    own = rows.astype(np.float64) @ weights + linear.intercept
+    return np.asarray((trees.predict(rows) + own) / 2)
 
 
 def material_of(numbers: Mapping[str, float]) -> MaterialKind:
@@ -149,10 +151,10 @@ def load_evidence_model(folder: Path = FOLDER) -> EvidenceModel:
         limits = card["limits"]
         return EvidenceModel(
             trees=load_trees(folder / TREES, card["sha256"]),
+            linear=logistic_of(card["linear"]),
             features=tuple(card["features"]),
             calibration={name: logistic_of(card["calibration"][name]) for name in MATERIALS},
             parts={name: logistic_of(body) for name, body in card["parts"].items()},
-            whole=logistic_of(card["whole"]),
             addressed=logistic_of(card["addressed"]),
             addressed_from=float(limits["addressed_from"]),
             supported_below=float(limits["supported_below"]),

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import regex
 
-from core.baseline.evidence import StatementReading
+from core.baseline.evidence import UNREAD, StatementReading
 from core.baseline.values import ValueFinding, compare_values, is_row
 from core.documents.terms import IS_UNSPACED, WORD, fold, query_terms, terms
 from core.records import Case, Passage, Statement
@@ -92,25 +92,24 @@ def log_odds(p: float) -> float:
 
 def _reading_features(reading: StatementReading) -> dict[str, float]:
     """Best, second best and over all: what the windows say for and against."""
-    if not reading.is_known:
-        return dict.fromkeys(FAMILIES["reading"], 0.0)
-    read = [window.reading for window in reading.windows]
+    read = [window.reading for window in reading.windows] if reading.is_known else []
     support = sorted((r.supported for r in read), reverse=True) or [0.0]
     against = sorted((r.contradicted for r in read), reverse=True) or [0.0]
-    joined = read[-1] if read else None
+    joining = [w.reading for w in reading.windows if w.is_joined and read] or read[-1:]
+    joined = joining[0] if joining else UNREAD
     decided = np.array([1.0 - r.neutral for r in read]) ** 2 + 1e-9
     weights = decided / decided.sum() if read else decided
     share = float(weights @ np.array([r.contradicted / max(1e-6, 1.0 - r.neutral) for r in read]))
     return {
         "support_best": log_odds(support[0]),
         "support_second": log_odds(support[min(1, len(support) - 1)]),
-        "support_joined": log_odds(joined.supported if joined else 0.0),
+        "support_joined": log_odds(joined.supported),
         "contradiction_best": log_odds(against[0]),
         "contradiction_second": log_odds(against[min(1, len(against) - 1)]),
-        "contradiction_joined": log_odds(joined.contradicted if joined else 0.0),
+        "contradiction_joined": log_odds(joined.contradicted),
         "neutral_least": log_odds(min((r.neutral for r in read), default=1.0)),
         "contradiction_share": share if read else 0.5,
-        "is_known": 1.0,
+        "is_known": float(reading.is_known),
     }
 
 
@@ -185,7 +184,7 @@ def _value_features(
         "values": math.log1p(len(values)),
         "values_same": share("same"),
         "values_derived": share("derived"),
-        "values_different": share("different"),
+        "values_different": float(any(value.status == "different" for value in values)),
         "values_unmatched": share("unmatched"),
         "dates_different": float(any(v.is_date and v.status == "different" for v in values)),
         "digits_missing": len(digits - inside) / max(1, len(digits)),

@@ -1,8 +1,8 @@
 """The built-in judge: the evidence model's probability for each statement, and what follows.
 
 One chain leads from the statements to the headline: a response is as likely wrong as its worst
-statement or more, its label follows from that probability by the same limits as a statement's, and
-the reasons are drawn from what was read. Source: CEDA A.3.4.
+statement, its label follows from that probability by the same limits as a statement's, and the
+reasons are drawn from what was read. Source: CEDA A.3.4.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from core.records import (
 from core.roles import CaseView, Evidence, JudgeView
 
 NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
-RULE = """Reads each statement against windows of all its evidence and measures some forty things:
+RULE = """Reads each statement against windows of all its evidence and measures some thirty things:
 what the reader says for and against, how much of the words, names and values is in the sources, how
 like the statement its passages are. A model fitted on public data weighs them into one calibrated
 probability that the statement is not supported.
@@ -48,8 +48,8 @@ probability that the statement is not supported.
    decide, and where they do not, that is the cause.
 2. From {hallucinated_from:.2f} on a statement is hallucinated, below {supported_below:.2f} it is
    supported, between them unclear. The limits were chosen so that of verdicts that are given
-   {error_rate:.0%} at most are wrong on calibration rows.
-3. A response is at least as likely wrong as its worst statement, and the same limits decide."""
+   {error_rate:.0%} at most are wrong on statements that people labelled.
+3. A response is as likely wrong as its worst statement, and the same limits decide."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,8 @@ class BuiltInJudge:
 
     def findings(self, view: CaseView, stop: Stop) -> list[Finding]:
         """What it finds on every statement that says something to check."""
-        items = _consistent(self._assessor.assess(view, stop), self._assessor)
         found = []
-        for item in items:
+        for item in self._assessor.assess(view, stop):
             points = points_of(item, self._assessor.reader, stop)
             found.append(Finding(item, points, reason_of(item, points)))
         return found
@@ -177,24 +176,6 @@ class BuiltInJudge:
             ReaderView(kind.name, index, model.label(model.part(kind.part, finding.item.measured)))
             for kind in KINDS.values()
         )
-
-
-def _consistent(items: Sequence[Assessment], assessor: Assessor) -> list[Assessment]:
-    """Labels by which statements and response agree.
-
-    Many doubtful statements can make a response wrong though none is sure to be; its worst one is
-    then called wrong, so that the headline has something to point to.
-    """
-    if not items:
-        return []
-    model = assessor.model
-    whole = model.label(model.response([item.p for item in items]))
-    worst = max(items, key=lambda item: item.p)
-    is_decided = worst.label != "unclear" or worst.cause == "not_settled"
-    if whole != "hallucinated" or worst.label == "hallucinated" or not is_decided:
-        return list(items)
-    named = replace(worst, label="hallucinated", cause=None)
-    return [named if item is worst else item for item in items]
 
 
 def _labels(view: JudgeView, findings: Sequence[Finding]) -> tuple[Label, ...]:

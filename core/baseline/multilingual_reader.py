@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +59,24 @@ class MultilingualReader(PairwiseReader):
             if start < end
         )
         return PairReading(supported, contradicted, neutral, marks)
+
+
+_LOADING = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _loaded() -> MultilingualReader:
+    return MultilingualReader()
+
+
+def load_multilingual_reader() -> MultilingualReader:
+    """The reader that ships, loaded once per process.
+
+    Raises:
+        ConfigError: it is missing, incomplete, or not what its card says.
+    """
+    with _LOADING:
+        return _loaded()
 
 
 def _without_blanks(offsets: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:

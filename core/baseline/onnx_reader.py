@@ -108,7 +108,8 @@ class OnnxReader(PairwiseReader):
         taken = {one.name for one in self._session.get_inputs()}
         self._inputs = [name for name in card["inputs"] if name in taken]  # unused ones are pruned
         self._tokenizer = _load_tokenizer(folder)
-        self._tokenizer.enable_truncation(int(card["max_tokens"]), strategy="only_first")
+        self._max_tokens = int(card["max_tokens"])
+        self._tokenizer.enable_truncation(self._max_tokens, strategy="only_first")
         self._unknown: int | None = card["unknown"]
         self._languages = frozenset(card.get("languages", ()))
         self._temperature = float(card.get("temperature", 1.0))
@@ -125,7 +126,8 @@ class OnnxReader(PairwiseReader):
 
     def read_one(self, pair: Pair) -> PairReading:
         """The reading of one pair."""
-        item = self._tokenizer.encode(*pair)
+        evidence, claim = pair
+        item = self._tokenizer.encode(evidence, self._fitting(claim))
         given = {
             "input_ids": item.ids,
             "attention_mask": item.attention_mask,
@@ -145,6 +147,12 @@ class OnnxReader(PairwiseReader):
             return PairReading(supported, contradicted / 2, contradicted / 2)
         return PairReading(supported, contradicted, neutral)
 
+    def _fitting(self, claim: str) -> str:
+        """The claim, cut where it would leave no room for evidence."""
+        most = max(1, self._max_tokens * 3 // 4)
+        offsets = self._tokenizer.encode(claim, add_special_tokens=False).offsets
+        return claim[: offsets[most - 1][1]] if len(offsets) > most else claim
+
     def _of_tokens(self, shares: Floats, item: Any) -> PairReading:
         """The claim is supported as far as its most doubted word is."""
         places = [
@@ -160,10 +168,8 @@ class OnnxReader(PairwiseReader):
 
 
 def _shares(logits: npt.NDArray[np.float32]) -> Floats:
-    """Softmax over the last axis; a single logit is that of support."""
+    """Softmax over the last axis."""
     scores = logits.astype(np.float64)
-    if scores.shape[-1] == 1:
-        scores = np.concatenate([np.zeros_like(scores), scores], axis=-1)
     odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
 
@@ -199,7 +205,7 @@ def import_reader(source: str, out: Path) -> dict[str, Any]:
         allowed = getattr(config, "max_position_embeddings", LONGEST) or LONGEST
         card = {
             "name": re.sub(r"[^A-Za-z0-9_.-]+", "-", source.strip("/").split("/")[-1]),
-            "source": source,
+            "source": str(Path(source).resolve()) if Path(source).is_dir() else source,
             "architecture": type(model).__name__,
             "labels": {
                 "kind": labels.kind,

@@ -74,15 +74,26 @@ def brought(home: Path, source: str) -> str:
         InputError: there is no such model, or none that can read pairs.
     """
     name = name_of(source)
-    if source in ("", SHIPPED) or source in reader_folders(home):
+    known = reader_folders(home)
+    if source in ("", SHIPPED) or source in known:
         return source
-    if name not in reader_folders(home):
+    if name not in known or _is_another(known[name], source):
         if "/" not in source and not Path(source).is_dir():
             require_reader(home, source)
         from core.baseline.onnx_reader import import_reader
 
         import_reader(source, home / "readers" / name)
     return name
+
+
+def _is_another(kept: Path, source: str) -> bool:
+    """True where the kept model was exported from elsewhere, or its folder was written since."""
+    told = str(reader_card(kept).get("source", ""))
+    folder = Path(source)
+    if not folder.is_dir():
+        return told != source
+    written = max((path.stat().st_mtime for path in folder.iterdir()), default=0.0)
+    return told != str(folder.resolve()) or written > (kept / CARD).stat().st_mtime
 
 
 def name_of(source: str) -> str:

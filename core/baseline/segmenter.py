@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import regex
 
 from core.concurrency import Stop
+from core.documents.language import UNKNOWN
 from core.documents.segmentation import sentences
 from core.documents.terms import FUNCTION_WORDS, WORD, fold
 from core.records import Case, Statement
@@ -159,7 +160,8 @@ def completed(text: str, subject: str, language: str) -> str:
     if first is None:
         return text
     word = fold(first.group())
-    if word in PRONOUNS.get(language, PRONOUNS["en"]) and not EMPTY.match(text):
+    pronouns = PRONOUNS.get("en" if language == UNKNOWN else language, frozenset())
+    if word in pronouns and not EMPTY.match(text):
         is_possessive = language == "en" and word in POSSESSIVES
         owner = f"{subject}'s" if is_possessive else subject
         return text[: first.start()] + owner + text[first.end() :]

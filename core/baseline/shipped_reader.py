@@ -9,7 +9,7 @@ import threading
 from functools import lru_cache
 from pathlib import Path
 
-from core.baseline.multilingual_reader import MultilingualReader
+from core.baseline.multilingual_reader import load_multilingual_reader
 from core.baseline.onnx_reader import OnnxReader
 from core.baseline.reader import Pair, PairReading, PairwiseReader
 from core.documents.language import UNKNOWN, language_of
@@ -31,7 +31,7 @@ class ReaderByLanguage(PairwiseReader):
 
     def read_one(self, pair: Pair) -> PairReading:
         """The reading of one pair."""
-        is_english = language_of(" ".join(pair)) in {"en", UNKNOWN}
+        is_english = all(language_of(text) in {"en", UNKNOWN} for text in pair)
         return (self._english if is_english else self._multilingual).read_one(pair)
 
 
@@ -40,7 +40,7 @@ _LOADING = threading.Lock()
 
 @lru_cache(maxsize=1)
 def _loaded() -> ReaderByLanguage:
-    return ReaderByLanguage(OnnxReader(ENGLISH_DIR), MultilingualReader())
+    return ReaderByLanguage(OnnxReader(ENGLISH_DIR), load_multilingual_reader())
 
 
 def load_reader() -> ReaderByLanguage:

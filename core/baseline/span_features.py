@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
+from core.baseline.reader import WordDoubt
 from core.documents.terms import IS_UNSPACED, WORD, fold, number_term, stem
 
 FOLDER = Path(__file__).parent / "weights" / "span"
@@ -47,7 +49,7 @@ Columns = Mapping[str, Numbers]
 SHIFTS = (-3, -2, -1, 1, 2, 3)
 HALF_WIDTHS = (2, 5, 10, 25)
 SEEN_AROUND = (
-    "held", "in_evidence", "in_question", "likeness", "lacking", "weight", "near",
+    "doubt", "held", "in_evidence", "in_question", "likeness", "lacking", "weight", "near",
     "in_run", "is_number", "is_capitalised",
 )  # fmt: skip
 
@@ -100,6 +102,19 @@ def _word(raw: str, start: int, language: str, is_unspaced: bool, sentence: int)
     spelt = folded if is_unspaced else stem(folded, language)
     term = number_term(raw) if is_number else spelt
     return Word(start, start + len(raw), raw, folded, term, is_number, is_unspaced, sentence)
+
+
+@dataclass(frozen=True)
+class SentenceReading:
+    """What a reader says of `[start, end)` of the response over the evidence nearest to it."""
+
+    start: int
+    end: int
+    supported: float
+    contradicted: float
+    doubts: tuple[WordDoubt, ...]
+    """Of each piece the least doubt, since what one window does not say another may; offsets are
+    those of the response."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +207,7 @@ class Grounds:
 
     def weight_of(self, terms: Iterable[str]) -> float:
         """The weights of these terms together."""
-        return sum(self.common.weight(term) for term in terms)
+        return math.fsum(self.common.weight(term) for term in terms)
 
 
 def grounds(
@@ -241,8 +256,8 @@ def _answer(
     """The sentence closest to the question, an early one rather than a late one."""
     if not sentences:
         return 0, 0.0
-    whole = sum(common.weight(term) for term in asked) or 1.0
-    held = [sum(common.weight(term) for term in terms & asked) / whole for terms in sentences]
+    whole = math.fsum(common.weight(term) for term in asked) or 1.0
+    held = [math.fsum(common.weight(term) for term in terms & asked) / whole for terms in sentences]
     scores = [share - LATER_COSTS * min(i, 20) for i, share in enumerate(held)]
     return int(np.argmax(scores)), max(held)
 
@@ -560,10 +575,11 @@ def _so_far(
 
 
 def word_features(
-    text: str, words: Sequence[Word], held: Grounds
+    text: str, words: Sequence[Word], held: Grounds, read: Sequence[SentenceReading] = ()
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
     """Names of the columns and (n, columns); `words` are those of the response `text`."""
     columns: dict[str, Numbers] = presence_columns(words, held)
+    columns |= reading_columns(words, read)
     columns |= likeness_columns(words, held)
     columns |= place_columns(text, words, held)
     columns |= response_columns(words, held, columns)
@@ -571,6 +587,18 @@ def word_features(
     columns |= _around(columns)
     names = list(columns)
     return names, np.stack([columns[name] for name in names], axis=1).astype(np.float32)
+
+
+def reading_columns(words: Sequence[Word], read: Sequence[SentenceReading]) -> dict[str, Numbers]:
+    """The reader's doubt of each word, and what it says of the word's sentence."""
+    doubt, supported, contradicted = (np.full(len(words), value) for value in (0.5, 0.0, 0.0))
+    for one in read:
+        for i, word in enumerate(words):
+            if one.start <= word.start < one.end:
+                supported[i], contradicted[i] = one.supported, one.contradicted
+                met = [d.p for d in one.doubts if d.start < word.end and word.start < d.end]
+                doubt[i] = max(met, default=0.5)
+    return {"doubt": doubt, "sentence_supported": supported, "sentence_contradicted": contradicted}
 
 
 def presence_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:

@@ -1,8 +1,8 @@
 """The span reader: for every word of a response, how likely is it that people would mark it wrong?
 
-Boosted trees over features that hold in any language (`span_features`), trained on words that
-annotators marked in fourteen languages. The weights lie in `weights/span` with their card;
-`training.train_span_reader` makes and measures them.
+Boosted trees over features that hold in any language (`span_features`), the multilingual reader's
+doubts among them, trained on words that annotators marked in fourteen languages. The weights lie in
+`weights/span` with their card; `training.train_span_reader` makes and measures them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from core.baseline.evidence import nearest_texts
+from core.baseline.multilingual_reader import load_multilingual_reader
 from core.baseline.reader import Reader, WordDoubt
 from core.baseline.segmenter import places
 from core.baseline.span_features import (
     FOLDER,
     TERMS,
     Grounds,
+    SentenceReading,
     Word,
     grounds,
     word_features,
@@ -69,6 +71,7 @@ class SpanReader:
 
     def __init__(self, trees: Trees, card: Mapping[str, Any]) -> None:
         self._trees = trees
+        self._reader: Reader = load_multilingual_reader()
         self.card = card
         self.id: str = card["id"]
         self.threshold: float = card["threshold"]
@@ -88,10 +91,13 @@ class SpanReader:
         if not held.words:
             return ()
         scores: list[WordScore] = []
+        read = read_sentences(response, question, texts, language, self._reader)
         words = words_of(response, language)
         for first in range(0, len(words), WORDS_AT_ONCE):
             part = words[first : first + WORDS_AT_ONCE]
-            p = np.clip(self._trees.predict(self._features(response, part, held)), LEAST, MOST)
+            p = np.clip(
+                self._trees.predict(self._features(response, part, held, read)), LEAST, MOST
+            )
             scores += [
                 WordScore(word.start, word.end, round(float(share), 3))
                 for word, share in zip(part, p, strict=True)
@@ -99,9 +105,13 @@ class SpanReader:
         return tuple(scores)
 
     def _features(
-        self, response: str, words: Sequence[Word], held: Grounds
+        self,
+        response: str,
+        words: Sequence[Word],
+        held: Grounds,
+        read: Sequence[SentenceReading],
     ) -> npt.NDArray[np.float32]:
-        names, columns = word_features(response, words, held)
+        names, columns = word_features(response, words, held, read)
         places = {name: i for i, name in enumerate(names)}
         return columns[:, [places[name] for name in self._columns]]
 
@@ -121,7 +131,8 @@ class DoubtScorer:
         """The greatest doubt of each word's pieces; none where there is no evidence."""
         if not any(text.strip() for text in texts):
             return ()
-        doubts = response_doubts(response, question, texts, language, self._reader)
+        read = read_sentences(response, question, texts, language, self._reader)
+        doubts = [doubt for sentence in read for doubt in sentence.doubts]
         scores = []
         for word in words_of(response, language):
             met = [d.p for d in doubts if d.start < word.end and word.start < d.end]
@@ -134,26 +145,26 @@ def word_scorer(reader: Reader) -> WordScorer:
     return DoubtScorer(reader) if reader.marks_words else load_span_reader()
 
 
-def response_doubts(
+def read_sentences(
     response: str, question: str, texts: Sequence[str], language: str, reader: Reader
-) -> tuple[WordDoubt, ...]:
-    """The reader's doubt of each piece of a response, with offsets in the response.
-
-    Each sentence is read behind the question over the evidence nearest to it; of what several
-    windows say of a piece the least doubt counts: what one does not say another may.
-    """
+) -> tuple[SentenceReading, ...]:
+    """The reader's view of each sentence of a response, behind the question."""
     opening = f"{' '.join(question.split())} " if question.strip() else ""
-    found: list[WordDoubt] = []
+    found = []
     for start, end in places(response, language):
         claim = opening + response[start:end]
         windows = nearest_texts(claim, texts, language)
         readings = reader.read([(window, claim) for window in windows])
         rows = [reading.words for reading in readings if reading.words]
+        doubts = []
         for column in zip(*rows, strict=False):
             least = min(column, key=lambda doubt: doubt.p)
             low, high = least.start - len(opening), least.end - len(opening)
             if high > 0:
-                found.append(WordDoubt(start + max(0, low), start + high, least.p))
+                doubts.append(WordDoubt(start + max(0, low), start + high, least.p))
+        supported = max((r.supported for r in readings), default=0.0)
+        contradicted = max((r.contradicted for r in readings), default=0.0)
+        found.append(SentenceReading(start, end, supported, contradicted, tuple(doubts)))
     return tuple(found)
 
 

@@ -24,7 +24,8 @@ from core.tools.quantities import Match, Quantity, compare, find_quantities
 
 Status = Literal["same", "derived", "different", "unmatched"]
 Value = Quantity | DateValue
-ROW = regex.compile(r"(?m)^[^\n]{1,160}?(?:: |： ?)[\p{Sc}+−(-]?\p{N}")
+ROW = regex.compile(r"(?m)^[^\n]{1,160}?(?:: |： ?)[\p{Sc}+−(-]?\p{N}[^;；\n]{0,28}(?=[;；]|\.?$)")
+"""A label and a figure that ends its cell; prose goes on behind a figure."""
 CELL = regex.compile(r"(?P<label>[^;；\n]*?)(?:: |： ?)(?P<value>[^;；:：\n]+)(?=[;；\n]|$)")
 HEADER_UNIT = regex.compile(r"[(（](?P<unit>[^()（）]{1,30})[)）]")
 CLAUSE_END = regex.compile(r"[.,!?:] |[。！？；，、;\n]")
@@ -173,6 +174,8 @@ def _quantity_finding(own: Quantity, held: Sequence[_Held], wanted: frozenset[st
     if derived := derived_values(own, every):
         return _finding(own, "derived", derived[0].words)
     if total := _other_total(own, held, wanted):
+        if own.low <= total.value <= own.high:
+            return _finding(own, "derived", total.words)
         return _finding(own, "different", total.words, is_nearest=True, in_table=True)
     return found
 
@@ -225,10 +228,15 @@ def _other_total(own: Quantity, held: Sequence[_Held], wanted: frozenset[str]) -
     """The total of a column that the statement names, where it names none of the column's rows."""
     if not any(char.isdigit() for char in own.text):
         return None
-    columns: dict[tuple[str, str], list[_Held]] = defaultdict(list)
-    for one in held:
-        if one.cell and isinstance(one.value, Quantity) and one.value.unit == own.unit:
-            columns[one.cell.column, one.value.unit].append(one)
+    # of a cell that is held twice, bare and in its header's unit, the latter counts
+    by_cell = {
+        one.cell: one
+        for one in held
+        if one.cell and isinstance(one.value, Quantity) and one.value.unit == own.unit
+    }
+    columns: dict[str, list[_Held]] = defaultdict(list)
+    for cell, one in by_cell.items():
+        columns[cell.column].append(one)
     for rows in columns.values():
         cells = [one.cell for one in rows if one.cell]
         shared = frozenset.intersection(*(cell.labels for cell in cells))

@@ -85,7 +85,7 @@ def calibrate_reader(
     folder = require_reader(home, name)
     if folder is None:
         raise InputError("Expected an imported reader, found the one that ships: it is calibrated.")
-    _require_enough(rows)
+    _require_enough([row.wrong for row in rows])
     assessor = Assessor(OnnxReader(folder))
     measured: list[MeasuredRow] = []
     for one in measured_rows(rows, assessor, home / "readers" / name):
@@ -93,6 +93,7 @@ def calibrate_reader(
         if len(measured) % TELL_EVERY == 0:
             say(f"{len(measured):,} of {len(rows):,} rows read")
     scored = scored_statements(measured, assessor.model)
+    _require_enough(scored.wrong.tolist())
     told = calibrations(scored)
     p = calibrated(scored, told)
     low, high = limits(scored.wrong, p, scored.weights)
@@ -111,8 +112,9 @@ def calibrate_reader(
     return found
 
 
-def _require_enough(rows: Sequence[EvidenceRow]) -> None:
-    wrong = sum(row.wrong for row in rows)
+def _require_enough(rows: Sequence[bool]) -> None:
+    """`rows`: of each whether it is wrong; wrong responses of several statements tell nothing."""
+    wrong = sum(rows)
     if len(rows) < FEWEST_ROWS or min(wrong, len(rows) - wrong) < FEWEST_OF_LABEL:
         raise InputError(
             f"Expected at least {FEWEST_ROWS} labelled rows with documents, {FEWEST_OF_LABEL} of "

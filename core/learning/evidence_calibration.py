@@ -21,7 +21,7 @@ from core.learning.measured_rows import MeasuredRow
 from core.learning.scores import auroc, balanced_accuracy, ece
 from core.records import MaterialKind
 
-ERROR_RATE = 0.2
+ERROR_RATE = 0.25
 """Of verdicts that are given: what the limits hold on calibration rows."""
 CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 FEWEST_IN_BIN = 20
@@ -33,7 +33,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class ScoredStatements:
-    """Statements with the trees' log odds, a row each, and how much each counts."""
+    """Statements with the model's log odds, a row each, and how much each counts."""
 
     scores: Numbers
     wrong: Flags
@@ -63,7 +63,7 @@ def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> 
     columns = [FEATURES.index(name) for name in model.features]
     rows = as_rows([[statement[i] for i in columns] for statement, _ in held])
     return ScoredStatements(
-        model.trees.predict(rows).astype(np.float64),
+        model.scores(rows),
         np.array([wrong for _, wrong in held], dtype=bool),
         np.ones(len(held)),
         [material_of(dict(zip(FEATURES, statement, strict=True))) for statement, _ in held],
@@ -71,7 +71,7 @@ def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> 
 
 
 def calibrations(rows: ScoredStatements) -> dict[MaterialKind, dict[str, Any]]:
-    """From trees' log odds to probabilities, by material; rare ones go with all."""
+    """From the model's log odds to probabilities, by material; rare ones go with all."""
     told = {}
     for material in MATERIALS:
         inside = rows.of(material)

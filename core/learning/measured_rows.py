@@ -17,7 +17,7 @@ from core.baseline.assessment import Assessor
 from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.features import FEATURES
 from core.concurrency import Stop
-from core.config import ENCODER_DIR, Settings
+from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
 from core.engine import Resources
 from core.learning.bench import Bench, Material, opened_bench
 from core.models.encoder import load_encoder
@@ -29,6 +29,7 @@ from core.verdict.classifier import Classifier
 from core.verdict.head import Head
 
 KEPT_FEATURES = "features.jsonl"
+MEASURED_BY = ("baseline", "documents", "tools")
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,9 @@ class Silent:
 def measured_rows(
     rows: Sequence[EvidenceRow], assessor: Assessor, cache: Path
 ) -> Iterator[MeasuredRow]:
-    """The rows' features; from the folder `cache` where they are there."""
+    """The rows' features; from the folder `cache` where this code and reader measured them."""
     cache.mkdir(parents=True, exist_ok=True)
-    path = cache / f"{assessor.reader.id}-{KEPT_FEATURES}"
+    path = cache / f"{assessor.reader.id}-{_measuring_digest()}-{KEPT_FEATURES}"
     known = dict(_known(path))
     with opened_bench(Settings()) as bench, path.open("a", encoding="utf-8") as kept:
         observer = _Observer(assessor)
@@ -139,6 +140,15 @@ def observed_staff(bench: Bench, judge: Judge) -> Staff:
     retriever = load_multilingual_encoder()
     resources = Resources(bench.home, bench.settings, retriever, unasked, lambda: 0.0)
     return Staff(roster, resources)
+
+
+def _measuring_digest() -> str:
+    """Names the code that reads documents and measures statements."""
+    whole = hashlib.sha256()
+    for folder in MEASURED_BY:
+        for path in sorted((PROJECT_ROOT / "core" / folder).rglob("*.py")):
+            whole.update(path.read_bytes())
+    return whole.hexdigest()[:12]
 
 
 def _known(path: Path) -> Iterator[tuple[str, tuple[tuple[float, ...], ...]]]:

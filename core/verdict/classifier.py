@@ -44,6 +44,7 @@ class Classifier:
 
         Where the classifier, which people's corrections teach, comes to another label than the
         judge, the verdict is unclear and says so: headline and reasons never contradict each other.
+        What a tool worked out it does not touch.
         """
         if judgement.label == "unclear":
             return Verdict(
@@ -55,7 +56,10 @@ class Classifier:
                 judgement.cause_words,
                 self.version,
             )
-        p = self.probability(judgement.text, judgement.p)
+        if judgement.by_tool and judgement.p is not None:
+            p = min(1.0 - LEAST, max(LEAST, judgement.p))
+        else:
+            p = self.probability(judgement.text, judgement.p)
         label: Label = "hallucinated" if p > 0.5 else "supported"
         if p == 0.5:  # it tells nothing, as after a coin was thrown
             label = judgement.label

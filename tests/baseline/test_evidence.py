@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from core.baseline.evidence import (
     MOST_WINDOWS,
+    WHOLE,
     WIDEST,
     claim_of,
     nearest_texts,
@@ -83,7 +84,8 @@ def test_no_window_is_wider_than_is_read_whatever_the_passages(
         whole += text + " "
     windows = list(windows_of(found, {"facts.txt": whole}))
     # Words of several passages stand a blank apart where they are joined.
-    assert all(len(window.text) <= WIDEST + len(found) for window in windows)
+    widths = {False: WIDEST, True: WHOLE}
+    assert all(len(w.text) <= widths[w.is_joined] + len(found) for w in windows)
     assert {p.id for window in windows for p in window.passages} == {p.id for p in found}
 
 
@@ -132,7 +134,8 @@ def test_reading_is_bounded_and_heeds_a_stop() -> None:
     ]
     own = Statement(0, 0, 8, "Fact 99.", "Fact 99.")
     reader = ScriptedReader()
-    assert len(read_statement(make_case("Fact 99."), own, many, {}, reader).windows) == MOST_WINDOWS
+    read = read_statement(make_case("Fact 99."), own, many, {}, reader)
+    assert MOST_WINDOWS - 1 <= len(read.windows) <= MOST_WINDOWS
     stop = Stop()
     stop.set()
     with pytest.raises(Stopped):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -99,6 +100,25 @@ def test_a_reader_is_brought_calibrated_chosen_and_used(
         run = store.runs.get(run_id, time.time(), 60.0)
     assert run is not None
     assert run.plan.reader == "mine"
+
+
+def test_a_folder_is_exported_anew_where_it_was_written_since_or_is_another(
+    tmp_path: Path, home: Path
+) -> None:
+    for place in ("one", "other"):
+        written(tmp_path / place / "final", "bert", INFERENCE)
+    name = brought(home, str(tmp_path / "one" / "final"))
+    card = reader_folders(home)[name] / "card.json"
+    first = card.stat().st_mtime_ns
+    assert brought(home, str(tmp_path / "one" / "final")) == name
+    assert card.stat().st_mtime_ns == first
+    assert brought(home, str(tmp_path / "other" / "final")) == name
+    second = card.stat().st_mtime_ns
+    assert second > first
+    later = card.stat().st_mtime + 5
+    os.utime(tmp_path / "other" / "final" / "config.json", (later, later))
+    brought(home, str(tmp_path / "other" / "final"))
+    assert card.stat().st_mtime_ns > second
 
 
 def test_too_few_rows_are_no_calibration(

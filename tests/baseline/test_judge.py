@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.baseline.assessment import Assessor
 from core.baseline.judge import BuiltInJudge
 from core.baseline.reader import Reader
 from core.concurrency import Stop
@@ -167,16 +166,6 @@ def test_a_side_that_was_assigned_is_not_told_as_an_opinion() -> None:
     reader = ScriptedReader({"lorries": SUPPORTS})
     found = judged("Lorries may use the bridge.", reader, LORRIES, turns=turns)
     assert "argued the sides that they were assigned" in found.text
-
-
-def test_a_response_that_is_wrong_by_many_doubtful_statements_points_to_the_worst() -> None:
-    model = replace(small_model(), whole=replace(small_model().whole, intercept=3.0))
-    view = view_of(("The bridge is open to lorries.", "The bridge costs a toll."), (LORRIES, TOLLS))
-    seen = JudgeView(view, Context((), (), ""), (), reached_consensus=True)
-    found = BuiltInJudge(Assessor(ScriptedReader(), model)).decide(seen, Stop())
-    assert found.p is not None
-    assert model.label(found.p) == found.label == "hallucinated"
-    assert found.statement_labels == ("hallucinated", "unclear")
 
 
 SAID = st.lists(st.sampled_from([SUPPORTS, CONTRADICTS, NEUTRAL, None]), min_size=1, max_size=5)

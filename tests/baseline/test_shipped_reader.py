@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from core.baseline.multilingual_reader import MultilingualReader
+from core.baseline.onnx_reader import OnnxReader
 from core.baseline.reader import Pair, PairReading, PairwiseReader
-from core.baseline.shipped_reader import ReaderByLanguage, load_reader
+from core.baseline.shipped_reader import ENGLISH_DIR, ReaderByLanguage, load_reader
 from core.baseline.tokens import LEAST_EVIDENCE, MAX_TOKENS, encode_pair, load_vocabulary
 
 READ = PairReading(0.8, 0.1, 0.1)
@@ -53,10 +54,11 @@ def test_each_pair_goes_to_the_reader_of_its_language() -> None:
         ("Die Brücke wurde 1998 für Lastwagen gesperrt.", "Lastwagen dürfen nicht hinüber."),
         ("桥于1998年关闭。", "卡车不能过桥。"),
         ("512 m", "512"),
+        ("The bridge was closed to lorries in 1998.", "Les camions ne doivent pas le franchir."),
     ]
-    assert reader.read(pairs) == [READ] * 4
+    assert reader.read(pairs) == [READ] * 5
     assert set(english.asked) == {pairs[0], pairs[3]}, "what has no language is English's"
-    assert set(other.asked) == set(pairs[1:3])
+    assert set(other.asked) == {*pairs[1:3], pairs[4]}, "both sides must be English"
     assert reader.id == "english-other"
 
 
@@ -81,6 +83,11 @@ def test_words_are_doubted_where_they_stand() -> None:
     (reading,) = MultilingualReader().read([("Der Turm ist 512 Meter hoch.", claim)])
     assert "".join(claim[word.start : word.end] for word in reading.words) == claim.replace(" ", "")
     assert all(0.0 <= word.p <= 1.0 for word in reading.words)
+
+
+def test_a_claim_longer_than_the_model_reads_is_cut_and_read() -> None:
+    (reading,) = OnnxReader(ENGLISH_DIR).read([("It is a ship.", "It is a ship. " * 400)])
+    assert reading.supported + reading.contradicted + reading.neutral == pytest.approx(1.0)
 
 
 def test_a_long_claim_leaves_room_for_evidence() -> None:
