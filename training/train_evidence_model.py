@@ -74,7 +74,7 @@ EXTRA = (
     ("entailment_wice", "pages"), ("entailment_climate_fever", "claims"), ("pubmedqa", None),
     ("entailment_begin", None), ("factcheck_gpt", "subtask4"),
 )  # fmt: skip
-# Of what was collected: summaries, news, tables and answers. Its sets of captions and puzzles teach
+# Of what was collected: summaries, news and tables. Its sets of captions and puzzles teach
 # the reader alone.
 COLLECTED = frozenset("ctkfacts infotabs rte3 summaries summedits".split())
 # Statements checked against sources and labelled by people: what probabilities and limits are
@@ -322,7 +322,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def is_checked(name: str) -> bool:
-    """True of what probabilities and limits are fitted on."""
+    """True of what people labelled: limits rest on it alone, and most probabilities."""
     return name.split(" ")[0] in CHECKED
 
 

@@ -2,7 +2,7 @@
 
 A window is a passage with its neighbours, which say whom "he" means; neighbouring windows become
 one. A table row stands alone: its labels say what it is about. Two more windows join the best
-passages, for statements that need several; short evidence is so read whole.
+passages, for statements that need several; in them short evidence is read whole.
 """
 
 from __future__ import annotations
