@@ -127,12 +127,13 @@ def test_what_is_skipped_or_flagged_is_passed_on(
     page.get_by_text("0 of 3 items reviewed").wait_for()
     settle(page)
     page.keyboard.press("Control+Enter")
-    for key in ("Control+Space", "Alt+f"):
+    for key, did in (("Control+Space", "Skipped, “"), ("Alt+f", "Flagged, “")):
         page.get_by_text("Why this one").wait_for()
         settle(page)
-        before = page.url
         page.keyboard.press(key)
-        expect(page).not_to_have_url(before)
+        # The address changes before the page is drawn, and a key falls on what is drawn.
+        page.get_by_text(did).wait_for()
+        settle(page)
     page.get_by_text("Why this one").wait_for()
     settle(page)
     page.get_by_role("link", name="The queue").click()
