@@ -34,25 +34,25 @@ from core.baseline.features import FAMILIES, FEATURES
 from core.baseline.shipped_reader import load_reader
 from core.baseline.trees import Trees, as_rows, trees_of
 from core.evaluation.datasets import load
-from core.evaluation.splits import normalised, part_of
+from core.evaluation.splits import fold_of, part_of
 from core.learning.evidence_calibration import (
     ERROR_RATE,
     FEWEST_OF_MATERIAL,
     Flags,
     Numbers,
     ScoredStatements,
-    calibrated,
     calibrations,
+    cross_calibrated,
     figures,
     figures_by_material,
     limits,
     logistic,
     reliability_by_material,
-    sigmoid,
 )
 from core.learning.measured_rows import EvidenceRow, MeasuredRow, measured_rows
 from core.learning.scores import auroc
 from core.records import MaterialKind
+from core.verdict.calibrator import sigmoid
 from training.constructed import PairMaker
 from training.evidence_rows import in_documents, rows_of
 from training.pairs import (
@@ -146,15 +146,10 @@ def table_of(measured: Sequence[MeasuredRow]) -> Table:
         as_rows([list(statement) for statement, _ in held]),
         wrong,
         weights / weights.mean(),
-        np.array([fold_of(row.group) for _, row in held]),
+        np.array([fold_of(row.group, FOLDS) for _, row in held]),
         names,
         [material_of(own) for own in numbers],
     )
-
-
-def fold_of(group: str) -> int:
-    """Related rows lie in one fold."""
-    return int.from_bytes(normalised(group).encode()[-6:], "big") % FOLDS
 
 
 @dataclass(frozen=True)
@@ -334,13 +329,17 @@ def _fit(
     collected: object,
 ) -> dict[str, Any]:
     checked = np.array([is_checked(name) for name in table.names])
-    every = ScoredStatements(scores, table.wrong, table.weights, table.materials)
+    different = table.rows[:, FEATURES.index("values_different")] > 0
+    every = ScoredStatements(
+        scores, different, table.wrong, table.weights, table.folds, table.materials
+    )
     scored = every.taken(checked)
     # of some materials people labelled too few; constructed rows stand in, but for the limits
     few = {m for m, n in Counter(scored.materials).items() if n < FEWEST_OF_MATERIAL}
     made = np.array([name.startswith("constructed") for name in table.names])
-    told = calibrations(every.taken(checked | made & np.array([m in few for m in table.materials])))
-    p = calibrated(scored, told)
+    taught = every.taken(checked | made & np.array([m in few for m in table.materials]))
+    told = calibrations(taught)
+    p = cross_calibrated(scored, taught)
     low, high = limits(scored.wrong, p, scored.weights)
     model = fitted(table)
     out.mkdir(parents=True, exist_ok=True)
@@ -401,17 +400,31 @@ def _answered(wrong: Flags, p: Numbers, low: float, high: float) -> dict[str, fl
 
 
 def _ablate(table: Table, scores: Numbers) -> int:
-    """What leaving out each family of features costs, by paired bootstrap over sets."""
-    chance = np.random.default_rng(SEED)
-    sets = sorted(set(table.names))
-    whole = _by_set(table, scores, sets)
-    for family in FAMILIES:
-        rest = [name for name in WEIGHED if name not in FAMILIES[family]]
-        lost = whole - _by_set(table, out_of_fold(table, rest), sets)
-        draws = np.nanmean(lost[chance.integers(0, len(sets), (2000, len(sets)))], axis=1)
-        low, high = np.quantile(draws, (0.025, 0.975))
-        line = f"{family}: AUROC {np.nanmean(lost):+.4f} ({low:+.4f} to {high:+.4f}) by having it"
-        sys.stdout.write(f"{line}\n")
+    """What having each family of features is worth, and all of them beside the reader alone.
+
+    By paired bootstrap over sets; once over all, and once over those that people labelled.
+    """
+    without = {
+        family: out_of_fold(table, [name for name in WEIGHED if name not in FAMILIES[family]])
+        for family in FAMILIES
+    }
+    support = table.rows[:, FEATURES.index("support_best")]
+    without["all but the reader's support"] = -support.astype(np.float64)
+    every = sorted(set(table.names))
+    for title, sets in (
+        ("all sets", every),
+        ("sets that people labelled", [name for name in every if is_checked(name)]),
+    ):
+        chance = np.random.default_rng(SEED)
+        whole = _by_set(table, scores, sets)
+        sys.stdout.write(f"{title}: AUROC {np.nanmean(whole):.4f}\n")
+        for family, own in without.items():
+            lost = whole - _by_set(table, own, sets)
+            draws = np.nanmean(lost[chance.integers(0, len(sets), (2000, len(sets)))], axis=1)
+            low, high = np.quantile(draws, (0.025, 0.975))
+            sys.stdout.write(
+                f"  {family}: {np.nanmean(lost):+.4f} ({low:+.4f} to {high:+.4f}) by having it\n"
+            )
     return 0
 
 

@@ -11,8 +11,6 @@ weights and the card are kept, no row.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import math
 import random
 import sys
 import time
@@ -29,12 +27,13 @@ from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load
 from core.evaluation.gold import GoldRow
-from core.evaluation.splits import normalised
+from core.evaluation.splits import fold_of
 from core.learning.head_fit import fit_head
 from core.learning.options import Options
 from core.learning.scores import reliability, scores
 from core.learning.verdict_texts import JudgedClaim, LabelledClaim, Lesson, judged
 from core.models.encoder import Embedder, load_encoder
+from core.verdict.calibrator import sigmoid
 from core.verdict.head import logit_of
 from core.verdict.version_files import SEED_FOLDER, save_head
 from training.pairs import provenance_of
@@ -74,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     gain, judge_weight = _shares(spoken, told)
-    card = _card(given.path, samples, spoken, [probability_of(score) for score in told])
+    card = _card(given.path, samples, spoken, sigmoid(np.array(told)).tolist())
     card |= {
         "encoder": encoder.id.rsplit("-", 1)[0],
         "seconds": round(time.time() - began),
@@ -126,7 +125,7 @@ def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float
 
 
 def _folds(spoken: Sequence[JudgedClaim]) -> list[int]:
-    return [fold_of(item.row.group) for item in spoken]
+    return [fold_of(item.row.group, FOLDS) for item in spoken]
 
 
 def _shares(spoken: Sequence[JudgedClaim], told: Sequence[float]) -> tuple[float, float]:
@@ -143,11 +142,6 @@ def _shares(spoken: Sequence[JudgedClaim], told: Sequence[float]) -> tuple[float
     found = minimize(loss, np.array([0.1, 1.0]), bounds=[(0.0, None)] * 2, method="L-BFGS-B")
     gain, judge_weight = (round(float(share), 4) for share in found.x)
     return gain, judge_weight
-
-
-def probability_of(score: float) -> float:
-    """The probability of log odds."""
-    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, score))))
 
 
 def _card(
@@ -202,12 +196,6 @@ def _claim(row: GoldRow) -> LabelledClaim | None:
     if row.label is None or row.label == "unclear":
         return None
     return LabelledClaim(row.response, row.documents, row.label, row.group, row.question)
-
-
-def fold_of(group: str) -> int:
-    """The fold of all rows of this group, compared as the parts of a set compare it."""
-    digest = hashlib.sha256(normalised(group).encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:4], "big") % FOLDS
 
 
 if __name__ == "__main__":

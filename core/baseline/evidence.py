@@ -1,8 +1,8 @@
 """Chooses what of the evidence is read with a statement, and reads it.
 
 A window is a passage with its neighbours, which say whom "he" means; neighbouring windows become
-one. A table row stands alone: its labels say what it is about. Two more windows join the best
-passages, for statements that need several; in them short evidence is read whole.
+one. A table row stands alone: its labels say what it is about. One more window joins the best
+passages, for statements that need several.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from core.records import Case, Passage, Statement
 WIDEST = 350
 """Characters of a window, some 80 tokens; a third of it in scripts without blanks.
 
-In wider windows readers overlook much; what needs several places together is read in one more,
-which is as wide as the longest evidence that they were trained on.
+In wider windows readers overlook much: one of 800 characters beside these was no gain.
 """
-WHOLE = 800
 MOST_WINDOWS = 10
 SHORT_ANSWER_WORDS = 8
 UNREAD = PairReading(0.0, 0.0, 1.0)
@@ -60,7 +58,7 @@ class StatementReading:
     own_start: int
     """Where the statement's own words begin in `claim`."""
     windows: tuple[Window, ...]
-    """In the order in which retrieval ranks them; the last ones may join several passages."""
+    """In the order in which retrieval ranks them; the last one may join several passages."""
     is_known: bool = True
     """False where the reader does not know the language of the statement or of the evidence.
 
@@ -136,10 +134,10 @@ def _speak_alike(claim: str, windows: Sequence[Window]) -> bool:
 
 
 def windows_of(passages: Sequence[Passage], sources: Mapping[str, str]) -> Iterator[Window]:
-    """The windows over the passages, each text once: single ones first, then those that join."""
+    """The windows over the passages, each text once: single ones first, then the joining one."""
     seen: set[str] = set()
     single = _merged([_with_neighbours(passage, sources) for passage in passages], sources)
-    joined = (*_joined(passages, WIDEST), *_joined(passages, WHOLE))
+    joined = _joined(passages)
     for window in (*single[: MOST_WINDOWS - len(joined)], *joined):
         if window.text and window.text not in seen:
             seen.add(window.text)
@@ -199,10 +197,10 @@ def _union(one: Window, other: Window, sources: Mapping[str, str]) -> Window:
     return Window(_with_heading(passage, text), (*one.passages, *other.passages), start, end)
 
 
-def _joined(passages: Sequence[Passage], widest: int) -> list[Window]:
+def _joined(passages: Sequence[Passage]) -> list[Window]:
     """The best passages as one text, in the order of their sources; none where one is all."""
     chosen: list[Passage] = []
-    room = _widest(passages[0].text, widest) if passages else 0
+    room = _widest(passages[0].text) if passages else 0
     for passage in passages:
         if len(passage.text) <= room:
             chosen.append(passage)
@@ -222,8 +220,8 @@ def _with_heading(passage: Passage, text: str) -> str:
     return f"{heading.rstrip('.:')}{': ' if is_row(text) else '. '}{text}"
 
 
-def _widest(text: str, widest: int = WIDEST) -> int:
-    return widest // 3 if IS_UNSPACED.search(text) else widest
+def _widest(text: str) -> int:
+    return WIDEST // 3 if IS_UNSPACED.search(text) else WIDEST
 
 
 def _plain(text: str) -> str:

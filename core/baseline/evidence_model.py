@@ -30,7 +30,7 @@ from core.records import Label, MaterialKind, MeasuredShare
 FOLDER = Path(__file__).parent / "weights" / "evidence"
 CARD = "card.json"
 TREES = "trees.npz"
-LONG_EVIDENCE = 1200
+LONG_EVIDENCE = 800
 """Characters of windows from which evidence counts as a long document's."""
 LEAST, MOST = 0.005, 0.995
 MATERIALS: tuple[MaterialKind, ...] = get_args(MaterialKind)
@@ -59,7 +59,8 @@ class EvidenceModel:
     """Over the same features; it ranks unlike material better, the trees what they have seen."""
     features: tuple[str, ...]
     calibration: Mapping[MaterialKind, Logistic]
-    """From the mean log odds of both (`score`) to a probability, by material."""
+    """From the mean log odds of both (`score`) to a probability, by material; some kinds also go by
+    `values_different`."""
     parts: Mapping[Part, Logistic]
     """Small models over one family each: what the three built-in debaters go by."""
     addressed: Logistic
@@ -79,7 +80,7 @@ class EvidenceModel:
         """How likely the statement is not supported."""
         score = float(self.scores(as_rows([statement.row(self.features)]))[0])
         calibrated = self.calibration[material_of(statement.numbers)]
-        return _bounded(calibrated.probability({"score": score}))
+        return _bounded(calibrated.probability({**statement.numbers, "score": score}))
 
     def scores(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """(n,) log odds of rows of the features, not yet calibrated."""

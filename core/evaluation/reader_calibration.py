@@ -19,8 +19,8 @@ from core.evaluation.datasets import load
 from core.evaluation.sample import sampled
 from core.learning.evidence_calibration import (
     ERROR_RATE,
-    calibrated,
     calibrations,
+    cross_calibrated,
     figures,
     figures_by_material,
     limits,
@@ -95,7 +95,7 @@ def calibrate_reader(
     scored = scored_statements(measured, assessor.model)
     _require_enough(scored.wrong.tolist())
     told = calibrations(scored)
-    p = calibrated(scored, told)
+    p = cross_calibrated(scored, scored)
     low, high = limits(scored.wrong, p, scored.weights)
     found = {
         "calibration": told,

@@ -31,8 +31,13 @@ def normalised(text: str) -> str:
 
 def part_of(group: str) -> Part:
     """The part in which every row of this group lies; the same on every machine."""
-    digest = hashlib.sha256(normalised(group).encode("utf-8", "surrogatepass")).digest()
-    place = int.from_bytes(digest, "big") % 100
+    place = fold_of(group, 100)
     if place < DEV_PERCENT:
         return "dev"
     return "calibration" if place < DEV_PERCENT + CALIBRATION_PERCENT else "train"
+
+
+def fold_of(group: str, folds: int) -> int:
+    """Which of so many folds all rows of this group lie in; the same on every machine."""
+    digest = hashlib.sha256(normalised(group).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest, "big") % folds

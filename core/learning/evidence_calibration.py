@@ -17,9 +17,11 @@ import numpy.typing as npt
 from core.baseline.evidence_model import MATERIALS, EvidenceModel, material_of
 from core.baseline.features import FEATURES
 from core.baseline.trees import as_rows
+from core.learning.calibration import fold_of
 from core.learning.measured_rows import MeasuredRow
 from core.learning.scores import auroc, balanced_accuracy, ece
 from core.records import MaterialKind
+from core.verdict.calibrator import sigmoid
 
 ERROR_RATE = 0.25
 """Of verdicts that are given: what the limits hold on calibration rows."""
@@ -27,6 +29,8 @@ CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 FEWEST_IN_BIN = 20
 FEWEST_OF_MATERIAL = 300
 """Rows of one material from which it gets a curve of its own."""
+FEWEST_DIFFERENT = 50
+"""Rows of one material that state another value than their evidence, from which that counts."""
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -36,16 +40,21 @@ class ScoredStatements:
     """Statements with the model's log odds, a row each, and how much each counts."""
 
     scores: Numbers
+    different: Flags
+    """Where the evidence has another value in the statement's place (`values_different`)."""
     wrong: Flags
     weights: Numbers
+    folds: npt.NDArray[np.int64]
+    """Related rows lie in one."""
     materials: Sequence[MaterialKind]
 
     def taken(self, which: Flags) -> ScoredStatements:
         """Those rows."""
         materials = [m for m, is_taken in zip(self.materials, which, strict=True) if is_taken]
         return ScoredStatements(
-            self.scores[which], self.wrong[which], self.weights[which], materials
-        )
+            self.scores[which], self.different[which], self.wrong[which], self.weights[which],
+            self.folds[which], materials,
+        )  # fmt: skip
 
     def of(self, material: MaterialKind) -> Flags:
         """Which rows are of that material."""
@@ -55,38 +64,60 @@ class ScoredStatements:
 def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> ScoredStatements:
     """Rows of one statement each, and every statement of responses that are right as a whole."""
     held = [
-        (statement, own.row.wrong)
+        (statement, own.row)
         for own in measured
         for statement in own.statements
         if len(own.statements) == 1 or not own.row.wrong
     ]
-    columns = [FEATURES.index(name) for name in model.features]
-    rows = as_rows([[statement[i] for i in columns] for statement, _ in held])
+    rows = as_rows([list(statement) for statement, _ in held])
     return ScoredStatements(
-        model.scores(rows),
-        np.array([wrong for _, wrong in held], dtype=bool),
+        model.scores(rows[:, [FEATURES.index(name) for name in model.features]]),
+        rows[:, FEATURES.index("values_different")] > 0,
+        np.array([row.wrong for _, row in held], dtype=bool),
         np.ones(len(held)),
+        np.array([fold_of(row.group) for _, row in held], dtype=np.int64),
         [material_of(dict(zip(FEATURES, statement, strict=True))) for statement, _ in held],
     )
 
 
 def calibrations(rows: ScoredStatements) -> dict[MaterialKind, dict[str, Any]]:
-    """From the model's log odds to probabilities, by material; rare ones go with all."""
+    """From the model's log odds to probabilities, by material; rare ones go with all.
+
+    Another value in the statement's place makes it less likely by itself where enough rows of the
+    material have one and bear that out: trees and readings are too timid about plain wrong numbers.
+    """
     told = {}
     for material in MATERIALS:
         inside = rows.of(material)
         chosen = inside if inside.sum() >= FEWEST_OF_MATERIAL else np.ones(len(inside), dtype=bool)
-        told[material] = logistic(
-            rows.scores[chosen, None], rows.wrong[chosen], rows.weights[chosen], ["score"]
-        )
+        inputs = np.column_stack([rows.scores, rows.different])[chosen]
+        wrong, weights = rows.wrong[chosen], rows.weights[chosen]
+        own = {}
+        if inputs[:, 1].sum() >= FEWEST_DIFFERENT:
+            own = logistic(inputs, wrong, weights, ["score", "values_different"])
+        if not own or own["weights"]["values_different"] < 0:
+            own = logistic(inputs[:, :1], wrong, weights, ["score"])
+        told[material] = own
     return told
 
 
 def calibrated(rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]]) -> Numbers:
     """The probabilities of the rows."""
-    slopes = np.array([told[m]["weights"]["score"] for m in rows.materials])
+    weights = [told[m]["weights"] for m in rows.materials]
+    slopes = np.array([own["score"] for own in weights])
+    steps = np.array([own.get("values_different", 0.0) for own in weights])
     intercepts = np.array([told[m]["intercept"] for m in rows.materials])
-    return np.asarray(sigmoid(intercepts + slopes * rows.scores))
+    return sigmoid(intercepts + slopes * rows.scores + steps * rows.different)
+
+
+def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Numbers:
+    """Each row's probability by calibrations that were fitted on `taught` without its fold."""
+    p = np.zeros(len(rows.scores))
+    for fold in np.unique(rows.folds):
+        inside = rows.folds == fold
+        told = calibrations(taught.taken(taught.folds != fold))
+        p[inside] = calibrated(rows.taken(inside), told)
+    return p
 
 
 def limits(wrong: Flags, p: Numbers, weights: Numbers) -> tuple[float, float]:
@@ -155,8 +186,3 @@ def logistic(rows: Numbers, wrong: Flags, weights: Numbers, names: Sequence[str]
     intercept = float(model.intercept_[0] - slopes @ scaler.mean_)
     rounded = {name: float(f"{w:.5g}") for name, w in zip(names, slopes, strict=True)}
     return {"weights": rounded, "intercept": float(f"{intercept:.5g}")}
-
-
-def sigmoid(score: Any) -> Any:
-    """Log odds as probabilities."""
-    return 1.0 / (1.0 + np.exp(-np.clip(score, -30, 30)))

@@ -17,13 +17,13 @@ from core.learning.answers import Answers, read_of
 from core.learning.stack import grouped_folds
 from core.learning.votes import Numbers, numbered
 from core.verdict.answer_network import AnswerNetwork, scaled
+from core.verdict.calibrator import sigmoid
 from core.verdict.weigher import READ
 
 HIDDEN = 6
 PENALTY = 2.0  # on squared weights, against a sum of losses over answers
 MOST_STEPS = 200
 SEED = 23
-FARTHEST = 30.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def fit_rewards(answers: Answers, seed: int = SEED) -> Rewards:
 
 def rewards(model: AnswerNetwork, read: Numbers) -> Numbers:
     """(...,) the reward that the model expects of each answer, from 0 to 1."""
-    return _sigmoid(model.scores(read))
+    return sigmoid(model.scores(read))
 
 
 def fit_network(
@@ -86,7 +86,7 @@ def fit_network(
         inner = np.tanh(level @ hidden + shift)
         score = inner @ out + last
         total = (weights * (np.logaddexp(0.0, score) - wanted * score)).sum()
-        pull = weights * (_sigmoid(score) - wanted)
+        pull = weights * (sigmoid(score) - wanted)
         back = pull[:, None] * out * (1.0 - inner**2)
         slope = [(level.T @ back).ravel(), back.sum(axis=0), inner.T @ pull, [pull.sum()]]
         held = values.copy()
@@ -138,8 +138,3 @@ def _parted(values: Numbers, wide: int) -> tuple[Numbers, Numbers, Numbers, floa
 def _odds(wanted: Numbers) -> float:
     share = (wanted.sum() + 1.0) / (len(wanted) + 2.0)
     return float(np.log(share / (1.0 - share)))
-
-
-def _sigmoid(score: Numbers) -> Numbers:
-    found: Numbers = 1.0 / (1.0 + np.exp(-np.clip(score, -FARTHEST, FARTHEST)))
-    return found

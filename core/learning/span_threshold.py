@@ -10,7 +10,6 @@ Source: MSA 3.3, whose 0.7 was chosen on validation data in the same way.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.learned_marks import Levels
+from core.learning.calibration import fold_of
 
 Kind = Literal["reader", "votes", "panel", "weighted"]
 Numbers = npt.NDArray[np.float64]
@@ -225,11 +225,6 @@ def _at(curves: Numbers, taus: Numbers) -> Numbers:
     """Each case's IoU at its own threshold."""
     places = np.clip(np.round((taus - GRID[0]) / 0.01).astype(int), 0, len(GRID) - 1)
     return np.asarray(curves[np.arange(len(curves)), places])
-
-
-def fold_of(group: str) -> int:
-    """Equal cases lie in one fold."""
-    return int.from_bytes(hashlib.sha256(group.encode()).digest()[:8], "big") % FOLDS
 
 
 def _out_of_fold(

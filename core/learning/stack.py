@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from core.verdict.calibrator import sigmoid
+
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -20,7 +22,6 @@ Flags = npt.NDArray[np.bool_]
 Scorer = Callable[[Places, Places], Numbers]
 FOLDS = 5
 SHRINKAGE = 1.0  # on squared weights of scores of unit spread
-FARTHEST = 30.0  # log odds
 SUREST = 0.995  # nothing that some hundred cases taught is surer
 
 
@@ -36,8 +37,7 @@ class Stack:
     def p(self, scores: Numbers) -> Numbers:
         """(n,) p_hallucinated of (n, k) scores."""
         leaning = ((scores - self.centres) / self.spreads) @ self.weights + self.intercept
-        p = 1.0 / (1.0 + np.exp(-np.clip(leaning, -FARTHEST, FARTHEST)))
-        found: Numbers = np.clip(p, 1.0 - SUREST, SUREST)
+        found: Numbers = np.clip(sigmoid(leaning), 1.0 - SUREST, SUREST)
         return found
 
 

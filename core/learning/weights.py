@@ -10,6 +10,7 @@ import numpy as np
 
 from core.errors import ConfigError
 from core.learning.votes import UNCLEAR, Numbers, Places
+from core.verdict.calibrator import sigmoid
 
 Weighting = Literal["uniform", "history", "stack"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)  # the simplest first
@@ -101,9 +102,3 @@ def states_of(said: Numbers) -> Numbers:
     return np.stack([p, np.where(decided, 1.0 - p, 0.0), unclear, silent], axis=2).astype(
         np.float64
     )
-
-
-def sigmoid(logit: Numbers) -> Numbers:
-    """Never quite 0 nor 1: a logarithm of it is a number."""
-    found: Numbers = 1.0 / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0)))
-    return found

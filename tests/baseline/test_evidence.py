@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from core.baseline.evidence import (
     MOST_WINDOWS,
-    WHOLE,
     WIDEST,
     claim_of,
     nearest_texts,
@@ -84,8 +83,7 @@ def test_no_window_is_wider_than_is_read_whatever_the_passages(
         whole += text + " "
     windows = list(windows_of(found, {"facts.txt": whole}))
     # Words of several passages stand a blank apart where they are joined.
-    widths = {False: WIDEST, True: WHOLE}
-    assert all(len(w.text) <= widths[w.is_joined] + len(found) for w in windows)
+    assert all(len(w.text) <= WIDEST + len(found) for w in windows)
     assert {p.id for window in windows for p in window.passages} == {p.id for p in found}
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from core.evaluation.datasets import load
+from core.evaluation.splits import fold_of
 from core.verdict.version_files import SEED_FOLDER, load_head
 from tests.evaluation.tiny_sets import write_sets
 from training import train_seed_classifier as seed_head
-from training.train_seed_classifier import FOLDS, fold_of, main
+from training.train_seed_classifier import FOLDS, main
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
@@ -34,14 +35,14 @@ def test_rows_over_the_same_evidence_lie_in_one_fold(tmp_path: Path) -> None:
     write_sets(tmp_path)
     folds: dict[str, set[int]] = {}
     for row in load("fever_symmetric", tmp_path):
-        folds.setdefault(row.documents[0], set()).add(fold_of(row.group))
+        folds.setdefault(row.documents[0], set()).add(fold_of(row.group, FOLDS))
     assert all(len(found) == 1 for found in folds.values())
     assert all(0 <= fold < FOLDS for found in folds.values() for fold in found)
 
 
 def test_a_group_has_one_fold_however_it_is_written() -> None:
-    assert fold_of("Is it 38 m high?") == fold_of("is it 38m HIGH")
-    assert 0 <= fold_of("a\ud800b") < FOLDS
+    assert fold_of("Is it 38 m high?", FOLDS) == fold_of("is it 38m HIGH", FOLDS)
+    assert 0 <= fold_of("a\ud800b", FOLDS) < FOLDS
 
 
 def test_a_head_is_trained_with_a_card_that_says_how_well(

@@ -1,0 +1,1 @@
+"""Traces that a change of structure must not change."""

@@ -1,0 +1,73 @@
+"""The events of the prepared cases under every protocol, masked and shortened to a digest each.
+
+`python -m tests.golden.traces` keeps them anew, after weights or behaviour were changed on purpose;
+a move of code leaves them as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import sys
+import tempfile
+from pathlib import Path
+
+from core.audited import AUDIT
+from core.baseline.examples import EXAMPLES, Example
+from core.checking import Request, check_once
+from core.debate.protocols import PROTOCOLS
+
+KEPT = Path(__file__).with_name("traces.json")
+CUT = 8
+"""Characters of a digest."""
+MASKS = (
+    (re.compile(r'"(\w*at|seconds|duration)":\s*-?[\d.]+(e-?\d+)?'), r'"\1":0'),
+    (re.compile(r"\b[0-9a-f]{32,64}\b"), "ID"),
+    (re.compile(r'"(code|classifier|ledger|key)":\s*"[^"]*"'), r'"\1":""'),
+)
+Traces = dict[str, str]
+
+
+def traces_of(folder: Path) -> Traces:
+    """By case and protocol the events stored, each as its kind and a digest of the rest."""
+    found: Traces = {}
+    for example in EXAMPLES:
+        for protocol in (*PROTOCOLS, AUDIT):
+            home = folder / f"{example.name}-{protocol}"
+            found[f"{example.name} {protocol}"] = " ".join(_events(home, example, protocol))
+    return found
+
+
+def _events(home: Path, example: Example, protocol: str) -> list[str]:
+    home.mkdir()
+    paths = []
+    for name, data in example.files():
+        path = home / name
+        path.write_bytes(data)
+        paths.append(path)
+    request = Request(example.response, example.question, paths, protocol=protocol)
+    check_once(home / "home", request, lambda: 1000.0)
+    with sqlite3.connect(home / "home" / "counterpoint.db") as store:
+        rows = store.execute("SELECT kind, payload FROM events ORDER BY run_id, seq").fetchall()
+    # Turns of one round end in any order.
+    return sorted(f"{kind}:{_digest(payload)}" for kind, payload in rows)
+
+
+def _digest(payload: str) -> str:
+    for pattern, masked in MASKS:
+        payload = pattern.sub(masked, payload)
+    return hashlib.sha256(payload.encode()).hexdigest()[:CUT]
+
+
+def main() -> None:
+    """Keep today's traces."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = json.dumps(traces_of(Path(folder)), indent=1) + "\n"
+    KEPT.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"{KEPT.name}: {len(json.loads(text))} runs\n")
+
+
+if __name__ == "__main__":
+    main()

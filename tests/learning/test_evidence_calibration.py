@@ -1,0 +1,63 @@
+"""What scores are worth: probabilities by material, limits, and honest figures for both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.learning.evidence_calibration import (
+    ERROR_RATE,
+    ScoredStatements,
+    calibrated,
+    calibrations,
+    cross_calibrated,
+    limits,
+)
+
+
+def drawn(seed: int, step: float, count: int = 2000) -> ScoredStatements:
+    """Claims whose log odds are twice too bold; another value adds `step` to the true ones."""
+    chance = np.random.default_rng(seed)
+    scores = chance.normal(0.0, 2.0, count)
+    different = chance.random(count) < 0.1
+    true = 0.5 * scores + step * different
+    wrong = chance.random(count) < 1 / (1 + np.exp(-true))
+    folds = chance.integers(0, 5, count)
+    return ScoredStatements(scores, different, wrong, np.ones(count), folds, ["claim"] * count)
+
+
+def test_bold_scores_are_drawn_back_and_rare_materials_go_with_all() -> None:
+    told = calibrations(drawn(1, 0.0))
+    assert told["claim"]["weights"]["score"] == pytest.approx(0.5, abs=0.06)
+    assert told["table"] == told["claim"]
+
+
+def test_another_value_counts_by_itself_where_people_bear_it_out() -> None:
+    told = calibrations(drawn(2, 2.0))
+    assert told["claim"]["weights"]["values_different"] == pytest.approx(2.0, abs=0.6)
+
+
+def test_another_value_never_makes_a_statement_likelier() -> None:
+    assert "values_different" not in calibrations(drawn(3, -2.0))["claim"]["weights"]
+
+
+def test_a_row_is_never_scored_by_a_calibration_that_saw_its_fold() -> None:
+    rows = drawn(4, 1.0, 400)
+    turned = rows.folds == 0
+    wrong = np.where(turned, rows.scores < 0, rows.wrong)
+    rows = ScoredStatements(
+        rows.scores, rows.different, wrong, rows.weights, rows.folds, rows.materials
+    )
+    seen = calibrated(rows, calibrations(rows))[turned]
+    unseen = cross_calibrated(rows, rows)[turned]
+    loss = [-np.log(np.where(wrong[turned], p, 1 - p)).mean() for p in (seen, unseen)]
+    assert loss[1] > loss[0]
+
+
+def test_limits_hold_the_error_rate_on_either_side() -> None:
+    rows = drawn(5, 0.0)
+    p = calibrated(rows, calibrations(rows))
+    low, high = limits(rows.wrong, p, rows.weights)
+    assert low < 0.5 < high
+    assert rows.wrong[p < low].mean() <= ERROR_RATE
+    assert (~rows.wrong[p >= high]).mean() <= ERROR_RATE
