@@ -26,20 +26,19 @@ from core.verdict.version_files import (
 from tests.fakes import FakeEmbedder
 
 WRONG = (
-    "Both debaters agree that the statement is wrong. A clear contradiction: the evidence says "
-    "“412 m”, not “512 m”, in a passage that carries nearly all of the rest. Verdict: INCORRECT, "
-    "the statement is hallucinated."
+    "All debaters call the statement wrong. “512 m” is wrong: the source says “412 m” (“The Halden "
+    "Bridge is 412 m long.” (bridge.txt)). Verdict: INCORRECT, the statement is very likely "
+    "hallucinated."
 )
 RIGHT = (
-    "Both debaters agree that the statement is correct. Both readers find all of it carried and "
-    "nothing contradicted. Verdict: CORRECT, the statement is supported."
+    "All debaters call the statement correct. The source says so: “The Halden Bridge is 412 m "
+    "long.” (bridge.txt). Verdict: CORRECT, the statement is very likely supported."
 )
 
 
 def test_the_seed_tells_plain_verdicts_apart(home: Path) -> None:
     seed = load_classifier(home, "seed")
-    assert seed.probability(WRONG) > 0.7
-    assert seed.probability(RIGHT) < 0.3
+    assert seed.probability(WRONG) > 0.5 > seed.probability(RIGHT)
 
 
 def test_the_seed_says_what_it_was_trained_on_and_how_it_did() -> None:
