@@ -181,7 +181,7 @@ def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) 
         return (
             f"Of {measured.n} statements checked against {MATERIAL_WORDS[measured.material]} "
             f"with a probability like this, {100 * measured.right / measured.n:.0f}% were right "
-            "(public data kept out of training)."
+            "(labelled statements, each judged by a model fitted without it)."
         )
     confidence = verdict.confidence or 0.0
     bins = (card or {}).get("reliability") or []

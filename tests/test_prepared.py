@@ -65,3 +65,25 @@ def test_the_value_of_another_bar_is_wrong(home: Path) -> None:
         found, _ = check_once(home, request, time.time)
         assert found["label"] == label, found["rationale"]
     assert any("512" in span["text"] for span in found["spans"])
+
+
+COUNCIL = (
+    "The council bought the old mill in March 2019. The mill employs 64 people in Tolsby. Its "
+    "owners did not sell the orchard. Most of the visitors come in May. Ines Falk leads the tours."
+)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The council did not buy the old mill in March 2019.",
+        "The mill does not employ 64 people in Tolsby.",
+        "The owners of the mill sold the orchard.",
+        "Ines Falk does not lead the tours.",
+    ],
+)
+def test_what_is_denied_is_not_supported_among_other_sentences(claim: str, home: Path) -> None:
+    path = home.parent / "mill.txt"
+    path.write_text(COUNCIL, encoding="utf-8")
+    found, _ = check_once(home, Request(claim, documents=[path]), time.time)
+    assert found["label"] != "supported", found["rationale"]

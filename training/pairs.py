@@ -3,8 +3,9 @@
 They come from the public sets that `core.evaluation.datasets` loads and from further sets that were
 collected as gzipped JSON lines: set, split, id, evidence, claim, question, label, language, group.
 A pair says which of three classes it may be: a set whose negatives are only "not supported" allows
-both others. Rows of the `dev` and `calibration` parts (by hash of the group) are never trained on,
-and neither is a collected claim that also stands in a set that is measured.
+both others. Rows of the `dev` and `calibration` parts (by hash of the group) of the shared sets are
+never trained on, nor those of the `dev` part of collected ones, and neither is a collected claim
+that also stands in a set that is measured whole.
 """
 
 from __future__ import annotations

@@ -130,6 +130,8 @@ class Assessor:
             return Assessment(measured, p, "unclear", "language_not_known")
         if conflict := _conflict(measured):
             return Assessment(measured, p, "unclear", "sources_disagree", conflict)
+        if not is_known and not any(value.status == "different" for value in measured.values):
+            return Assessment(measured, p, "unclear", "language_not_known")
         label = self.model.label(p)
         if label != "unclear":
             return Assessment(measured, p, label)

@@ -225,7 +225,11 @@ def _values_differ(opinion: Opinion) -> list[str]:
 
 
 def _no_values(opinion: Opinion) -> list[str]:
-    if opinion.item.measured.values:
+    values = opinion.item.measured.values
+    if values and all(value.status in ("same", "derived") for value in values):
+        return [f"The sources have {listed([v.text for v in values])}; whether of the same thing, "
+                "I cannot tell."]  # fmt: skip
+    if values:
         return ["I cannot tell whether the numbers and dates speak of the same thing."]
     return ["There is no number or date in it that I could compare."]
 
@@ -243,7 +247,9 @@ def _missing_words(opinion: Opinion) -> tuple[list[str], int]:
 
 def _mostly_there(opinion: Opinion) -> list[str]:
     missing, count = _missing_words(opinion)
-    return [f"{count - len(missing)} of its {counted(count, 'word')} appear in the sources."]
+    there = count - len(missing)
+    verb = "appears" if there == 1 else "appear"
+    return [f"{there} of its {counted(count, 'word')} {verb} in the sources."]
 
 
 def _mostly_missing(opinion: Opinion) -> list[str]:
@@ -251,7 +257,7 @@ def _mostly_missing(opinion: Opinion) -> list[str]:
     if not missing:
         return []
     verb = "appears" if len(missing) == 1 else "appear"
-    return [f"Of its {counted(count, 'word')} {listed(missing)} {verb} in no passage."]
+    return [f"Of its {counted(count, 'word')} {listed(missing)} {verb} in none of my passages."]
 
 
 ENTAILMENT = Kind(

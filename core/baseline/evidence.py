@@ -1,8 +1,9 @@
 """Chooses what of the evidence is read with a statement, and reads it.
 
 A window is a passage with its neighbours, which say whom "he" means; neighbouring windows become
-one. A table row stands alone: its labels say what it is about. One more window joins the best
-passages, for statements that need several.
+one. A table row stands alone: its labels say what it is about. The best passages are read alone
+too, since a reader overlooks a denial among sentences about other things, and one more window joins
+the best passages, for statements that need several.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ WIDEST = 350
 In wider windows readers overlook much: one of 800 characters beside these was no gain.
 """
 MOST_WINDOWS = 10
+ALONE = 3
+"""Beside them so many of the best passages are read without their neighbours."""
 SHORT_ANSWER_WORDS = 8
 UNREAD = PairReading(0.0, 0.0, 1.0)
 
@@ -134,24 +137,34 @@ def _speak_alike(claim: str, windows: Sequence[Window]) -> bool:
 
 
 def windows_of(passages: Sequence[Passage], sources: Mapping[str, str]) -> Iterator[Window]:
-    """The windows over the passages, each text once: single ones first, then the joining one."""
+    """The windows over the passages, each text once.
+
+    Those with neighbours first, then the best passages alone, and the one that joins several.
+    """
     seen: set[str] = set()
     single = _merged([_with_neighbours(passage, sources) for passage in passages], sources)
+    alone = [_alone(passage, sources) for passage in passages[:ALONE]]
     joined = _joined(passages)
-    for window in (*single[: MOST_WINDOWS - len(joined)], *joined):
+    for window in (*single[: MOST_WINDOWS - len(joined)], *alone, *joined):
         if window.text and window.text not in seen:
             seen.add(window.text)
             yield window
 
 
+def _alone(passage: Passage, sources: Mapping[str, str]) -> Window:
+    """The passage as it stands in its source."""
+    text = _with_heading(passage, _plain(passage.text))
+    if sources.get(passage.source_id, "")[passage.start : passage.end] != passage.text:
+        return Window(text, (passage,))
+    return Window(text, (passage,), passage.start, passage.end)
+
+
 def _with_neighbours(passage: Passage, sources: Mapping[str, str]) -> Window:
     """The passage with the sentences around it, as they stand in the source."""
     whole = sources.get(passage.source_id, "")
-    if whole[passage.start : passage.end] != passage.text:
-        return Window(_with_heading(passage, _plain(passage.text)), (passage,))
+    if whole[passage.start : passage.end] != passage.text or is_row(passage.text):
+        return _alone(passage, sources)
     start, end = passage.start, passage.end
-    if is_row(passage.text):
-        return Window(_with_heading(passage, _plain(passage.text)), (passage,), start, end)
     widest = _widest(passage.text)
     if passage.before:
         found = whole.rfind(passage.before, max(0, start - widest), start)

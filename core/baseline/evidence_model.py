@@ -30,7 +30,7 @@ from core.records import Label, MaterialKind, MeasuredShare
 FOLDER = Path(__file__).parent / "weights" / "evidence"
 CARD = "card.json"
 TREES = "trees.npz"
-LONG_EVIDENCE = 800
+LONG_EVIDENCE = 1000
 """Characters of windows from which evidence counts as a long document's."""
 LEAST, MOST = 0.005, 0.995
 MATERIALS: tuple[MaterialKind, ...] = get_args(MaterialKind)

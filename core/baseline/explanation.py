@@ -7,6 +7,7 @@ so, or the reader finds the corrected claim supported by the very window that it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -81,11 +82,18 @@ def points_of(item: Assessment, reader: Reader, stop: Stop) -> tuple[Point, ...]
 
 def best_passage(window: Window, item: Assessment) -> Passage:
     """Of the passages of a window the one that shares most with the statement."""
-    own = set(WORD.findall(item.measured.reading.claim.casefold()))
-    return max(
-        window.passages,
-        key=lambda p: len(own & set(WORD.findall(p.text.casefold()))) / (4 + len(p.text) ** 0.5),
+    reading = item.measured.reading
+    asked, own = (
+        set(WORD.findall(part.casefold()))
+        for part in (reading.claim[: reading.own_start], reading.claim[reading.own_start :])
     )
+
+    def fit(passage: Passage) -> float:
+        words = set(WORD.findall(passage.text.casefold()))
+        shared = len(own & words) + len((asked - own) & words) / (1 + len(asked))
+        return shared / (4.0 + math.sqrt(len(passage.text)))
+
+    return max(window.passages, key=fit)
 
 
 def reason_of(item: Assessment, points: Sequence[Point]) -> str:
@@ -106,7 +114,8 @@ def reason_of(item: Assessment, points: Sequence[Point]) -> str:
     if against is not None and against.reading.contradicted >= 0.5:
         return f"The source says otherwise: {cited(best_passage(against, item))}."
     if points:
-        return f"{listed([point.text for point in points])} is not in the sources."
+        verb = "is" if len(points) == 1 else "are"
+        return f"{listed([point.text for point in points])} {verb} not in the sources."
     return "The sources do not say this."
 
 
@@ -172,7 +181,8 @@ def _with_replacement(
     nearest = (value for value in _differing(words, item) if value.is_nearest)
     plain = (value.instead for value in nearest if value.in_table or not reading.is_known)
     if instead := next(plain, ""):
-        passage = next((p for p in item.measured.passages if instead in p.text), None)
+        figure = (NUMBER.search(instead) or [instead])[0]  # without the unit of a table's header
+        passage = next((p for p in item.measured.passages if figure in p.text), None)
         return replace(words, instead=instead, passage=passage or best_passage(window, item))
     candidates = list(_candidates(words, item, window))[:MOST_REPLACEMENTS]
     claims = [

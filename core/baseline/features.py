@@ -29,7 +29,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contradiction_second", "contradiction_joined", "neutral_least", "contradiction_share",
         "is_known",
     ),
-    "retrieval": ("similarity_best", "similarity_third", "has_similarity"),
+    "retrieval": ("similarity_best", "similarity_third"),
     "coverage": (
         "terms_found", "terms_found_best", "rare_terms_missing", "names_missing", "names",
         "longest_run",
@@ -39,8 +39,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "dates_different", "digits_missing",
     ),
     "negation": ("denials", "denials_differ"),
-    "question": ("is_answer", "answer_found", "answer_words"),
-    "size": ("claim_terms", "evidence_size", "windows", "table_share", "is_unspaced"),
+    "question": ("is_answer",),
+    "size": ("evidence_size", "table_share"),
 }  # fmt: skip
 FEATURES: tuple[str, ...] = tuple(name for names in FAMILIES.values() for name in names)
 FARTHEST = 6.0
@@ -78,8 +78,9 @@ def measure(
         **_coverage_features(own, texts, case.language),
         **_value_features(values, own, texts),
         **_negation_features(own, reading, case.language),
-        **_question_features(reading, own, texts),
-        **_size_features(own, texts, case.language),
+        "is_answer": float(reading.own_start > 0),
+        "evidence_size": math.log1p(sum(len(text) for text in texts)),
+        "table_share": sum(is_row(text) for text in texts) / max(1, len(texts)),
     }
     return StatementFeatures(statement, tuple(passages), reading, values, numbers)
 
@@ -95,7 +96,7 @@ def _reading_features(reading: StatementReading) -> dict[str, float]:
     read = [window.reading for window in reading.windows] if reading.is_known else []
     support = sorted((r.supported for r in read), reverse=True) or [0.0]
     against = sorted((r.contradicted for r in read), reverse=True) or [0.0]
-    joining = [w.reading for w in reading.windows if w.is_joined and read] or read[-1:]
+    joining = [w.reading for w in reading.windows if w.is_joined and read] or read[:1]
     joined = joining[0] if joining else UNREAD
     decided = np.array([1.0 - r.neutral for r in read]) ** 2 + 1e-9
     weights = decided / decided.sum() if read else decided
@@ -119,7 +120,6 @@ def _retrieval_features(passages: Sequence[Passage]) -> dict[str, float]:
     return {
         "similarity_best": known[0] if known else 0.0,
         "similarity_third": known[min(2, len(known) - 1)] if known else 0.0,
-        "has_similarity": float(bool(known)),
     }
 
 
@@ -212,28 +212,4 @@ def _negation_features(own: str, reading: StatementReading, language: str) -> di
     return {
         "denials": float(own_denials),
         "denials_differ": float((own_denials > 0) != (_denials(passage, language) > 0)),
-    }
-
-
-def _question_features(
-    reading: StatementReading, own: str, texts: Sequence[str]
-) -> dict[str, float]:
-    """Whether the statement answers a question, and stands in the evidence to the letter."""
-    told = own.rstrip(" .。!").casefold()
-    return {
-        "is_answer": float(reading.own_start > 0),
-        "answer_found": float(any(told in text.casefold() for text in texts)),
-        "answer_words": math.log1p(len(own.split())),
-    }
-
-
-def _size_features(own: str, texts: Sequence[str], language: str) -> dict[str, float]:
-    """How much is said, and over how much evidence of which kind."""
-    whole = sum(len(text) for text in texts)
-    return {
-        "claim_terms": math.log1p(len(list(terms(own, language)))),
-        "evidence_size": math.log1p(whole),
-        "windows": float(len(texts)),
-        "table_share": sum(is_row(text) for text in texts) / max(1, len(texts)),
-        "is_unspaced": float(IS_UNSPACED.search(own) is not None),
     }

@@ -39,16 +39,16 @@ from core.records import (
 from core.roles import CaseView, Evidence, JudgeView
 
 NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
-RULE = """Reads each statement against windows of all its evidence and measures some thirty things:
-what the reader says for and against, how much of the words, names and values is in the sources, how
-like the statement its passages are. A model fitted on public data weighs them into one calibrated
-probability that the statement is not supported.
+RULE = """Reads each statement against windows of all its evidence and measures some twenty things:
+what the reader says for and against, and how much of the words, names and values is in the sources.
+A model fitted on public data weighs them into one calibrated probability that the statement is not
+supported.
 1. No evidence, or an unreadable image: unclear, with its cause. Evidence about something else
-   altogether: unclear too. In a language that the reader does not know, words and values alone
-   decide, and where they do not, that is the cause.
+   altogether: unclear too. In a language that the reader does not know, another value than the
+   sources' may decide, and where none does, that is the cause.
 2. From {hallucinated_from:.2f} on a statement is hallucinated, below {supported_below:.2f} it is
-   supported, between them unclear. The limits were chosen so that of verdicts that are given
-   {error_rate:.0%} at most are wrong on statements that people labelled.
+   supported, between them unclear. The limits were chosen so that {error_rate:.0%} of verdicts on
+   either side are wrong, on statements that people labelled, as many right as wrong ones.
 3. A response is as likely wrong as its worst statement, and the same limits decide."""
 
 

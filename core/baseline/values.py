@@ -29,6 +29,7 @@ ROW = regex.compile(r"(?m)^[^\n]{1,160}?(?:: |： ?)[\p{Sc}+−(-]?\p{N}[^;；\n
 CELL = regex.compile(r"(?P<label>[^;；\n]*?)(?:: |： ?)(?P<value>[^;；:：\n]+)(?=[;；\n]|$)")
 HEADER_UNIT = regex.compile(r"[(（](?P<unit>[^()（）]{1,30})[)）]")
 CLAUSE_END = regex.compile(r"[.,!?:] |[。！？；，、;\n]")
+NAMING = regex.compile(r"\p{L}{3}|^(?:1[5-9]|20)\p{Nd}{2}$")
 LONGEST_CELL = 60
 
 
@@ -133,8 +134,12 @@ def _cells(text: str, language: str) -> Iterator[_Cell]:
     """The cells of each row; what stands before the first label names the whole row."""
     for line_start, line in _lines(text):
         row, unit = "", ""
-        for number, match in enumerate(CELL.finditer(line)):
+        matches = list(CELL.finditer(line))
+        for number, match in enumerate(matches):
             label = match["label"].strip()
+            # a year or a name in another column says which row it is
+            others = (m["value"] for m in matches if m is not match)
+            naming = " ".join(v for v in others if len(v) <= LONGEST_CELL and NAMING.search(v))
             if number == 0:
                 row, _, column = label.rpartition(", ")
                 header = HEADER_UNIT.search(label)
@@ -145,7 +150,8 @@ def _cells(text: str, language: str) -> Iterator[_Cell]:
                 own = HEADER_UNIT.search(column)
                 yield _Cell(
                     line_start + match.start("value"), line_start + match.end("value"), column,
-                    frozenset(terms(f"{row} {column}", language)), own["unit"] if own else unit,
+                    frozenset(terms(f"{row} {column} {naming}", language)),
+                    own["unit"] if own else unit,
                 )  # fmt: skip
 
 
@@ -200,8 +206,12 @@ def _compared(own: Value, held: Sequence[_Held], wanted: frozenset[str]) -> Valu
         return _finding(own, "unmatched")
     fit, other = max(different, key=lambda pair: pair[0])
     nearest = {(one.value.text, one.cell) for own_fit, one in different if own_fit == fit}
+    instead = other.value.text
+    if other.cell and isinstance(own, Quantity) and own.unit and instead.isascii():
+        bare = not any(char.isalpha() or char in "%€$£" for char in instead)
+        instead += f" {other.cell.unit}" if bare and other.cell.unit else ""
     return _finding(
-        own, "different", other.value.text,
+        own, "different", instead,
         is_nearest=fit > 0 and len(nearest) == 1, in_table=other.cell is not None,
     )  # fmt: skip
 

@@ -17,8 +17,10 @@ from core.baseline.readers import CALIBRATION, require_reader
 from core.errors import InputError
 from core.evaluation.datasets import load
 from core.evaluation.sample import sampled
+from core.evaluation.splits import part_of
 from core.learning.evidence_calibration import (
     ERROR_RATE,
+    answered_unseen,
     calibrations,
     cross_calibrated,
     figures,
@@ -39,6 +41,8 @@ Say = Callable[[str], None]
 def rows_of_sets(names: Sequence[str], folder: Path, limit: int) -> list[EvidenceRow]:
     """At most so many labelled rows with documents of each set; a name may be SET or SET:TASK.
 
+    None of the part `dev20`, on which the reader can then be measured.
+
     Raises:
         InputError: there is no such set, or its files are missing.
     """
@@ -46,7 +50,9 @@ def rows_of_sets(names: Sequence[str], folder: Path, limit: int) -> list[Evidenc
     for name in names:
         dataset, _, task = name.partition(":")
         rows = [
-            row for row in load(dataset, folder, task=task or None) if row.label and row.documents
+            row
+            for row in load(dataset, folder, task=task or None)
+            if row.label and row.documents and part_of(row.group) != "dev"
         ]
         found += [
             EvidenceRow(
@@ -96,13 +102,14 @@ def calibrate_reader(
     _require_enough(scored.wrong.tolist())
     told = calibrations(scored)
     p = cross_calibrated(scored, scored)
-    low, high = limits(scored.wrong, p, scored.weights)
+    low, high = limits(scored.wrong, p)
     found = {
         "calibration": told,
         "limits": {"supported_below": low, "hallucinated_from": high, "error_rate": ERROR_RATE},
         "rows": dict(Counter(row.name for row in rows)),
         "measured": {
             "all": figures(scored.wrong, p),
+            "answered": answered_unseen(scored, p),
             "by_material": figures_by_material(scored, p),
             "reliability": reliability_by_material(scored, p, low, high),
         },

@@ -25,7 +25,7 @@ PARTS: dict[str, frozenset[Part]] = {
 
 
 def normalised(text: str) -> str:
-    """The text as the data manifest compares keys: lower case, letters and digits only."""
+    """The text as the data manifest compares keys: lower case, word characters alone."""
     return re.sub(r"\W+", "", text).lower()
 
 

@@ -7,7 +7,7 @@ or more timid than the shipped reader's.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,20 +17,23 @@ import numpy.typing as npt
 from core.baseline.evidence_model import MATERIALS, EvidenceModel, material_of
 from core.baseline.features import FEATURES
 from core.baseline.trees import as_rows
+from core.errors import InputError
 from core.learning.calibration import fold_of
 from core.learning.measured_rows import MeasuredRow
 from core.learning.scores import auroc, balanced_accuracy, ece
 from core.records import MaterialKind
 from core.verdict.calibrator import sigmoid
 
-ERROR_RATE = 0.25
+ERROR_RATE = 0.27
 """Of verdicts that are given: what the limits hold on calibration rows."""
 CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 FEWEST_IN_BIN = 20
 FEWEST_OF_MATERIAL = 300
 """Rows of one material from which it gets a curve of its own."""
+FEWEST_OF_LABEL = 20
 FEWEST_DIFFERENT = 50
 """Rows of one material that state another value than their evidence, from which that counts."""
+INPUTS = ("score", "values_different")
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -80,25 +83,45 @@ def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> 
     )
 
 
-def calibrations(rows: ScoredStatements) -> dict[MaterialKind, dict[str, Any]]:
+def calibrations(
+    rows: ScoredStatements, inputs: Mapping[MaterialKind, Sequence[str]] | None = None
+) -> dict[MaterialKind, dict[str, Any]]:
     """From the model's log odds to probabilities, by material; rare ones go with all.
 
     Another value in the statement's place makes it less likely by itself where enough rows of the
     material have one and bear that out: trees and readings are too timid about plain wrong numbers.
+    `inputs` are what an earlier call chose, where the same is to be fitted on a part of the rows.
     """
+    chosen = calibration_inputs(rows) if inputs is None else inputs
     told = {}
     for material in MATERIALS:
-        inside = rows.of(material)
-        chosen = inside if inside.sum() >= FEWEST_OF_MATERIAL else np.ones(len(inside), dtype=bool)
-        inputs = np.column_stack([rows.scores, rows.different])[chosen]
-        wrong, weights = rows.wrong[chosen], rows.weights[chosen]
-        own = {}
-        if inputs[:, 1].sum() >= FEWEST_DIFFERENT:
-            own = logistic(inputs, wrong, weights, ["score", "values_different"])
-        if not own or own["weights"]["values_different"] < 0:
-            own = logistic(inputs[:, :1], wrong, weights, ["score"])
+        names = chosen[material]
+        inside = rows.of(material) if names else np.ones(len(rows.wrong), dtype=bool)
+        columns = np.column_stack([rows.scores, rows.different])[inside, : max(1, len(names))]
+        own = logistic(columns, rows.wrong[inside], rows.weights[inside], names or INPUTS[:1])
+        if own["weights"]["score"] < 0:  # the scores tell nothing; never the other way round
+            constant = np.zeros((int(inside.sum()), 1))
+            own = logistic(constant, rows.wrong[inside], rows.weights[inside], INPUTS[:1])
         told[material] = own
     return told
+
+
+def calibration_inputs(rows: ScoredStatements) -> dict[MaterialKind, Sequence[str]]:
+    """What each material's calibration goes by; nothing where it goes with all others."""
+    chosen: dict[MaterialKind, Sequence[str]] = {}
+    for material in MATERIALS:
+        inside = rows.of(material)
+        wrong = int(rows.wrong[inside].sum())
+        if inside.sum() < FEWEST_OF_MATERIAL or min(wrong, inside.sum() - wrong) < FEWEST_OF_LABEL:
+            chosen[material] = ()
+            continue
+        chosen[material] = INPUTS[:1]
+        if rows.different[inside].sum() >= FEWEST_DIFFERENT:
+            columns = np.column_stack([rows.scores, rows.different])[inside]
+            own = logistic(columns, rows.wrong[inside], rows.weights[inside], INPUTS)
+            if own["weights"]["values_different"] > 0:
+                chosen[material] = INPUTS
+    return chosen
 
 
 def calibrated(rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]]) -> Numbers:
@@ -111,25 +134,56 @@ def calibrated(rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]])
 
 
 def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Numbers:
-    """Each row's probability by calibrations that were fitted on `taught` without its fold."""
+    """Each row's probability by calibrations that were fitted on `taught` without its fold.
+
+    Raises:
+        InputError: without some fold no row of a label is left.
+    """
+    inputs = calibration_inputs(taught)
     p = np.zeros(len(rows.scores))
     for fold in np.unique(rows.folds):
+        rest = taught.taken(taught.folds != fold)
+        if rest.wrong.all() or not rest.wrong.any():
+            raise InputError(
+                "Expected hallucinated and supported rows about many different texts, found that "
+                "those of a label are all about the same few; give more rows."
+            )
+        for material in MATERIALS:  # where a fold holds all rows of a label, the material has none
+            own = rest.wrong[rest.of(material)]
+            if not own.any() or own.all():
+                inputs[material] = ()
         inside = rows.folds == fold
-        told = calibrations(taught.taken(taught.folds != fold))
-        p[inside] = calibrated(rows.taken(inside), told)
+        p[inside] = calibrated(rows.taken(inside), calibrations(rest, inputs))
     return p
 
 
-def limits(wrong: Flags, p: Numbers, weights: Numbers) -> tuple[float, float]:
-    """(supported_below, hallucinated_from) that hold the error rate on either side."""
+def limits(wrong: Flags, p: Numbers) -> tuple[float, float]:
+    """(supported_below, hallucinated_from) that hold the error rate on either side.
+
+    A side on which no limit holds it, or too few rows lie, is never taken.
+    """
     grid = np.round(np.arange(0.02, 0.99, 0.01), 2)
 
-    def error(inside: Flags, bad: Flags) -> float:
-        return float(weights[inside & bad].sum() / max(1e-9, weights[inside].sum()))
+    def holds(inside: Flags, bad: Flags) -> bool:
+        return bool(inside.sum() >= FEWEST_IN_BIN and bad[inside].mean() <= ERROR_RATE)
 
-    low = max((t for t in grid if t <= 0.5 and error(p < t, wrong) <= ERROR_RATE), default=0.02)
-    high = min((t for t in grid if t >= 0.5 and error(p >= t, ~wrong) <= ERROR_RATE), default=0.98)
+    low = max((t for t in grid if t <= 0.5 and holds(p < t, wrong)), default=0.0)
+    high = min((t for t in grid if t >= 0.5 and holds(p >= t, ~wrong)), default=1.0)
     return float(low), float(high)
+
+
+def answered_unseen(rows: ScoredStatements, p: Numbers) -> dict[str, float]:
+    """Share of verdicts given, and of them right, by limits chosen without the row's own fold."""
+    given = np.zeros(len(p), dtype=bool)
+    for fold in np.unique(rows.folds):
+        inside = rows.folds == fold
+        low, high = limits(rows.wrong[~inside], p[~inside])
+        given[inside] = (p[inside] < low) | (p[inside] >= high)
+    right = (p >= 0.5) == rows.wrong
+    return {
+        "coverage": round(float(given.mean()), 3),
+        "accuracy": round(float(right[given].mean()), 3) if given.any() else 0.0,
+    }
 
 
 def figures(wrong: Flags, p: Numbers) -> dict[str, float]:

@@ -311,7 +311,11 @@ class _Reader:
         article = ARTICLE.search(self.low, max(0, place - 5), place)
         places = (place, article.start()) if article else (place,)
         found = (self.words.bounds_before.before(self.low, at) for at in places)
-        return next(filter(None, found), None)
+        return next((one for one in found if one and not self._is_mark(one[0])), None)
+
+    def _is_mark(self, start: int) -> bool:
+        """True of ">" that ends a tag or an arrow, or opens a quoted line."""
+        return self.low[start] == ">" and MARK.search(self.low, 0, start) is not None
 
     def _bound(self, found: _Found) -> Bound:
         """The bound that the words beside the quantity set."""
@@ -329,6 +333,9 @@ class _Reader:
         return after[1]
 
 
+MARK = re.compile(r"(<[^<>\n]*|[-=]|(^|\n)\s*)$")
+FARTHEST_APART = 1000
+"""Nobody gives a range whose ends are further apart than so many times."""
 PLURALS = {
     "people": "person", "persons": "person", "men": "man", "women": "woman", "feet": "foot",
     "children": "child", "teeth": "tooth", "mice": "mouse", "lives": "life", "wives": "wife",
@@ -419,6 +426,10 @@ def _range(reader: _Reader, gap: str, one: _Found, other: _Found) -> _Found | No
         return None
     if one.number.low != one.number.high or other.number.low != other.number.high:
         return None
+    is_priced = other.start < other.number.start and one.start == one.number.start
+    is_year = one.scale is None and one.number.low >= 1000
+    if is_priced or (is_year and other.low > FARTHEST_APART * one.low):
+        return None  # "in 2021 to $4.5 million": a year, and what was reached in it
     if not other.base.symbol and one.start < one.number.start:  # $10-20
         other = replace(other, base=one.base)
     if one.scale is None and one.number.low < 1000:

@@ -109,7 +109,7 @@ def test_what_is_argued_for_an_assigned_side_is_true_of_the_passages(kind: str) 
 
 def test_words_that_no_passage_has_are_named_as_they_are_written() -> None:
     text = argued("overlap", "Halden Bridge establishes several companies.", CONTRADICTS).text
-    assert "“establishes”, “several” and “companies” appear in no passage." in text
+    assert "“establishes”, “several” and “companies” appear in none of my passages." in text
 
 
 def test_what_another_debater_quotes_is_read_too() -> None:

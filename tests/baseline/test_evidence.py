@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.baseline.evidence import (
+    ALONE,
     MOST_WINDOWS,
     WIDEST,
     claim_of,
@@ -41,10 +42,17 @@ def passage(number: int, source: str = "facts.txt") -> Passage:
 
 
 def test_a_passage_is_read_with_the_sentences_around_it_as_they_stand_in_the_source() -> None:
-    (window,) = windows_of([passage(1)], {"facts.txt": TEXT})
+    window, alone = windows_of([passage(1)], {"facts.txt": TEXT})
+    assert alone.text == SENTENCES[1]
     assert window.text == " ".join(SENTENCES[:3])
     assert window.start is not None
     assert TEXT[window.start : window.end] == window.text
+
+
+def test_the_best_passages_are_read_alone_too() -> None:
+    found = [passage(number) for number in range(4)]
+    texts = [w.text for w in windows_of(found, {"facts.txt": TEXT})]
+    assert texts == [TEXT, *SENTENCES[:3]]
 
 
 def test_windows_that_touch_become_one_and_no_text_is_read_twice() -> None:
@@ -133,7 +141,7 @@ def test_reading_is_bounded_and_heeds_a_stop() -> None:
     own = Statement(0, 0, 8, "Fact 99.", "Fact 99.")
     reader = ScriptedReader()
     read = read_statement(make_case("Fact 99."), own, many, {}, reader)
-    assert MOST_WINDOWS - 1 <= len(read.windows) <= MOST_WINDOWS
+    assert MOST_WINDOWS - 1 <= len(read.windows) <= MOST_WINDOWS + ALONE
     stop = Stop()
     stop.set()
     with pytest.raises(Stopped):

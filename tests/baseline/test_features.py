@@ -71,7 +71,6 @@ def test_the_figures_of_a_question_are_none_of_the_answers() -> None:
     found = measured("412 m", "The tower is 412 m tall.", question="Is it 512 m or less?")
     assert [value.text for value in found.values] == ["412 m"]
     assert found.numbers["is_answer"] == 1.0
-    assert found.numbers["answer_found"] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_reader_is_brought_calibrated_chosen_and_used(
     calibrated = ["calibrate", "mine", "--dataset", "fever_symmetric", "--path"]
     assert main(["reader", *calibrated, str(tmp_path / "data"), *for_home]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["measured"]["all"]["n"] == 80
+    assert 60 <= told["measured"]["all"]["n"] < 90  # those of dev20 are kept for measuring
     with open_store(home) as store:
         choose_reader(store, home, "mine")
         assert reader_in_use(store) == "mine"
@@ -132,15 +132,15 @@ def test_too_few_rows_are_no_calibration(
 
 
 def _write_set(folder: Path) -> None:
-    """Eighty rows as the public set has them."""
+    """Ninety rows as the public set has them."""
     rows = [
         {
             "id": str(number),
-            "claim": f"the bridge is {412 + number % 2 * 100} m long",
+            "claim": f"the bridge no {number} is {412 + number % 2 * 100} m long",
             "evidence": f"the bridge no {number} is 512 m long",
             "gold_label": "SUPPORTS" if number % 2 else "REFUTES",
         }
-        for number in range(80)
+        for number in range(90)
     ]
     (folder / "fever_symmetric").mkdir(parents=True)
     path = folder / "fever_symmetric" / "fever_symmetric_dev.jsonl"

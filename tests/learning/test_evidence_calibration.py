@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core.errors import InputError
 from core.learning.evidence_calibration import (
     ERROR_RATE,
     ScoredStatements,
@@ -13,6 +14,7 @@ from core.learning.evidence_calibration import (
     cross_calibrated,
     limits,
 )
+from core.records import MaterialKind
 
 
 def drawn(seed: int, step: float, count: int = 2000) -> ScoredStatements:
@@ -41,6 +43,16 @@ def test_another_value_never_makes_a_statement_likelier() -> None:
     assert "values_different" not in calibrations(drawn(3, -2.0))["claim"]["weights"]
 
 
+def test_scores_that_are_the_wrong_way_round_tell_nothing() -> None:
+    rows = drawn(8, 0.0)
+    turned = ScoredStatements(
+        -rows.scores, rows.different, rows.wrong, rows.weights, rows.folds, rows.materials
+    )
+    told = calibrations(turned)
+    assert told["claim"]["weights"]["score"] == 0.0
+    assert np.ptp(calibrated(turned, told)) == 0.0
+
+
 def test_a_row_is_never_scored_by_a_calibration_that_saw_its_fold() -> None:
     rows = drawn(4, 1.0, 400)
     turned = rows.folds == 0
@@ -54,10 +66,38 @@ def test_a_row_is_never_scored_by_a_calibration_that_saw_its_fold() -> None:
     assert loss[1] > loss[0]
 
 
+def test_a_fold_that_holds_all_rows_of_a_label_is_bad_input() -> None:
+    rows = drawn(6, 0.0, 300)
+    wrong = rows.folds == 0
+    rows = ScoredStatements(
+        rows.scores, rows.different, wrong, rows.weights, rows.folds, rows.materials
+    )
+    with pytest.raises(InputError, match="many different texts"):
+        cross_calibrated(rows, rows)
+
+
+def test_a_material_with_one_label_goes_with_all() -> None:
+    rows = drawn(7, 0.0, 2000)
+    materials: list[MaterialKind] = ["document" if not w else "claim" for w in rows.wrong]
+    materials[:400] = ["claim"] * 400
+    rows = ScoredStatements(
+        rows.scores, rows.different, rows.wrong, rows.weights, rows.folds, materials
+    )
+    told = calibrations(rows)
+    assert told["document"] == told["table"]
+    assert np.isfinite(cross_calibrated(rows, rows)).all()
+
+
+def test_a_side_without_rows_or_that_holds_no_rate_is_never_taken() -> None:
+    p = np.linspace(0.3, 0.7, 200)
+    assert limits(np.ones(200, dtype=bool), p)[0] == 0.0
+    assert limits(np.zeros(200, dtype=bool), p)[1] == 1.0
+
+
 def test_limits_hold_the_error_rate_on_either_side() -> None:
     rows = drawn(5, 0.0)
     p = calibrated(rows, calibrations(rows))
-    low, high = limits(rows.wrong, p, rows.weights)
+    low, high = limits(rows.wrong, p)
     assert low < 0.5 < high
     assert rows.wrong[p < low].mean() <= ERROR_RATE
     assert (~rows.wrong[p >= high]).mean() <= ERROR_RATE
