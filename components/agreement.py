@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.words import LABEL_WORDS, counted
+from components.wording import LABEL_WORDS, counted
 from core.agreement import (
     FEWEST,
     Answers,

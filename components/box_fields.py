@@ -10,7 +10,7 @@ import streamlit as st
 from components.box_editor import box_editor
 from components.box_editor.boxes import Drawn, drawn_of, image_boxes
 from components.box_editor.picture import picture_of
-from components.words import escaped
+from components.wording import escaped
 from core.errors import InputError
 from core.records import Source
 from core.reviews import ImageBox, category_words

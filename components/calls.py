@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from components.show import paged
-from components.words import counted, escaped
+from components.html import paged
+from components.wording import counted, escaped
 from core.events import ProblemMet
 from core.models.caps import dollars_words
 from core.progress import Progress, total_cost

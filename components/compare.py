@@ -1,27 +1,196 @@
-"""Draws two runs beside each other and says what differs."""
+"""Draws two runs beside each other and says what differs.
+
+The budget of a comparison, and what each way will take of it before anything is started.
+
+A new comparison: which case, which ways to check it, one budget, and what all will take.
+
+Where several checks of one case part: verdicts, statements, words, agents.
+"""
 
 from __future__ import annotations
 
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+
 import streamlit as st
 
+from components import state
+from components.calibration import past_of
 from components.calls import cost_words
-from components.highlight import Mark, marked_text
+from components.debate import chosen_words
+from components.html import Mark, marked_text, show
+from components.inputs import draw_sources, draw_uploader, split_sources
+from components.new_check import library_choice, project_roster
+from components.protocol_options import can_choose, chosen_options, draw_option_fields
+from components.roster_choice import (
+    draw_keys_of_rosters,
+    expected_of,
+    planned,
+    usual_options,
+    usual_protocol,
+)
 from components.run_view import classifier_card
-from components.show import show
-from components.track_record import past_of
 from components.verdict import draw_verdict
-from components.words import (
+from components.wording import (
     LABEL_WORDS,
     clipped,
     escaped,
     protocol_words,
     reused_words,
     roster_words,
+    seconds,
     when,
 )
+from core.agents.rosters import sheets_of
+from core.checking import PROTOCOLS, Draft, store_case
+from core.comparing import (
+    MOST_WAYS,
+    Budget,
+    Way,
+    needed,
+    shared_out,
+    start_comparison,
+    without_keys,
+)
+from core.config import Settings
+from core.errors import InputError, ReviewError
+from core.estimate import expected_seconds
+from core.models.caps import NANO_PER_CENT, money
+from core.parting import same_agent_apart, statements_apart, turned, verdicts, words_apart
 from core.progress import Progress
-from core.records import Case, Plan, Run
+from core.records import Case, LibraryEntry, Plan, Run
 from core.reviews import Correction
+from core.seats import BUILT_IN
+from core.store import Store
+
+MOST_LINES = 12
+
+
+def draw_parting(case: Case, runs: Mapping[str, Progress]) -> None:
+    """The heading, the labels where all are the same, and what differs."""
+    st.subheader("Where they part", anchor=False)
+    labels = list(verdicts(runs))
+    if len(labels) == 1:
+        st.markdown(f"All verdicts are the same: **{labels[0]}**.")
+    lines = parting_lines(case.response, runs)
+    for line in lines or ["The same words are marked, and nobody turned."]:
+        st.markdown(f"- {escaped(line)}")
+
+
+def parting_lines(response: str, runs: Mapping[str, Progress]) -> list[str]:
+    """What differs, a sentence each: verdicts, statements, words, agents."""
+    found = verdicts(runs)
+    parts = (f"{', '.join(names)}: {label}" for label, names in found.items())
+    lines = [f"The verdicts differ. {'; '.join(parts)}."] if len(found) > 1 else []
+    apart = statements_apart(runs)
+    for held in apart[:MOST_LINES]:
+        lines.append(f"“{clipped(held.text, 90)}”: {_marking(held.is_marked)}.")
+    # Words of these sentences were just told of.
+    stretches = [
+        own
+        for own in words_apart(response, runs)
+        if own.text.strip() and not any(h.start <= own.start and own.end <= h.end for h in apart)
+    ]
+    for own in stretches[:MOST_LINES]:
+        is_marked = dict.fromkeys(own.marked_by, True) | dict.fromkeys(own.passed_by, False)
+        lines.append(f"“{clipped(own.text.strip(), 60)}”: {_marking(is_marked)}.")
+    for turn in turned(runs)[:MOST_LINES]:
+        lines.append(
+            f"{turn.run}: {turn.debater} turned from {turn.before} to {turn.after} in round "
+            f"{turn.round}."
+        )
+    for agent, stances in same_agent_apart(runs)[:MOST_LINES]:
+        parts = (f"{stance} in {', '.join(names)}" for stance, names in stances.items())
+        lines.append(f"{agent} ended differently: {'; '.join(parts)}.")
+    return lines
+
+
+def _marking(is_marked: Mapping[str, bool]) -> str:
+    """Who marks words there and who does not."""
+    by = ", ".join(name for name, own in is_marked.items() if own)
+    others = ", ".join(name for name, own in is_marked.items() if not own)
+    return f"marked by {by}, not by {others}"
+
+
+RULE = (
+    "Ways are taken in the order of the list while what they are likely to take fits into the "
+    "budget together; what is left over is dealt out in proportion. No run passes its share."
+)
+
+
+def draw_budget(settings: Settings, rosters: Sequence[str]) -> Budget:
+    """The one budget; asked for only where a language model is seated."""
+    if all(roster == BUILT_IN for roster in rosters):
+        return Budget(settings.run_cents, settings.run_tokens)
+    left, right = st.columns(2)
+    cents = left.number_input(
+        "Budget of all together, US cents",
+        1,
+        settings.day_cents,
+        min(settings.run_cents, settings.day_cents),
+        key="compare.cents",
+        help=RULE,
+        persist_state="session",
+    )
+    tokens = right.number_input(
+        "Tokens of models of no known price",
+        1,
+        settings.day_tokens,
+        min(settings.run_tokens, settings.day_tokens),
+        step=10_000,
+        key="compare.tokens",
+        help=RULE,
+        persist_state="session",
+    )
+    return Budget(int(cents), int(tokens))
+
+
+def draw_expected(ways: Sequence[Way], paces: Sequence[float]) -> None:
+    """What each way will take, its share, and what all will take together.
+
+    `paces` are the seconds of the built-in part of each.
+    """
+    begun = [way for way in ways if not way.problem]
+    st.dataframe(
+        [_expected_row(way, pace) for way, pace in zip(ways, paces, strict=True)],
+        key="compare.expected",
+        hide_index=True,
+        height="content",
+    )
+    for problem in dict.fromkeys(way.problem for way in ways if way.problem):
+        left = [protocol_words(w.plan.protocol, short=True) for w in ways if w.problem == problem]
+        names = ", ".join(dict.fromkeys(left))
+        st.warning(
+            f"Not to be started: {escaped(names)}. {escaped(problem)}", icon=":material/money_off:"
+        )
+    needs = [need for way in begun if (need := needed(way)) is not None]
+    used = [way.expected.likely for way in begun if way.expected is not None]
+    if not needs:
+        st.caption(f"{len(begun)} to be started · no language model is asked, so no cost")
+        return
+    st.caption(
+        escaped(
+            f"{len(begun)} to be started · about {sum(use.calls for use in used)} calls, "
+            f"{sum(use.tokens for use in used):,} tokens and "
+            f"{money(sum(need.cents for need in needs) * NANO_PER_CENT)} together. {RULE} The caps "
+            "of the person and of the day hold beside it."
+        )
+    )
+
+
+def _expected_row(way: Way, pace: float) -> dict[str, str]:
+    likely = way.expected.likely if way.expected else None
+    share = way.share
+    return {
+        "Protocol": chosen_words(way.plan),
+        "Roster": roster_words(way.plan.roster, short=True),
+        "Expected": way.expected.words if way.expected else "no cost",
+        "Time": seconds(pace + (likely.seconds if likely else 0.0)),
+        "At most": "not started" if way.problem else "–" if share is None
+        else f"{money(share.cents * NANO_PER_CENT)} · {share.tokens:,} unpriced tokens",
+    }  # fmt: skip
+
 
 Loaded = tuple[Run, Case, Progress, list[Correction]]
 
@@ -118,3 +287,164 @@ def _names(loaded: Loaded, ids: set[str]) -> str:
     known = progress.source_names
     known |= {p.source_id: f"{p.source} (not readable)" for p in progress.problems if p.source_id}
     return ", ".join(sorted(known.get(i, "a file that was not read") for i in ids))
+
+
+SINGLE = "single"
+PAGE = "compare"
+
+
+def draw_new_comparison(case: Case | None) -> None:
+    """Choose and start; over `case`, or over what is typed here."""
+    response, question, sources = (
+        (case.response, case.question, [*case.documents, *case.images]) if case else _typed_case()
+    )
+    with state.open_store() as store:
+        settings = store.projects.settings()
+    chosen = _chosen_ways()
+    budget = draw_budget(settings, [roster for _, roster in chosen])
+    if len(chosen) > MOST_WAYS:
+        st.error(
+            f"Expected at most {MOST_WAYS} ways to check, found {len(chosen)}; choose fewer.",
+            icon=":material/error:",
+        )
+        return
+    draw_keys_of_rosters([roster for _, roster in chosen], "compare")
+    if not chosen or not response.strip():
+        st.caption("Choose at least one protocol and one roster, and give a text to check.")
+        return
+    try:
+        with state.open_store() as store:
+            entries = _entries(store, sources)
+            ways = _ways(store, entries, (response, question), chosen, settings)
+            ways = shared_out(without_keys(ways, state.keys()), budget, settings)
+            paces = [
+                expected_seconds(store, entries, len(response), protocol=way.plan.protocol)
+                for way in ways
+            ]
+    except InputError as error:
+        st.error(escaped(str(error)), icon=":material/error:")
+        return
+    if not sources:
+        st.warning(
+            "No file is chosen: without evidence every verdict is unclear.",
+            icon=":material/warning:",
+        )
+    draw_expected(ways, paces)
+    begin = st.button(
+        "Compare",
+        key="compare.start",
+        type="primary",
+        icon=":material/compare:",
+        disabled=all(way.problem for way in ways),
+    )
+    if begin:
+        _start(case, response, question, sources, ways)
+
+
+def _typed_case() -> tuple[str, str, list[str]]:
+    """(response, question, ids of sources) as they stand in the fields."""
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        response = st.text_area(
+            "What should be checked", key="compare.response", height=120, persist_state="session"
+        )
+        question = st.text_input(
+            "The question it answers, if there was one",
+            key="compare.question",
+            persist_state="session",
+        )
+    with right:
+        uploaded = draw_uploader(
+            "compare.upload", "What it should rest on", choice="compare.library"
+        )
+        chosen = library_choice("compare.library")
+        sources = list(dict.fromkeys([*uploaded, *chosen]))
+        draw_sources(sources)
+    return response or "", question or "", sources
+
+
+def _chosen_ways() -> list[tuple[str, str]]:
+    """(protocol, roster) of every way that is chosen, protocols of a roster together."""
+    with state.open_store() as store:
+        usual = usual_protocol(store, state.project(store))
+        words = {sheet.name: roster_words(sheet.name, sheet.words) for sheet in sheets_of(store)}
+    left, right = st.columns(2)
+    protocols = left.multiselect(
+        "Protocols",
+        PROTOCOLS,
+        default=list(dict.fromkeys([usual, SINGLE])),
+        format_func=lambda name: protocol_words(name, short=True),
+        key="compare.protocols",
+        persist_state="session",
+    )
+    usual_roster = project_roster()
+    rosters = right.multiselect(
+        "Rosters",
+        list(words),
+        default=[usual_roster if usual_roster in words else BUILT_IN],
+        format_func=lambda name: words[name],
+        key="compare.rosters",
+        persist_state="session",
+    )
+    _draw_options(protocols)
+    return [(protocol, roster) for roster, protocol in itertools.product(rosters, protocols)]
+
+
+def _draw_options(protocols: Sequence[str]) -> None:
+    """What can be chosen of each protocol, folded away; `_ways` reads it."""
+    with state.open_store() as store:
+        project = state.project(store)
+    if not any(can_choose(protocol) for protocol in protocols):
+        return
+    with st.expander("Options of the protocols", icon=":material/instant_mix:"):
+        for protocol in filter(can_choose, protocols):
+            st.markdown(f"**{escaped(protocol_words(protocol, short=True))}**")
+            draw_option_fields(PAGE, protocol, usual_options(project, protocol))
+
+
+def _entries(store: Store, sources: Sequence[str]) -> list[LibraryEntry]:
+    project = state.project(store)
+    return [e for e in (store.library.get(project.id, i) for i in sources) if e]
+
+
+def _ways(
+    store: Store,
+    entries: Sequence[LibraryEntry],
+    asked: tuple[str, str],
+    chosen: Sequence[tuple[str, str]],
+    settings: Settings,
+) -> list[Way]:
+    project = state.project(store)
+    plans = [
+        planned(
+            roster,
+            settings.max_turns,
+            settings.passages,
+            protocol=protocol,
+            options=chosen_options(PAGE, protocol, usual_options(project, protocol)),
+        )
+        for protocol, roster in chosen
+    ]
+    return [Way(plan, expected_of(store, entries, [asked], plan)) for plan in plans]
+
+
+def _start(
+    case: Case | None, response: str, question: str, sources: list[str], ways: Sequence[Way]
+) -> None:
+    """Store the case where it is new, start all that fits, go to the comparison."""
+    try:
+        documents, images = split_sources(sources)
+        with state.open_store() as store, store.writing():
+            project = state.project(store)
+            person = state.require(store, project.id, "annotator", "compare ways to check")
+            if case is None:
+                draft = Draft(response, question, tuple(documents), tuple(images))
+                case = store_case(store, project, draft, person, time.time())
+        with state.open_store() as store:
+            start_comparison(store, state.jobs(), case, ways, by=person, typed=state.typed_keys())
+    except ReviewError as error:
+        st.error(escaped(str(error)), icon=":material/error:")
+        return
+    for name in ("response", "question", "library"):
+        st.session_state.pop(f"compare.{name}", None)
+    st.switch_page("pages/check/compare.py", query_params={"case": case.id})

@@ -10,12 +10,11 @@ import streamlit as st
 
 from components import state
 from components.calls import cost_words, tokens_of
-from components.compare_parting import draw_parting
-from components.debate_calls import chosen_words
-from components.highlight import Mark, marked_text
+from components.compare import draw_parting
+from components.debate import chosen_words
+from components.html import Mark, marked_text, open_run, rows_chosen, show
 from components.live import STAGE_WORDS, stop
-from components.show import open_run, rows_chosen, show
-from components.words import (
+from components.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
     clipped,

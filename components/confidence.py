@@ -9,10 +9,9 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.confidence_charts import level_figure, risk_figure
+from components.calibration import level_figure, record_of, risk_figure
 from components.error_rate import draw_in_use, draw_rates
-from components.track_record import record_of
-from components.words import counted, percent, roster_words, when
+from components.wording import counted, percent, roster_words, when
 from core.answering import KIND, Limit, policy_of
 from core.learning.selective import (
     RATES,

@@ -1,4 +1,9 @@
-"""The debate of a run that has ended: every turn with its quotes as buttons into their sources."""
+"""The debate of a run that has ended: every turn with its quotes as buttons into their sources.
+
+The state of a run as CEDA draws it (fig. 2): what went in, what was built up, what came out.
+
+How many turns and judgements a run's protocol asks for at most, and what was saved of them.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,251 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.asides import after, asides
-from components.audit_rows import has_audit
-from components.debate_calls import silence_words
+from components.audit import has_audit
 from components.evidence import Place, draw_place_button
-from components.markup import Html, element, joined
-from components.rounds import MOST_UNFOLDED, Round, rounds_of
-from components.show import show
-from components.state_panel import contested_words
-from components.trace import quote_line, turn_html
-from components.turn_words import WHAT_SIGNALS_ARE, round_in_short, signals_counted
-from components.words import QUOTE_SIGNS, QUOTE_WORDS, escaped
+from components.html import Html, element, joined, show
+from components.transcript import (
+    MOST_UNFOLDED,
+    WHAT_SIGNALS_ARE,
+    Round,
+    after,
+    asides,
+    quote_line,
+    round_in_short,
+    rounds_of,
+    signals_counted,
+    turn_html,
+)
+from components.verdict import readers_words
+from components.wording import (
+    LABEL_WORDS,
+    QUOTE_SIGNS,
+    QUOTE_WORDS,
+    counted,
+    escaped,
+    percent,
+    protocol_words,
+)
+from core.baseline.wording import shortened
+from core.debate.floor import Calls
+from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
 from core.debate.signals import Past, Signal, signals_of
+from core.manners import DebateOptions
 from core.progress import Progress
-from core.records import Quote, Turn
+from core.records import Case, Context, Judgement, Plan, Quote, Run, Turn
+
+SETTLED = "Nothing stayed contested, so nobody had to argue."
+UNARGUED = "Nobody argued: the label was found without a debate."
+STYLE_WORDS = {"thought": "thinking aloud", "examples": "with examples"}
+PART_WORDS = {
+    "cooperation": "without advice",
+    "adversary": "without attacks",
+    "weights": "all answers alike",
+}
+
+
+def plan_words(plan: Plan) -> str:
+    """The protocol and what was chosen of it; what was left to the protocol is not told."""
+    then = then_of(plan)
+    parts = [
+        protocol_words(plan.protocol, short=True),
+        f"then {protocol_words(then.name, short=True)}" if then else "",
+        f"at most {counted(plan.max_turns, 'turn')}" if has_turns(plan) else "",
+        _option_words(plan.options),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def chosen_words(plan: Plan) -> str:
+    """The same without turns, which all plans have, and with no debate but one that was chosen."""
+    then = plan.options.then and f"then {protocol_words(plan.options.then, short=True)}"
+    parts = (protocol_words(plan.protocol, short=True), then, _option_words(plan.options))
+    return ", ".join(part for part in parts if part)
+
+
+def _option_words(options: DebateOptions) -> str:
+    """What was chosen, but for the debate that is gone on to; empty where nothing was."""
+    parts = [
+        counted(options.rounds, "round") if options.rounds else "",
+        counted(options.samples, "sample") if options.samples else "",
+        STYLE_WORDS.get(options.style, ""),
+        PART_WORDS.get(options.without, ""),
+        "places changed" if options.is_swapped else "",
+        f"seed {options.seed}" if options.seed else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def debate_words(progress: Progress) -> str:
+    """What became of the debate: how long it was, or what it saved that there was none."""
+    if progress.decided and not progress.decided.is_needed:
+        return f"not held, which saved up to {_saved(progress)}"
+    turns = counted(len(progress.turns), "turn")
+    if progress.plan and progress.plan.protocol in PROTOCOLS and not progress.turns:
+        return turns
+    return f"{turns}, {'consensus reached' if progress.reached_consensus else 'no consensus'}"
+
+
+def silence_words(progress: Progress) -> str:
+    """Why there is no turn: nobody had to speak, or has yet."""
+    if progress.decided and not progress.decided.is_needed:
+        return f"The debate was {debate_words(progress)}. {progress.decided.why}"
+    if progress.judgement is None:
+        return "Nobody has spoken yet."
+    return SETTLED if has_audit(progress) else UNARGUED
+
+
+def expected_words(progress: Progress) -> str:
+    """The most that the run's plan asks for; empty of an audit, and of runs that have no plan."""
+    plan = progress.plan
+    if plan is None or plan.protocol not in PROTOCOLS:
+        return ""
+    return _words(protocol_of(plan).calls(_debaters(progress), plan))
+
+
+def _saved(progress: Progress) -> str:
+    """What the debate that was not held would have asked for at most."""
+    plan = progress.plan or Plan("adaptive")
+    then = then_of(plan)
+    if then is None:
+        return "a debate"
+    asked = _words(then.calls(_debaters(progress), plan))
+    return f"{asked} of {protocol_words(then.name, short=True)}"
+
+
+def _words(asked: Calls) -> str:
+    """All calls by what they are for; none of a kind that is not asked for."""
+    parts = (
+        (asked.context, "context"),
+        (asked.turns, "turn"),
+        (asked.judgements, "judgement"),
+        (asked.summaries, "summary"),
+        (asked.revisions, "revision"),
+    )
+    return ", ".join(counted(number, noun) for number, noun in parts if number)
+
+
+def _debaters(progress: Progress) -> int:
+    """How many were seated."""
+    return sum(used.role.startswith("debater ") for used in progress.roles)
+
+
+LONGEST = 300
+
+
+def state_html(run: Run, case: Case, progress: Progress) -> Html:
+    """Three boxes: initial, intermediate and output state."""
+    return element(
+        "div",
+        _box("Initial state", _initial(run, case, progress)),
+        _box("Intermediate state", _intermediate(progress)),
+        _box("Output state", _output(progress)),
+        class_="cp-state",
+    )
+
+
+def _box(title: str, entries: list[tuple[str, str]]) -> Html:
+    pairs: list[Html] = []
+    for name, value in entries:
+        pairs += [element("dt", name), element("dd", shortened(value, LONGEST), dir="auto")]
+    return element("div", element("h4", title), element("dl", *pairs), class_="cp-state-box")
+
+
+def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
+    documents = [
+        f"{d.name} ({len(d.pages)} pages, {d.characters:,} characters)" if d.pages else d.name
+        for d in progress.documents.values()
+    ]
+    images = [event.name for event in progress.images.values()]
+    return [
+        ("Input text", case.response),
+        *([("Question", case.question)] if case.question else []),
+        ("Documents", "; ".join(documents) or "none"),
+        ("Images", "; ".join(images) or "none"),
+        ("Role", case.role or "none"),
+        ("Instruction", case.instruction or "none"),
+        (
+            "Plan",
+            f"{plan_words(run.plan)}, {run.plan.passages} passages a statement",
+        ),
+        *([("Debate, at most", words)] if (words := expected_words(progress)) else []),
+    ]
+
+
+def _intermediate(progress: Progress) -> list[tuple[str, str]]:
+    context = progress.context
+    described = [event.text or "not readable here" for event in progress.images.values()]
+    images = [("Information from images", " ".join(described))] if described else []
+    if has_audit(progress):
+        return [
+            ("Statements", str(len(progress.statements))),
+            ("Passages", f"{len(progress.evidence)} found"),
+            *images,
+            ("Debated", contested_words(progress)),
+            *(_argued(progress, context, "Passages of the debate") if context else []),
+        ]
+    passages, *argued = _argued(progress, context, "Passages")
+    return [("Statements", str(len(progress.statements))), passages, *images, *argued]
+
+
+def contested_words(progress: Progress) -> str:
+    """Which statements of an audit were argued about."""
+    if progress.context is None:
+        return "nothing, for nothing stayed contested" if progress.judgement else "nothing so far"
+    numbers = ", ".join(str(index + 1) for index in progress.contested)
+    noun = "statement" if len(progress.contested) == 1 else "statements"
+    return f"only what stayed contested: {noun} {numbers}" if numbers else "what stayed contested"
+
+
+def _argued(progress: Progress, context: Context | None, passages: str) -> list[tuple[str, str]]:
+    """What the debate had before it and how it went; `passages` names what it read."""
+    shares = (
+        "; ".join(f"{s.debater}: {counted(len(s.passages), 'passage')}" for s in context.shares)
+        if context
+        else "none yet"
+    )
+    return [
+        (passages, context.summary if context else f"{len(progress.evidence)} found"),
+        ("Shares", shares),
+        ("Conflicts", " ".join(context.conflicts) if context and context.conflicts else "none"),
+        ("Debate", debate_words(progress)),
+        *([("Why", progress.decided.why)] if progress.decided else []),
+    ]
+
+
+def _contested(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
+    """What readers and debaters contested; neither a language model nor an audit lists words."""
+    judge = next((used for used in progress.roles if used.role == "judge"), None)
+    if judge is not None and not judge.built_in:
+        return []
+    readers = [("Readers", readers_words(judgement))] if judgement.readers else []
+    if has_audit(progress):
+        return readers
+    return [
+        *readers,
+        ("Contested by several", ", ".join(judgement.agreed) or "nothing"),
+        ("Contested by one", ", ".join(judgement.disputed) or "nothing"),
+    ]
+
+
+def _output(progress: Progress) -> list[tuple[str, str]]:
+    judgement, verdict = progress.judgement, progress.verdict
+    entries: list[tuple[str, str]] = []
+    if judgement:
+        entries += [
+            ("Judge", f"{judgement.agent}: {LABEL_WORDS[judgement.label].lower()}"),
+            ("Judge's text, which the classifier reads", judgement.text),
+        ]
+        entries += _contested(judgement, progress)
+    if verdict:
+        entries.append(("Label", LABEL_WORDS[verdict.label].lower()))
+        if verdict.p_hallucinated is not None and verdict.confidence is not None:
+            entries += [
+                ("p(hallucinated)", f"{verdict.p_hallucinated:.3f}"),
+                ("Confidence, max(p, 1 − p)", percent(verdict.confidence)),
+            ]
+        entries.append(("Classifier", verdict.classifier))
+    return entries or [("Nothing yet", "The run has not come to its output.")]
 
 
 def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None = None) -> None:

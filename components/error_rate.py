@@ -10,8 +10,8 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.track_record import record_of
-from components.words import counted, escaped
+from components.calibration import record_of
+from components.wording import counted, escaped
 from core.answering import HIGHEST, LOWEST, Limit, Policy, policy_of, require_rate
 from core.errors import ReviewError
 from core.learning.selective import fewest_for, fit

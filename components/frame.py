@@ -1,18 +1,141 @@
-"""What surrounds every page: styles, who is here, the door, and errors in words."""
+"""What surrounds every page: styles, who is here, the door, and errors in words.
+
+The menu: every page with its title and sign, by section; hidden ones are reached by links.
+
+The keys of a page: a button, and `?` wherever nobody is typing, show and hide their list.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 
 from components import login, state
-from components.remembered import remember
-from components.words import escaped
+from components.login import remember
+from components.wording import escaped
 from core.errors import NotAllowed, ReviewError
+
+HTML = """
+<button class="cp-keys" type="button" aria-expanded="false">Keys ( ? )</button>
+<dl class="cp-keys-list" hidden></dl>
+"""
+CSS = """
+.cp-keys {
+  font: inherit; font-size: 0.8125rem; color: var(--st-text-color); background: none;
+  border: 1px solid var(--st-border-color); border-radius: var(--st-button-radius);
+  padding: 0.15rem 0.6rem; cursor: pointer;
+}
+.cp-keys:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
+.cp-keys-list {
+  display: grid; grid-template-columns: max-content 1fr; gap: 0.25rem 1rem;
+  margin: 0.5rem 0 0; font-family: var(--st-font); font-size: 0.875rem;
+  color: var(--st-text-color);
+}
+.cp-keys-list[hidden] { display: none; }
+.cp-keys-list dt { font-weight: 600; white-space: nowrap; }
+.cp-keys-list dd { margin: 0; }
+"""
+JS = """
+export default function({ data, parentElement }) {
+  const button = parentElement.querySelector(".cp-keys");
+  const list = parentElement.querySelector(".cp-keys-list");
+  list.replaceChildren(...data.keys.flatMap(([keys, words]) => {
+    const term = document.createElement("dt"), told = document.createElement("dd");
+    term.textContent = keys;
+    told.textContent = words;
+    return [term, told];
+  }));
+  const main = document.querySelector('[data-testid="stMain"]');
+  if (parentElement.__place !== undefined && parentElement.__place !== data.place) {
+    main?.scrollTo(0, 0);  // another item begins at its top
+    list.hidden = true;
+  }
+  parentElement.__place = data.place;
+  const toggle = () => {
+    list.hidden = !list.hidden;
+    button.setAttribute("aria-expanded", String(!list.hidden));
+    if (!list.hidden) button.scrollIntoView({ block: "nearest" });
+  };
+  const pressed = (event) => {
+    const fields = "input, textarea, select, [contenteditable], .cp-se, .cp-be";
+    if (event.key === "Escape" && !list.hidden) toggle();
+    if (event.key !== "?" || event.defaultPrevented || event.target.closest?.(fields)) return;
+    event.preventDefault();
+    toggle();
+  };
+  button.onclick = toggle;
+  document.addEventListener("keydown", pressed);
+  return () => document.removeEventListener("keydown", pressed);
+}
+"""
+_component = st.components.v2.component(
+    "counterpoint_keys", html=HTML, css=CSS, js=JS, isolate_styles=False
+)
+
+
+def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:
+    """The button and the list behind it; `keys` are keys to what they do.
+
+    When `place` changes, the page is another thing and is shown from its top.
+    """
+    _component(key=key, data={"keys": list(keys.items()), "place": place})
+
+
+MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "Check": (
+        ("pages/check/new.py", "New check", "add"),
+        ("pages/check/history.py", "History", "history"),
+        ("pages/check/many.py", "Check many", "table_rows"),
+        ("pages/check/compare.py", "Compare", "compare"),
+        ("pages/check/table.py", "Checked table", ""),
+        ("pages/check/run.py", "Run", ""),
+        ("pages/check/replay.py", "Replay", ""),
+    ),
+    "Review": (
+        ("pages/review/pending.py", "Review", "checklist"),
+        ("pages/review/label.py", "Label", ""),
+        ("pages/review/curate.py", "Settle", "gavel"),
+        ("pages/review/settle.py", "Settle a case", ""),
+        ("pages/review/agreement.py", "Agreement", "handshake"),
+    ),
+    "Learn": (
+        ("pages/learn/retrain.py", "Retrain", "model_training"),
+        ("pages/learn/confidence.py", "Confidence", "speed"),
+        ("pages/learn/spans.py", "Spans", "border_color"),
+        ("pages/learn/reliability.py", "Reliability", "balance"),
+        ("pages/learn/theory.py", "Theory", "function"),
+    ),
+    "Set up": (
+        ("pages/setup/project.py", "Project", "group"),
+        ("pages/setup/library.py", "Library", "folder"),
+        ("pages/setup/exchange.py", "In and out", "swap_vert"),
+        ("pages/setup/settings.py", "Settings", "settings"),
+    ),
+}
+FIRST = "pages/check/new.py"
+
+
+def pages() -> dict[str, list[StreamlitPage]]:
+    """All pages, as `st.navigation` takes them; a page without a sign is hidden."""
+    return {
+        section: [
+            st.Page(
+                path,
+                title=title,
+                icon=f":material/{sign}:" if sign else None,
+                default=path == FIRST,
+                visibility="visible" if sign else "hidden",
+            )
+            for path, title, sign in entries
+        ]
+        for section, entries in MENU.items()
+    }
+
 
 ASSETS = Path(__file__).parent / "assets"
 

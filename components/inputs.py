@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components import state
-from components.words import escaped, size
+from components.wording import escaped, size
 from core.documents.library import store_file
 from core.errors import InputError, ReviewError
 from core.records import LibraryEntry

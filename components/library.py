@@ -8,10 +8,9 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.highlight import marked_text
+from components.html import marked_text, show
 from components.inputs import entry_facts
-from components.show import show
-from components.words import escaped, size, when
+from components.wording import escaped, size, when
 from core.documents.library import file_bytes, reindex, remove_file
 from core.errors import ReviewError
 from core.records import LibraryEntry

@@ -1,24 +1,202 @@
-"""A run under way: stage, progress, the debate as it is spoken, Stop. Redrawn by a fragment."""
+"""A run under way: stage, progress, the debate as it is spoken, Stop. Redrawn by a fragment.
+
+The debate of a run under way, or as it stood at a moment that is played, with its signals.
+
+How often agents were right before, for a run's debate: counted in the background, then kept.
+Counting takes seconds where people have answered very much; a page then goes without for once.
+
+A box to speak into a debate under way; whoever speaks next hears what was said.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components import state
+from components import drafts, state
 from components.audit import draw_audit_so_far, parts_of
-from components.debate_so_far import draw_debate_so_far
-from components.highlight import marked_text
-from components.rounds import Speaking
-from components.show import show
-from components.words import escaped, seconds
+from components.html import marked_text, show
+from components.transcript import (
+    WHAT_SIGNALS_ARE,
+    Speaking,
+    asides,
+    rounds_html,
+    rounds_of,
+    signals_counted,
+)
+from components.wording import escaped, seconds
+from core.argued import LONGEST_REMARK
+from core.debate.signals import Past, Signal, held_by, signals_of
 from core.errors import ReviewError
 from core.events import Event, ProgressMade, Stage
 from core.progress import Progress, folded
-from core.records import RunStatus
-from core.underway import Live
+from core.records import Run, RunStatus
+from core.store import open_store
+from core.store.changes import Mark
+from core.underway import Live, is_debated
+
+if TYPE_CHECKING:
+    from core.learning.heard import Heard
+
+HEIGHT = 68
+
+
+def draw_speaking(run: Run) -> None:
+    """The box, where the run is this server's and somebody debates in it."""
+    if not is_debated(run.plan) or state.jobs().live(run.id) is None:
+        return
+    key = _key(run.id)
+    if key not in st.session_state:
+        st.session_state[key] = str(drafts.kept(key).get("text") or "")
+    st.text_area(
+        "Say something to the debaters",
+        key=key,
+        height=HEIGHT,
+        max_chars=LONGEST_REMARK,
+        placeholder="Point to a passage, a value, a mistake. Whoever speaks next hears it.",
+        on_change=_keep,
+        args=(run.id,),
+        persist_state="session",
+    )
+    drafts.watch(f"{key}.watch", {"text": key}, lambda texts: drafts.keep(key, texts))
+    st.button(
+        "Say it",
+        key=f"{key}.send",
+        icon=":material/record_voice_over:",
+        shortcut="Ctrl+Enter",
+        on_click=_say,
+        args=(run.id, run.project_id),
+    )
+    if problem := st.session_state.pop(f"{key}.problem", ""):
+        st.error(escaped(problem))
+
+
+def draw_unsaid(run: Run) -> None:
+    """What was typed when the debate ended before it was said; it stays until it is let go of."""
+    key = _key(run.id)
+    text = str(drafts.kept(key).get("text") or "").strip()
+    if not text:
+        return
+    st.info(f"The debate was over before you said this: {escaped(text)}")
+    st.button("Let go of it", key=f"{key}.drop", on_click=_forget, args=(run.id,))
+
+
+def _key(run_id: str) -> str:
+    return f"run.{run_id}.say"
+
+
+def _keep(run_id: str) -> None:
+    key = _key(run_id)
+    text = str(st.session_state.get(key) or "")
+    drafts.keep(key, {"text": text} if text else {})
+
+
+def _say(run_id: str, project_id: str) -> None:
+    """Say what stands in the box, if whoever is here may; else it stays there."""
+    key = _key(run_id)
+    try:
+        with state.open_store() as store:
+            by = state.require(store, project_id, "annotator", "speak in a debate")
+        state.jobs().say(run_id, by, str(st.session_state.get(key) or ""))
+    except ReviewError as error:
+        st.session_state[f"{key}.problem"] = str(error)
+        return
+    st.session_state[key] = ""
+    _forget(run_id)
+
+
+def _forget(run_id: str) -> None:
+    drafts.keep(_key(run_id), {})
+
+
+WAIT_SECONDS = 0.2
+Pasts = Mapping[str, Past]
+Key = tuple[str, str]  # a home, a project
+
+
+@dataclass
+class _Kept:
+    """What was counted or is being counted, for the newest state of each project.
+
+    `known` keeps what was heard in each run, so that only new runs are read.
+    """
+
+    counting: dict[Key, tuple[Mark, Future[Pasts]]] = field(default_factory=dict)
+    known: dict[Key, dict[str, Heard]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pasts"))
+
+
+@st.cache_resource
+def _kept() -> _Kept:
+    return _Kept()
+
+
+def pasts_of(project_id: str) -> Pasts:
+    """By debater's agent, where at least ten of its answers were judged by people."""
+    with state.open_store() as store:
+        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
+    kept, key = _kept(), (str(state.home()), project_id)
+    with kept.lock:
+        before = kept.counting.get(key)
+        if before is None or before[0] != mark:
+            known = kept.known.setdefault(key, {})
+            future = kept.worker.submit(counted_pasts, state.home(), project_id, known)
+            before = kept.counting[key] = (mark, future)
+    try:
+        return before[1].result(timeout=WAIT_SECONDS)
+    except NotYet:
+        return {}
+
+
+def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts:
+    """Each debater's record by its agent's name, with its seat where two share that.
+
+    Of equal names, the one with the most cases.
+    """
+    from core.learning.heard import DEBATER, rows_of
+    from core.learning.posterior import FEWEST
+    from core.learning.reliability import records, table_of
+
+    with open_store(home) as store:
+        rows = rows_of(store, project_id, known)
+    found: dict[str, Past] = {}
+    for record in records(table_of(rows)):
+        share = record.accuracy
+        if record.agent.part == DEBATER and share.n >= FEWEST:
+            name = held_by(record.agent.name, record.agent.seat)
+            found.setdefault(name, Past(share.right, share.n, share.high))
+    return found
+
+
+RECENT = 30.0  # seconds, after which agents may have another record
+
+
+def draw_debate_so_far(run: Run, progress: Progress, speaking: Mapping[int, Speaking]) -> None:
+    """All rounds, each an element of its own: one that has not changed stays open or folded."""
+    signals = _signals(run.id, run.project_id, len(progress.turns), progress)
+    if progress.turns:
+        debaters = dict.fromkeys(turn.debater for turn in progress.turns)
+        words = signals_counted(signals, list(debaters), so_far=progress.ending is None)
+        st.caption(escaped(words), help=WHAT_SIGNALS_ARE)
+    with st.container(key="cp-rounds", gap="xsmall"):
+        for piece in rounds_html(rounds_of(progress.turns, speaking), signals, asides(progress)):
+            show(piece)
+
+
+@st.cache_resource(max_entries=32, ttl=RECENT, show_spinner=False)
+def _signals(run_id: str, project_id: str, turns: int, _progress: Progress) -> tuple[Signal, ...]:
+    """Those of a run's first so many turns, which are drawn several times a second."""
+    return signals_of(_progress, pasts_of(project_id)) if turns else ()
+
 
 POLL_SECONDS = 0.25
 AWAY_SECONDS = 2.0

@@ -1,26 +1,192 @@
-"""The parts of New check: library, plan, expected time, earlier checks, the start."""
+"""The parts of New check: library, plan, expected time, earlier checks, the start.
+
+What stands on New check and was not checked yet: kept in the home, so no reload loses it. A text
+counts from when its field is left: watching each word, as the correction's form does, would cost
+this page a rerun just while a fresh server loads its engine.
+
+Prepared cases of our own writing: one click checks one.
+
+Check a case again, with more or fewer sources; the two verdicts then stand side by side.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
-from components import state
-from components.inputs import held_uploads, split_sources
-from components.new_draft import end_draft
-from components.protocol_choice import keep_protocol, usual_options, usual_protocol
-from components.protocol_options import chosen_options, draw_option_fields
-from components.roster_choice import expectation, planned
-from components.words import counted, escaped
+from components import drafts, state
+from components.inputs import draw_refused, draw_sources, draw_uploader, held_uploads, split_sources
+from components.protocol_options import chosen_options, draw_option_fields, forget_options
+from components.roster_choice import (
+    expectation,
+    keep_protocol,
+    planned,
+    usual_options,
+    usual_protocol,
+)
+from components.wording import clipped, counted, escaped, when
+from core.baseline.examples import EXAMPLES, Example
 from core.checking import Draft, store_case
 from core.config import Settings
 from core.debate.protocols import has_turns
+from core.documents.library import store_file
 from core.errors import ReviewError
-from core.records import Plan, Project
+from core.records import Case, Plan, Project, Run
+from core.seats import BUILT_IN
 from core.staffing import require_keys
+from core.store import Store
+
+
+def draw_again(run: Run, case: Case) -> None:
+    """Links to the other runs of the case, and what to check again."""
+    with state.open_store() as store:
+        lease = store.projects.settings().lease_seconds
+        now = time.time()
+        children = store.runs.children(run.id, now, lease)
+        names = {
+            i: store.library.name_of(case.project_id, i) for i in (*case.documents, *case.images)
+        }
+        kept = [i for i in names if store.library.get(case.project_id, i)]
+    times = {child.id: child.started_at for child in children}
+    others = [*([run.parent_id] if run.parent_id else []), *(child.id for child in children)]
+    st.subheader("Check again", anchor=False)
+    for other in others:
+        first, second = (other, run.id) if other == run.parent_id else (run.id, other)
+        st.page_link(
+            "pages/check/compare.py",
+            label="Side by side with the check before"
+            if other == run.parent_id
+            else f"Side by side with the check of {when(times[other])}",
+            icon=":material/compare_arrows:",
+            query_params={"before": first, "after": second},
+        )
+    st.page_link(
+        "pages/check/compare.py",
+        label="Compare ways to check it",
+        icon=":material/compare:",
+        query_params={"case": case.id},
+    )
+    _draw_choice(names, kept, f"run.{run.id}.again")
+    _draw_start(run, case)
+
+
+def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> None:
+    """Which sources of the case stay, and new ones; those that cannot be read are named."""
+    with st.expander("Add evidence or leave some out", icon=":material/post_add:"):
+        chosen = st.multiselect(
+            "Sources of this case",
+            options=kept,
+            default=kept,
+            format_func=lambda i: names[i],
+            key=f"{key}.kept",
+        )
+        added = draw_uploader(f"{key}.upload", "More documents or images")
+        draw_sources(added)
+    gone = [name for i, name in names.items() if i not in kept]
+    if gone:
+        st.warning(
+            f"Not in the library, so left out: {escaped(_listed(gone))}.",
+            icon=":material/folder_off:",
+        )
+    draw_refused(chosen)
+
+
+def _listed(names: list[str]) -> str:
+    """The names; of an imported run's files none is known here, and they are counted."""
+    unknown = names.count("")
+    counted = "a file that is not here" if unknown == 1 else f"{unknown} files that are not here"
+    return ", ".join([*filter(None, names), *([counted] if unknown else [])])
+
+
+def _draw_start(run: Run, case: Case) -> None:
+    key = f"run.{run.id}.again"
+    st.button(
+        "Check again",
+        key=f"{key}.go",
+        icon=":material/refresh:",
+        on_click=_check_again,
+        args=(run, case, key),
+        shortcut="Ctrl+Shift+Enter",
+    )
+    target = st.session_state.pop(f"{key}.started", None)
+    problem = st.session_state.pop(f"{key}.problem", None)
+    if problem:
+        st.error(escaped(problem))
+    if target:
+        st.switch_page("pages/check/run.py", query_params={"run": target})
+
+
+def _check_again(run: Run, case: Case, key: str) -> None:
+    """The same case again, or a new one when its sources changed; with today's classifier.
+
+    A file that could not be read stays in the case: the run tries it again, and says so again.
+    """
+    try:
+        chosen: list[str] = st.session_state.get(f"{key}.kept") or []
+        sources = [*chosen, *held_uploads(f"{key}.upload")]
+        documents, images = split_sources(list(dict.fromkeys(sources)), with_refused=True)
+        with state.open_store() as store, store.writing():
+            person = state.require(store, case.project_id, "annotator", "check again")
+            again = case
+            if set(documents) != set(case.documents) or set(images) != set(case.images):
+                again = _with_sources(store, case, documents, images)
+            plan = replace(run.plan, classifier="", reader="")
+        started = state.jobs().start(
+            again, plan, parent_id=run.id, by=person, typed=state.typed_keys()
+        )
+    except ReviewError as error:
+        st.session_state[f"{key}.problem"] = str(error)
+        return
+    st.session_state[f"{key}.started"] = started
+
+
+def _with_sources(
+    store: Store, case: Case, documents: tuple[str, ...], images: tuple[str, ...]
+) -> Case:
+    project = store.projects.get(case.project_id) or state.project(store)
+    draft = Draft(case.response, case.question, documents, images, case.role, case.instruction)
+    return store_case(store, project, draft, state.person(store), time.time())
+
+
+PAGE = "new"
+TEXTS = ("response", "question")
+OF_PROJECT = ("role", "instruction", "roster", "protocol", "checked")
+
+
+def restore_draft() -> None:
+    """Bring back what was left in the project at hand; call it before the fields are drawn."""
+    draft = drafts.restored(PAGE)
+    if draft is None:
+        return
+    for name in OF_PROJECT:  # another project's do not hold here
+        st.session_state.pop(f"new.{name}", None)
+    forget_options(PAGE)
+    for name in TEXTS:
+        st.session_state[f"new.{name}"] = str(draft.get(name) or "")
+    sources = draft.get("sources")
+    known = sources if isinstance(sources, list) else []
+    st.session_state["new.library"] = [i for i in known if isinstance(i, str)]
+
+
+def keep_draft(sources: Sequence[str]) -> None:
+    """Keep the page as it is; a text that was checked is no draft any more."""
+    texts = _texts()
+    is_open = (any(texts.values()) or sources) and texts != st.session_state.get("new.checked")
+    drafts.follow(PAGE, texts | {"sources": list(sources)} if is_open else {})
+
+
+def end_draft() -> None:
+    """What stands there now was checked."""
+    st.session_state["new.checked"] = _texts()
+    drafts.follow(PAGE, {})
+
+
+def _texts() -> dict[str, str]:
+    return {name: str(st.session_state.get(f"new.{name}") or "") for name in TEXTS}
 
 
 def library_choice(key: str) -> list[str]:
@@ -155,3 +321,49 @@ def _typed(name: str, otherwise: Any) -> Any:
     """What stands in a field of New check now."""
     value = st.session_state.get(f"new.{name}")
     return otherwise if value is None else value
+
+
+def draw_prepared() -> None:
+    """Five cases to try, one click each."""
+    st.subheader("Or try a prepared case", anchor=False)
+    columns = st.columns(len(EXAMPLES))
+    for column, example in zip(columns, EXAMPLES, strict=True):
+        with column, st.container(border=True, height="stretch"):
+            st.markdown(f"**{escaped(example.title)}**")
+            st.caption(escaped(clipped(example.response, 110)))
+            st.button(
+                "Check it",
+                key=f"new.example.{example.name}",
+                on_click=_start_example,
+                args=(example,),
+                width="stretch",
+            )
+
+
+def _start_example(example: Example) -> None:
+    """Put the example's files into the library and check it like any other case."""
+    try:
+        with state.open_store() as store:
+            project = state.project(store)
+            person = state.require(store, project.id, "annotator", "check a claim")
+            ids = [_add(store, project.id, person, name, data) for name, data in example.files()]
+            draft = Draft(
+                example.response,
+                example.question,
+                tuple(i for i, is_image in ids if not is_image),
+                tuple(i for i, is_image in ids if is_image),
+            )
+            case = store_case(store, project, draft, person, time.time())
+            settings = store.projects.settings()
+            usual = usual_protocol(store, project)
+        # Built in whatever the roster: it is here to be tried without a key, and costs nothing.
+        plan = plan_now(project, settings, usual, BUILT_IN)
+        st.session_state["new.started"] = state.jobs().start(case, plan, by=person)
+    except ReviewError as error:
+        st.session_state["new.problem"] = str(error)
+
+
+def _add(store: Store, project_id: str, person: str, name: str, data: bytes) -> tuple[str, bool]:
+    settings = store.projects.settings()
+    entry = store_file(store, state.home(), project_id, name, data, person, time.time(), settings)
+    return entry.id, entry.kind == "image"

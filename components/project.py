@@ -1,23 +1,74 @@
-"""The parts of Project: which one, its record, its members."""
+"""The parts of Project: which one, its record, its members.
+
+How new checks of a project begin: roster, protocol, and what is chosen of the protocol.
+"""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
 from components import state
 from components.error_rate import draw_error_rate, refit
-from components.project_defaults import draw_defaults
-from components.protocol_options import forget_options
-from components.review_rules import draw_review_rules, sound_categories
-from components.words import ROLE_WORDS, escaped, when
+from components.protocol_options import draw_option_fields, forget_options
+from components.review_queue import draw_review_rules, sound_categories
+from components.roster_choice import happens, usual_options
+from components.wording import ROLE_WORDS, escaped, protocol_words, roster_words, when
+from core.agents.rosters import sheets_of
+from core.checking import PROTOCOLS
 from core.errors import InputError, ReviewError
 from core.jobs import new_id
 from core.login import member_name
 from core.records import Member, PersonRole, Project
 from core.store.codec import to_json
+
+
+def draw_defaults(project: Project) -> dict[str, Any]:
+    """The fields; their values by the names that `Project` gives them."""
+    left, right = st.columns(2)
+    with left:
+        roster = _draw_roster(project)
+    with right:
+        protocol = _draw_protocol(project)
+        usual = usual_options(project, protocol)
+        options = draw_option_fields(f"project.{project.id}", protocol, usual)
+    return {"roster": roster, "protocol": protocol, "options": options}
+
+
+def _draw_roster(project: Project) -> str:
+    with state.open_store() as store:
+        words = {sheet.name: sheet.words for sheet in sheets_of(store)}
+    rosters = list(words)
+    if project.roster not in words:
+        gone = f"The roster “{project.roster}” is not there any more: choose another and save."
+        st.warning(escaped(gone))
+    chosen = st.selectbox(
+        "Roster of new checks",
+        rosters,
+        index=rosters.index(project.roster) if project.roster in rosters else 0,
+        format_func=lambda name: roster_words(name, words.get(name, ""), short=True),
+        key=f"project.{project.id}.roster",
+        help="\n".join(f"- {escaped(roster_words(*item))}" for item in words.items()),
+    )
+    return str(chosen or project.roster)
+
+
+def _draw_protocol(project: Project) -> str:
+    chosen = st.selectbox(
+        "Protocol of new checks",
+        PROTOCOLS,
+        index=PROTOCOLS.index(project.protocol) if project.protocol in PROTOCOLS else 0,
+        format_func=lambda name: protocol_words(name, short=True),
+        key=f"project.{project.id}.protocol",
+        help="  \n".join(map(protocol_words, PROTOCOLS)),
+    )
+    protocol = str(chosen or project.protocol)
+    st.caption(escaped(happens(protocol)))
+    return protocol
+
 
 ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from components.words import escaped, protocol_words
+from components.wording import escaped, protocol_words
 from core.debate.protocols import DEBATES, PROTOCOLS, options_of, then_of
 from core.manners import AS_IS, MOST_ROUNDS, DebateOptions, Option
 from core.records import Plan

@@ -1,21 +1,216 @@
-"""The Reliability page: how often each agent is right, overall and on each kind of case."""
+"""The Reliability page: how often each agent is right, overall and on each kind of case.
+
+Does the debate beat one agent alone on the project's own cases, and at what cost.
+
+Whether runs that were right give people's reasons: quotes in common, and a model's ratings.
+"""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import streamlit as st
 
-from components.agent_charts import Interval, forest_figure
-from components.reliability_consensus import draw_consensus
-from components.reliability_debate import draw_debate_worth
-from components.reliability_kept import Figures, figures
-from components.reliability_pairs import draw_pairs
-from components.reliability_reasons import draw_reasons
+from components import state
+from components.charts import Interval, forest_figure
+from components.reliability_agents import Figures, draw_consensus, draw_pairs, figures
 from components.reliability_tools import draw_tools
-from components.words import counted, escaped
-from core.learning.heard import MOST_RUNS, Agent
+from components.wording import counted, escaped, protocol_words, seconds, when
+from core.evaluation.reasons_rated import Rated, aligned
+from core.learning.debate_worth import Cost, Step, Worth
+from core.learning.heard import MOST_RUNS, Agent, Row
 from core.learning.posterior import FEWEST, Share
+from core.learning.reasons import note_name, reasons_of
 from core.learning.reliability import KindRecord, Record
 from core.reviews import category_words
+from core.store import open_store
+from core.store.changes import Mark
+
+COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
+
+
+def draw_reasons(project_id: str, found: Figures) -> None:
+    """By protocol; nothing where no run was right for which somebody gave a reason."""
+    with state.open_store() as store:
+        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
+        kept = store.projects.note(note_name(project_id))
+    counted = _counted(str(state.home()), project_id, mark, found.rows)
+    told: dict[str, Any] = json.loads(kept) if kept else {}
+    if not counted and not told:
+        return
+    st.subheader("Do they give people's reasons", anchor=False)
+    ratings = {own["protocol"]: own for own in told.get("by_protocol", [])}
+    st.dataframe(
+        [_row(own, ratings.get(own.protocol)) for own in counted],
+        key="reliability.reasons",
+        hide_index=True,
+        height="content",
+    )
+    for own in told.get("paired", []):
+        st.markdown(f"- {escaped(_reliability_reasons_lead_words(own))}")
+    st.caption(
+        "Over runs whose verdict is the person's. Quoted: of the words that people marked in the "
+        "sources, how many the run quotes where it argues for its verdict; found: how many lie in "
+        "any passage that it found. 95 % intervals over cases. Source: ColMAD 4, figure 5b."
+    )
+    if told:
+        st.caption(
+            escaped(
+                f"Agreement: 1 (another reason) to 5 (the same), rated by {told['model']} on "
+                f"{when(told['at'])}. Unlike: the same explanations against reasons that people "
+                "gave on other cases of that label."
+            )
+        )
+    else:
+        st.caption(
+            "How far explanations agree with people's reasons is rated by a language model only; "
+            f"nobody has had that done here yet: `{COMMAND}`."
+        )
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading people's reasons")
+def _counted(home: str, project_id: str, mark: Mark, _rows: tuple[Row, ...]) -> list[Rated]:
+    """Kept until somebody says something or a run ends; `_rows` follow from the rest."""
+    with open_store(Path(home)) as store:
+        return aligned(reasons_of(store, _rows))[0]
+
+
+def _row(own: Rated, rating: dict[str, Any] | None) -> dict[str, str]:
+    told = rating or {}
+    rated = f", n={told['rated']}" if told.get("rated") else ""
+    unusable = f", {told['unusable']} unusable" if told.get("unusable") else ""
+    return {
+        "Protocol": protocol_words(own.protocol, short=True),
+        "Runs": str(own.runs),
+        "Marked words quoted": _range(own.quoted) + (f", n={own.marks}" if own.marks else ""),
+        "Found": "–" if own.found is None else f"{own.found:.2f}",
+        "Agreement": _range(told.get("agreement")) + rated + unusable,
+        "Unlike": _range(told.get("unlike")),
+    }
+
+
+def _reliability_reasons_lead_words(own: dict[str, Any]) -> str:
+    one, other = (protocol_words(own[name], short=True) for name in ("one", "other"))
+    lead = own["lead"]
+    return (
+        f"{one} beside {other}, on the {own['n']} cases on which both were right: "
+        f"{lead['value']:+.2f} ({lead['low']:+.2f} to {lead['high']:+.2f}) in agreement."
+    )
+
+
+def _range(share: dict[str, float] | None) -> str:
+    if share is None:
+        return "–"
+    return f"{share['value']:.2f} ({share['low']:.2f} to {share['high']:.2f})"
+
+
+FEWEST_DEBATES = 30
+STEP_WORDS = {
+    "opener": "First turn of who speaks first: one agent alone",
+    "openings": "Majority of all first turns",
+    "closings": "Majority of all last turns",
+    "judge": "The judge's own label",
+    "verdict": "The verdict in the end",
+}
+DEBATE_PART_WORDS = {
+    "debaters": "Debaters' turns",
+    "judge": "Judge",
+    "others": "All other roles",
+}
+
+
+def draw_debate_worth(found: Figures) -> None:
+    """The steps of a run by how often they were right, and what a run takes."""
+    worth = found.worth
+    if worth is None:
+        return
+    st.subheader("Is the debate worth it", anchor=False)
+    st.markdown(finding(worth))
+    st.dataframe(
+        [_step_row(step) for step in worth.steps]
+        + [{"Step of a run": "Always saying hallucinated", "Right": f"{worth.always:.2f}",
+            "Unclear": "0", "The verdict's lead": "–"}],
+        key="reliability.debate",
+        hide_index=True,
+        height="content",
+        column_config={
+            "Right": st.column_config.Column(
+                help="Of all cases; unclear counts as not right. In brackets: 95 % interval."
+            ),
+            "The verdict's lead": st.column_config.Column(
+                help="How much more often the verdict in the end is right, over the cases on "
+                "which both spoke, with a 95 % interval of the paired difference."
+            ),
+        },
+    )  # fmt: skip
+    _draw_costs(worth)
+
+
+def finding(worth: Worth) -> str:
+    """What the table comes to: beside one agent, and beside all of them before any answered."""
+    alone, openings = worth.steps[:2]
+    if alone.lead is None or alone.paired < FEWEST_DEBATES:
+        return (
+            f"Too few cases to say ({alone.paired}; from {FEWEST_DEBATES} on a difference can be "
+            "judged)."
+        )
+    told = _lead_words(alone, "its first speaker alone")
+    if openings.lead is None or openings.paired < FEWEST_DEBATES:
+        return told
+    return f"{told} {_lead_words(openings, 'the majority of all first turns, without a debate')}"
+
+
+def _lead_words(step: Step, what: str) -> str:
+    lead, low, high = (100 * (x or 0.0) for x in (step.lead, step.low, step.high))
+    words = f"{lead:+.0f} points ({low:+.0f} to {high:+.0f})"
+    if low > 0:
+        return f"The verdict beats {what}, by **{words}**, n={step.paired}."
+    if high < 0:
+        return f"The verdict is **worse** than {what}: {words}, n={step.paired}."
+    return f"No difference to {what} is shown: {words}, n={step.paired}."
+
+
+def _step_row(step: Step) -> dict[str, object]:
+    share = step.accuracy
+    lead = "–"
+    if step.step != "verdict" and step.lead is not None:
+        lead = f"{step.lead:+.2f} ({step.low:+.2f} to {step.high:+.2f}), n={step.paired}"
+    right = f"{share.mean:.2f} ({share.low:.2f} to {share.high:.2f}), n={share.n}"
+    return {
+        "Step of a run": STEP_WORDS[step.step],
+        "Right": right if share.n else "–",
+        "Unclear": str(step.unclear),
+        "The verdict's lead": lead,
+    }
+
+
+def _draw_costs(worth: Worth) -> None:
+    timing = (
+        f"A run took {seconds(worth.seconds)} on average, the first turn was there after "
+        f"{seconds(worth.opening_seconds)} (over {counted(worth.runs, 'run')})."
+    )
+    if not any(cost.calls for cost in worth.costs):
+        st.caption(f"{timing} No language model was asked: the calls cost nothing.")
+        return
+    st.dataframe(
+        [_cost_row(cost) for cost in worth.costs],
+        key="reliability.costs",
+        hide_index=True,
+        height="content",
+    )
+    st.caption(timing)
+
+
+def _cost_row(cost: Cost) -> dict[str, object]:
+    return {
+        "Of a run, on average": DEBATE_PART_WORDS[cost.part],
+        "Calls": f"{cost.calls:.1f}",
+        "Tokens": f"{cost.tokens:,.0f}",
+        "US dollars": "not known" if cost.dollars is None else f"{cost.dollars:.5f}",
+    }
+
 
 MOST_LINES = 20
 PART_WORDS = {

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.agent_charts import Interval, forest_figure
-from components.words import counted
+from components.charts import Interval, forest_figure
+from components.wording import counted
 from core.learning.posterior import FEWEST
 from core.learning.tool_rates import MOST_RUNS, Audited, ToolRate, ToolRates, tool_rates
 from core.learning.track_record import Share

@@ -10,19 +10,29 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from components import state
-from components.audit import draw_audit_so_far, parts_of
-from components.audit_rows import has_audit
-from components.cues import Cue, at_moment, can_play, cues, is_timed, landmarks
-from components.debate_calls import silence_words
-from components.debate_so_far import draw_debate_so_far
-from components.follow_speaker import follow_speaker
-from components.fullscreen import fullscreen_button
-from components.highlight import Mark, marked_text
-from components.playing import go_to, hold, seek, step, stepped, toggle
+from components.audit import draw_audit_so_far, has_audit, parts_of
+from components.debate import silence_words
+from components.html import Mark, marked_text, show
+from components.live import draw_debate_so_far
+from components.playback import (
+    Cue,
+    at_moment,
+    can_play,
+    cues,
+    follow_speaker,
+    fullscreen_button,
+    go_to,
+    hold,
+    is_timed,
+    landmarks,
+    seek,
+    step,
+    stepped,
+    toggle,
+)
 from components.run_view import classifier_card
-from components.show import show
 from components.verdict import verdict_html
-from components.words import escaped, seconds
+from components.wording import escaped, seconds
 from core.events import Event
 from core.progress import folded
 from core.records import Case, Run

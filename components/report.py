@@ -1,4 +1,13 @@
-"""A run as a report that a colleague can read without the app: self-contained HTML, Markdown."""
+"""A run as a report that a colleague can read without the app: self-contained HTML, Markdown.
+
+The audit in a report: what holds of the whole, then every statement with tools and evidence.
+
+The debate in a report: its rounds, folded where it is long, with links to each.
+
+The corrected text in a report: what goes and what comes within the response, and by whom.
+
+The response as it should read, beside what it says: to take into one's answer, or to leave.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +15,289 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from components.asides import spoken_texts
+import streamlit as st
+
+from components import drafts
+from components.audit import (
+    NOTHING_TO_CHECK,
+    OUTCOME_WORDS,
+    Row,
+    change_html,
+    has_audit,
+    held_tag,
+    row_html,
+    rows_of,
+    summary_words,
+    sure_words,
+    whole_html,
+    whole_uses,
+)
 from components.calls import cost_words
-from components.correction_asked import plain_words
-from components.debate_calls import silence_words
-from components.highlight import Mark, marked_text
-from components.markup import Html, element, joined
-from components.plain import rationale_words
-from components.readers import readers_words
-from components.report_audit import audit_parts, audit_texts
-from components.report_corrected import HEADING, corrected_parts, corrected_texts
-from components.report_debate import debate_parts
-from components.state_panel import state_html
-from components.verdict import NO_PAST, Past, difference_words, verdict_html, worth_words
-from components.words import (
+from components.correction import choose
+from components.correction_draft import Asked, keep, key_of, plain_words
+from components.debate import silence_words, state_html
+from components.html import (
+    Html,
+    Mark,
+    change_words,
+    contested_still,
+    element,
+    is_unchanged,
+    joined,
+    marked_text,
+    rationale_words,
+    show,
+    within_html,
+)
+from components.transcript import (
+    MOST_UNFOLDED,
+    asides,
+    round_anchor,
+    rounds_html,
+    rounds_of,
+    spoken_texts,
+)
+from components.verdict import (
+    NO_PAST,
+    Past,
+    difference_words,
+    readers_words,
+    verdict_html,
+    worth_words,
+)
+from components.wording import (
     LABEL_WORDS,
+    clipped,
+    counted,
+    escaped,
     percent,
     protocol_words,
     roster_words,
     when,
 )
+from core.audited import ToolUse
+from core.baseline.text_edits import edits_of_spans, with_edits
 from core.baseline.wording import shortened
+from core.debate.signals import signals_of
 from core.progress import Progress
 from core.records import Case, Passage, Run, Span
 from core.reviews import Correction, category_words, instead_words
+
+LONGEST_TOLD = 80  # characters of a line that is read at a glance
+BY_MARKS = "the values beside the marked words"
+
+
+def proposed(case: Case, progress: Progress) -> tuple[str, str]:
+    """(the text, who wrote it); empty where nothing is to be put right, or nobody could."""
+    if progress.verdict is None or progress.verdict.label != "hallucinated":
+        return "", ""
+    if progress.revised is not None:
+        text, by = progress.revised.text, progress.revised.agent
+    else:
+        text = with_edits(case.response, edits_of_spans(progress.spans, case.response))
+        by = BY_MARKS
+    return (text, by) if text != case.response else ("", "")
+
+
+def by_words(by: str) -> str:
+    """Who proposes it."""
+    return f"Proposed by {by}."
+
+
+def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
+    """What would change, folded under a line that says it; within, two buttons."""
+    text, by = proposed(case, progress)
+    if not text:
+        return
+    key = f"run.{run.id}.corrected"
+    kept = drafts.kept(key)
+    if kept.get("is_left"):
+        st.button(
+            "Show the corrected text", key=f"{key}.show", on_click=drafts.keep, args=(key, {})
+        )
+        return
+    words = f"As it should read: {in_short(case.response, text, progress.spans)}"
+    with st.expander(escaped(words), key=key):
+        st.caption(f"{escaped(by_words(by))} Nothing is changed until you take it and save.")
+        show(within_html(case.response, text))
+        if left := contested_still(case.response, text, progress.spans):
+            st.caption(escaped(left))
+        _draw_buttons(Asked(run, case, progress), text, str(kept.get("before", "")))
+
+
+def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
+    """The changes where they are few and short, else how many; and how many marks it leaves."""
+    told = change_words(before, after)
+    words = ", ".join(told)
+    short = words if len(words) <= LONGEST_TOLD else counted(len(told), "change")
+    left = sum(is_unchanged(before, after, span.start, span.end) for span in spans)
+    return f"{short} · {left} of {counted(len(spans), 'mark')} left as it was" if left else short
+
+
+def _draw_buttons(asked: Asked, text: str, before: str) -> None:
+    """To take it or not; `before` is what stood in the answer when it was taken."""
+    key = f"run.{asked.id}.corrected"
+    with st.container(horizontal=True):
+        st.button(
+            "Take the corrected text",
+            key=f"{key}.take",
+            icon=":material/check:",
+            on_click=_take,
+            args=(asked, text),
+            help="It becomes the right answer in your judgement below",
+        )
+        st.button(
+            "Leave the corrected text",
+            key=f"{key}.leave",
+            icon=":material/close:",
+            on_click=_leave,
+            args=(key,),
+            help="It is put away; your judgement stays as it is",
+        )
+        if before:
+            st.button(
+                "Put back what I had typed",
+                key=f"{key}.back",
+                on_click=_put_back,
+                args=(asked, before),
+            )
+
+
+def _take(asked: Asked, text: str) -> None:
+    """It becomes the form's right answer; what was typed there can be put back."""
+    key = key_of(asked.id)
+    typed = st.session_state.get(f"{key}.typed") or {}
+    before = str(typed.get("answer") or st.session_state.get(f"{key}.answer") or "")
+    if before.strip() and before != text:
+        drafts.keep(f"run.{asked.id}.corrected", {"before": before})
+    if not st.session_state.get(f"{key}.label"):
+        choose(asked, "hallucinated")
+    _answer(asked, text)
+
+
+def _put_back(asked: Asked, before: str) -> None:
+    drafts.keep(f"run.{asked.id}.corrected", {})
+    _answer(asked, before)
+
+
+def _answer(asked: Asked, text: str) -> None:
+    st.session_state[f"{key_of(asked.id)}.answer"] = text
+    keep(asked.id, "answer")
+
+
+def _leave(key: str) -> None:
+    drafts.keep(key, {"is_left": True})
+
+
+HEADING = "As it should read"
+
+
+def corrected_parts(case: Case, progress: Progress) -> list[Html]:
+    """Its section of the HTML report; none where nothing is proposed."""
+    text, by = proposed(case, progress)
+    if not text:
+        return []
+    left = contested_still(case.response, text, progress.spans)
+    return [
+        element("h2", HEADING),
+        element("p", by_words(by), class_="cp-quiet"),
+        within_html(case.response, text),
+        *([element("p", left, class_="cp-quiet", dir="auto")] if left else []),
+    ]
+
+
+def corrected_texts(case: Case, progress: Progress) -> list[str]:
+    """Who proposes it, the text, and each change, for the Markdown report; none without one."""
+    text, by = proposed(case, progress)
+    if not text:
+        return []
+    left = contested_still(case.response, text, progress.spans)
+    told = "\n".join(change_words(case.response, text))
+    return [by_words(by), text, told, *([left] if left else [])]
+
+
+def debate_parts(progress: Progress) -> list[Html]:
+    """Its section of the HTML report; of a long debate all rounds but the last are folded."""
+    rounds = rounds_of(progress.turns)
+    pieces = rounds_html(rounds, signals_of(progress), asides(progress))
+    if not progress.turns:
+        return [*pieces, element("p", silence_words(progress))]
+    if len(progress.turns) <= MOST_UNFOLDED:
+        return pieces
+    links = (element("a", one.heading, href=f"#{round_anchor(one)}") for one in rounds)
+    return [element("p", *(joined([link, " "]) for link in links), class_="cp-rounds"), *pieces]
+
+
+HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
+LONGEST_TEXT = 600
+
+
+def audit_parts(progress: Progress) -> list[Html]:
+    """The audit's section of the HTML report; none of a run without one."""
+    if not has_audit(progress):
+        return []
+    rows, whole = rows_of(progress), whole_uses(progress)
+    head = element("tr", *(element("th", name, scope="col") for name in HEADS))
+    return [
+        element("h2", "Statement by statement"),
+        element("p", summary_words(rows), class_="cp-quiet"),
+        *([whole_html(whole, is_open=False)] if whole else []),
+        element("table", element("thead", head), element("tbody", *map(_table_row, rows))),
+        element("h3", "Step by step"),
+        *(row_html(row, "", is_over=True) for row in rows),
+    ]
+
+
+def _table_row(row: Row) -> Html:
+    memory = row.memory
+    if memory is None:
+        verdict: list[str | Html] = ["not checked"]
+    else:
+        verdict = [held_tag(memory), f" {sure_words(memory)}"]
+    return element(
+        "tr",
+        element("td", str(row.number)),
+        element("td", *verdict),
+        element("td", clipped(row.words, LONGEST_TEXT), dir="auto"),
+        element("td", ", ".join(row.tools) or "–"),
+        element(
+            "td",
+            clipped(memory.evidence, LONGEST_TEXT) if memory else "–",
+            *map(change_html, row.changes),
+            dir="auto",
+        ),
+    )
+
+
+def audit_texts(progress: Progress) -> list[str]:
+    """The audit as texts for the Markdown report, one for the whole and one for each statement."""
+    if not has_audit(progress):
+        return []
+    whole = [_use_words(use) for use in whole_uses(progress)]
+    told = ["\n".join(["The whole response", *whole])] if whole else []
+    return told + [_row_text(row) for row in rows_of(progress)]
+
+
+def _row_text(row: Row) -> str:
+    memory = row.memory
+    sure = f" ({sure_words(memory)})" if memory and sure_words(memory) else ""
+    verdict = f"{LABEL_WORDS[memory.label]}{sure}" if memory else "Not checked"
+    verdict = verdict if memory is None or memory.is_checkable else NOTHING_TO_CHECK
+    lines = [f"{row.number}. {verdict}: {clipped(row.words, LONGEST_TEXT)}"]
+    if memory:
+        lines.append(f"evidence: {clipped(memory.evidence, LONGEST_TEXT)}")
+    lines += [_use_words(use) for use in row.uses]
+    lines += [
+        f"reflection: {change.before} → {change.after}: {clipped(change.reason, LONGEST_TEXT)}"
+        for change in row.changes
+    ]
+    return "\n".join(lines)
+
+
+def _use_words(use: ToolUse) -> str:
+    came = f"{use.label}: " if use.outcome == "found" else f"{OUTCOME_WORDS[use.outcome]}: "
+    return f"{clipped(use.tool, 60)}: {came}{clipped(use.words, LONGEST_TEXT)}"
+
 
 STYLES = Path(__file__).parent / "assets" / "app.css"
 # A longer span is read in the response; thousands of them would each repeat half of it.

@@ -1,4 +1,11 @@
-"""Training on Retrain: its options, starting it, and what became of the last ones."""
+"""Training on Retrain: its options, starting it, and what became of the last ones.
+
+The training under way, live: stage, steps, time left, the loss so far, and Cancel.
+
+Labels that look wrong: looked for on demand, and given back to people with one click.
+
+What more corrected cases would add: a curve counted on demand, in one plain sentence.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +14,279 @@ from typing import Any
 
 import streamlit as st
 
-from components import state
+from components import login, state
+from components.charts import curve_figure, loss_figure
+from components.kept_results import keep, kept
 from components.learning_material import material
-from components.training_progress import draw_progress
-from components.words import escaped, seconds, when
-from core.errors import ReviewError
+from components.review_queue import rules_of
+from components.versions import choose_newest
+from components.wording import LABEL_WORDS, clipped, counted, escaped, percent, seconds, when
+from core.config import ENCODER_DIR
+from core.curation import ask_again
+from core.errors import NotEnoughLabels, ReviewError
+from core.learning.label_errors import Doubt, Doubts, doubts
+from core.learning.learning_curve import Curve, advice, learning_curve
 from core.learning.options import BOUNDS, EMBEDDED, Options, options_of
-from core.learning.retrain import TRAINING_LEASE_SECONDS, start_training
+from core.learning.overview import taught
+from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
+from core.models.encoder import load_encoder
+from core.queueing import enqueue
+from core.store.changes import Mark
 from core.store.versions import Training
+
+LEARNING_GAIN_KEPT = "learning curve"
+LEARNING_GAIN_PROBLEM = "retrain.curve.problem"
+
+
+def draw_gain(mark: Mark) -> None:
+    """The button, and the curve counted last; `mark` is that of the present answers."""
+    with st.expander("What more cases would add", icon=":material/show_chart:"):
+        last = kept(LEARNING_GAIN_KEPT)
+        is_old = last is not None and last.mark != mark
+        if last is None or is_old:
+            words = "Count again: answers came since" if is_old else "Count it"
+            if st.button(words, key="retrain.curve.count", icon=":material/calculate:"):
+                _count(mark)
+                st.rerun()
+        if problem := st.session_state.pop(LEARNING_GAIN_PROBLEM, ""):
+            st.info(escaped(problem))
+        if last is not None:
+            _draw(last.value, last.at)
+
+
+def _count(mark: Mark) -> None:
+    """Count the curve; what was embedded is kept even where somebody leaves meanwhile."""
+    bar = st.progress(0.0, text="Reading the answers")
+    try:
+        with state.open_store() as store:
+            rows = [one.row for one in taught(store)]
+        curve = learning_curve(
+            rows,
+            load_encoder(ENCODER_DIR),
+            state.home(),
+            lambda done, all_: bar.progress(done / all_, f"Reading verdict {done:,} of {all_:,}"),
+        )
+    except NotEnoughLabels as error:
+        st.session_state[LEARNING_GAIN_PROBLEM] = str(error)
+        return
+    keep(LEARNING_GAIN_KEPT, curve, mark, time.time())
+
+
+def _draw(curve: Curve, at: float) -> None:
+    st.markdown(f"**{advice(material().missing, curve)}**")
+    st.plotly_chart(curve_figure(curve), key="retrain.curve.figure", width="stretch")
+    st.caption(
+        f"Counted on {when(at)} from {curve.cases} cases: a quick stand-in for the classifier "
+        "learns from more and more of them and is asked about others, five times over. Bars hold "
+        "95 of 100 resamples of the cases. Balanced accuracy is the mean share of each label that "
+        "is recognised; AUROC is how often a hallucinated case gets the higher probability. Both "
+        "are 0.5 for one that always says the same."
+    )
+
+
+KEPT = "label doubts"
+SHOWN = 10
+LABEL_DOUBTS_PROBLEM = "retrain.doubts.problem"
+
+
+def draw_doubts(mark: Mark) -> None:
+    """The button, and what was found last; `mark` is that of the present answers."""
+    with st.expander("Labels that look wrong", icon=":material/rule:", key="retrain.doubts"):
+        st.caption(
+            "A quick model learns from all other cases and says where it would never have given a "
+            "person's label (cleanlab's confident learning). It is a hint where to look again: "
+            "some of these labels are right, and the model is wrong."
+        )
+        last = kept(KEPT)
+        is_old = last is not None and last.mark != mark
+        words = "Look again: answers came since" if is_old else "Look for them"
+        if (last is None or is_old) and st.button(
+            words, key="retrain.doubts.look", icon=":material/search:"
+        ):
+            _look(mark)
+            st.rerun()
+        if problem := st.session_state.pop(LABEL_DOUBTS_PROBLEM, ""):
+            st.info(escaped(problem))
+        if last is not None:
+            _draw_found(last.value, last.at)
+
+
+def _look(mark: Mark) -> None:
+    """Look at all answers; what was embedded is kept even where somebody leaves meanwhile."""
+    bar = st.progress(0.0, text="Reading the answers")
+    try:
+        with state.open_store() as store:
+            material = taught(store)
+        encoder = load_encoder(ENCODER_DIR)
+        found = doubts(
+            material,
+            encoder,
+            state.home(),
+            lambda done, all_: bar.progress(done / all_, f"Reading verdict {done:,} of {all_:,}"),
+        )
+    except NotEnoughLabels as error:
+        st.session_state[LABEL_DOUBTS_PROBLEM] = str(error)
+        return
+    keep(KEPT, found, mark, time.time())
+
+
+def _draw_found(found: Doubts, at: float) -> None:
+    with state.open_store() as store:
+        mine = [
+            doubt
+            for doubt in found.found
+            if not login.is_on() or state.may_see(store, doubt.taught.project_id)
+        ]
+    looked = f"{counted(found.looked_at, 'answer')} looked at on {when(at)}"
+    if found.looked_at < found.all:
+        looked += f", the newest of {found.all:,}"
+    if not mine:
+        st.success(f"No label looks wrong; {looked}.", icon=":material/check:")
+        return
+    more = f", the {SHOWN} most doubtful shown" if len(mine) > SHOWN else ""
+    st.markdown(f"**{counted(len(mine), 'label')}** look wrong{more}; {looked}.")
+    for doubt in mine[:SHOWN]:
+        _draw_doubt(doubt, at)
+
+
+def _draw_doubt(doubt: Doubt, found_at: float) -> None:
+    one = doubt.taught
+    with state.open_store() as store:
+        opened = [
+            entry
+            for entry in store.handlings.of_case(one.case_id)
+            if entry.did == "opened" and entry.at >= found_at
+        ]
+    with st.container(border=True):
+        left, right = st.columns([5, 3], vertical_alignment="center")
+        left.markdown(
+            f"“{escaped(clipped(one.row.claim, 200))}”  \n"
+            f"{escaped(one.author)} says **{LABEL_WORDS[one.row.label].lower()}**; the model gives "
+            f"that {percent(doubt.p_label)} and thinks **{doubt.thinks}**"
+        )
+        with right.container(horizontal=True, horizontal_alignment="right"):
+            st.page_link(
+                "pages/check/run.py",
+                label="Open the run",
+                icon=":material/open_in_new:",
+                query_params={"run": one.row.run_id},
+            )
+            if opened:
+                st.badge("back in the queue", icon=":material/check:", color="green")
+            else:
+                st.button(
+                    "Ask again",
+                    key=f"retrain.doubts.ask.{one.case_id}",
+                    icon=":material/undo:",
+                    help="Gives the case back to the review queue, first to who answered it. "
+                    "What they said stands until they answer anew.",
+                    on_click=_ask_again,
+                    args=(doubt,),
+                )
+
+
+def _ask_again(doubt: Doubt) -> None:
+    one, now = doubt.taught, time.time()
+    why = f"its label looks wrong: others like it are {doubt.thinks}"
+    try:
+        with state.open_store() as store:
+            project = store.projects.get(one.project_id)
+            if project is None or not _is_queued(one.case_id, one.row.run_id, now):
+                raise ReviewError("This case cannot be asked about: it is not there any more.")
+            with store.writing():
+                by = state.require(store, project.id, "lead", "ask people again")
+                people = ask_again(store, one.case_id, by, rules_of(project), now, why=why)
+    except ReviewError as error:
+        st.session_state[LABEL_DOUBTS_PROBLEM] = str(error)
+        return
+    to = f"with {counted(people, 'person')} who answered it" if people else "for whoever is next"
+    st.toast(f"Back in the review queue, {to}.", icon=":material/check:")
+
+
+def _is_queued(case_id: str, run_id: str, now: float) -> bool:
+    """Whether the case is an item of the queue; one that never was becomes one."""
+    with state.open_store() as store:
+        return store.queue.get(case_id) is not None or enqueue(store, run_id, now)
+
+
+POLL_SECONDS = 1.0
+WORTH_ASKING = 180.0  # seconds of work: before, whoever cancels loses nothing that matters
+TRAINING_PROGRESS_PROBLEM = "retrain.problem"
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def draw_progress() -> None:
+    """Drawn anew each second until the training ends; then the whole page once."""
+    with state.open_store() as store:
+        trainings = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)
+    running = next((t for t in trainings if t.status == "running"), None)
+    if running is None:
+        choose_newest()
+        st.rerun()
+        return
+    elapsed = time.time() - running.started_at
+    progress = running.progress
+    st.progress(share_of(progress), text=progress_words(progress, elapsed))
+    _draw_cancel(running.id, elapsed)
+    losses = progress.get("losses") or []
+    if len(losses) > 1:
+        figure = loss_figure(losses, int(progress.get("steps") or 0))
+        st.plotly_chart(figure, key="retrain.live", width="stretch")
+
+
+def share_of(progress: dict[str, Any]) -> float:
+    """How far it is, in [0, 1]: by stages, and within one by steps."""
+    number, stages = progress.get("stage_number") or 1, progress.get("stages") or 1
+    step, steps = progress.get("step") or 0, progress.get("steps") or 0
+    within = min(1.0, step / steps) if steps else 0.0
+    if "stages" not in progress:
+        return float(within)
+    return float(min(1.0, (number - 1 + within) / stages))
+
+
+def progress_words(progress: dict[str, Any], elapsed: float) -> str:
+    """The stage and all that is known of its end."""
+    stage = escaped(str(progress.get("stage", "Starting the training process")))
+    if progress.get("stages"):
+        stage = f"{progress.get('stage_number')} of {progress['stages']}: {stage}"
+    parts = [stage]
+    if progress.get("steps"):
+        parts[0] += f", step {progress.get('step', 0)} of {progress['steps']}"
+    if progress.get("loss") is not None:
+        parts.append(f"loss {progress['loss']:.3f}")
+    parts.append(f"{seconds(elapsed)} so far")
+    if progress.get("eta") is not None:
+        parts.append(f"about {seconds(progress['eta'])} left in this stage")
+    return " · ".join(parts)
+
+
+def _draw_cancel(training_id: str, elapsed: float) -> None:
+    """At once while little is lost; later it asks first."""
+    if elapsed < WORTH_ASKING:
+        _button("Cancel", training_id)
+        return
+    with st.popover("Cancel", icon=":material/close:"):
+        st.markdown(f"{seconds(elapsed)} of work would be lost; the active version stays.")
+        _button("Cancel the training", training_id)
+
+
+def _button(words: str, training_id: str) -> None:
+    st.button(
+        words,
+        key="retrain.cancel",
+        icon=":material/close:",
+        on_click=_cancel,
+        args=(training_id,),
+    )
+
+
+def _cancel(training_id: str) -> None:
+    try:
+        with state.open_store() as store:
+            cancel_training(store, training_id, state.person(store))
+    except ReviewError as error:
+        st.session_state[TRAINING_PROGRESS_PROBLEM] = str(error)
+
 
 PAPERS = "sentence-transformers/paraphrase-mpnet-base-v2"
 OTHER = "another"

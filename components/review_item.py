@@ -1,35 +1,164 @@
-"""One item of the review queue: its response and evidence, the form, and on to the next."""
+"""One item of the review queue: its response and evidence, the form, and on to the next.
+
+The way back to what was saved, skipped or flagged last in the review queue.
+
+What happened to a case: every answer, what was taken back, passed on or settled, in order.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
 from components import state
-from components.case_history import draw_history, history_of
-from components.correction import draw_answers, draw_judgement
-from components.correction_asked import Asked, draw_settled
+from components.calibration import past_of
+from components.correction import draw_answers, draw_judgement, take_back
+from components.correction_draft import Asked, draw_settled, said_words
 from components.debate import draw_debate
 from components.evidence import draw_evidence
-from components.highlight import marked_text
-from components.keys_shown import draw_keys
-from components.review_queue import go_on, why_shown
-from components.review_rules import rules_of
-from components.review_undo import draw_saved
+from components.frame import draw_keys
+from components.html import marked_text, show
+from components.review_queue import go_on, rules_of, why_shown
 from components.run_view import classifier_card, load_run
 from components.settling import SETTLE_PAGE
-from components.show import show
-from components.track_record import past_of
 from components.verdict import draw_verdict
-from components.words import LABEL_WORDS, escaped, protocol_words
+from components.wording import LABEL_WORDS, clipped, escaped, protocol_words, when
 from core.errors import ReviewError
 from core.progress import Progress
-from core.records import Case, Project, Run
-from core.reviews import Assignment, AssignmentState, Correction, Handling, Item
+from core.records import Case, Project, Run, Span
+from core.reviews import (
+    Assignment,
+    AssignmentState,
+    Correction,
+    Gold,
+    Handling,
+    Item,
+    category_words,
+)
 from core.store import Store
 from core.store.queue_filter import EVERYTHING
+
+Entry = Correction | Gold | Handling
+HANDLING_WORDS = {
+    "skipped": "passed it over",
+    "flagged": "flagged it for a lead",
+    "adjudicated": "settled it",
+    "opened": "opened it again",
+    "imported": "brought it in",
+}
+
+
+def history_of(store: Store, case_id: str, only: str = "") -> list[Entry]:
+    """Every entry about a case, oldest first; of one person alone where named."""
+    entries: list[Entry] = [
+        *store.corrections.history(case_id),
+        *store.golds.of_case(case_id),
+        *store.handlings.of_case(case_id),
+    ]
+    own = [entry for entry in entries if not only or _who(entry) == only]
+    return sorted(own, key=lambda entry: entry.at)
+
+
+def draw_history(entries: Sequence[Entry]) -> None:
+    """A line for each entry, with what it changed of the same person's one before."""
+    if not entries:
+        return
+    with st.expander(f"History ({len(entries)} {'entry' if len(entries) == 1 else 'entries'})"):
+        for place, entry in enumerate(entries):
+            words = f":gray[{when(entry.at)}] **{escaped(_who(entry))}** "
+            st.markdown(words + _what(entry, entries[:place]))
+
+
+def _who(entry: Entry) -> str:
+    return entry.person if isinstance(entry, Handling) else entry.author
+
+
+def _what(entry: Entry, before: Sequence[Entry]) -> str:
+    if isinstance(entry, Handling):
+        return HANDLING_WORDS[entry.did] + (f": {escaped(entry.words)}" if entry.words else "")
+    if isinstance(entry, Gold):
+        earlier = [e for e in before if isinstance(e, Gold)]
+        words = f"gave the right answer ({entry.origin}): {LABEL_WORDS[entry.label].lower()}"
+        reason = f": {escaped(entry.reason)}" if entry.reason else ""
+        return words + reason + _changed(entry, earlier[-1] if earlier else None)
+    if entry.withdraws:
+        return "took their answer back"
+    undone = {e.withdraws for e in before if isinstance(e, Correction)}
+    own = [
+        e
+        for e in before
+        if isinstance(e, Correction)
+        and e.author == entry.author
+        and not e.withdraws
+        and e.id not in undone
+    ]
+    return said_words(entry) + _changed(entry, own[-1] if own else None)
+
+
+def _changed(entry: Correction | Gold, before: Correction | Gold | None) -> str:
+    """Before and after, where there was something before."""
+    if before is None:
+        return ""
+    parts: list[str] = []
+    if before.label != entry.label:
+        parts.append(f"{LABEL_WORDS[before.label].lower()} → {LABEL_WORDS[entry.label].lower()}")
+    parts += [f"+ {_span(s)}" for s in entry.spans if s not in before.spans]
+    parts += [f"− {_span(s)}" for s in before.spans if s not in entry.spans]
+    if before.corrected_answer != entry.corrected_answer:
+        was = escaped(clipped(before.corrected_answer, 60)) or "nothing"
+        parts.append(f"right answer: {was} → {escaped(clipped(entry.corrected_answer, 60))}")
+    return f"  \n&emsp;changed: {'; '.join(parts)}" if parts else ""
+
+
+def _span(span: Span) -> str:
+    return f"“{escaped(clipped(span.text, 40))}” ({escaped(category_words(span.category))})"
+
+
+def draw_saved() -> None:
+    """What was saved or passed on last, and the way back to it."""
+    last: dict[str, str] = st.session_state.get("review.last") or {}
+    with state.open_store() as store:
+        said = store.corrections.get(last.get("correction", ""))
+        case = store.cases.get(last.get("case", ""))
+    if case is None:
+        return
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    did = f"Saved: {LABEL_WORDS[said.label].lower()}" if said else last["did"].capitalize()
+    left.caption(f"{did}, “{escaped(clipped(case.response, 80))}”")
+    right.button(
+        "Undo",
+        key="review.undo",
+        icon=":material/undo:",
+        shortcut="Alt+Z",
+        on_click=_undo,
+        args=(case.id, said),
+    )
+
+
+def _undo(case_id: str, said: Correction | None) -> None:
+    """Take the last answer back, as another entry, or the item that was passed on; open it."""
+    if said is not None:
+        take_back(said, case_id)
+    else:
+        _take_again(case_id)
+    st.session_state.pop("review.last", None)
+    st.session_state["review.back"] = case_id
+
+
+def _take_again(case_id: str) -> None:
+    now = time.time()
+    try:
+        with state.open_store() as store, store.writing():
+            project, person = state.project(store), state.person(store)
+            store.projects.require(project.id, person, "annotator", "review")
+            store.queue.again(case_id, person, rules_of(project), now)
+            store.handlings.add(Handling(case_id, person, now, "opened"))
+    except ReviewError as error:
+        st.session_state["review.problem"] = str(error)
+
 
 KEYS = {
     "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",

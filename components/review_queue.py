@@ -1,27 +1,203 @@
-"""The review queue on its page: progress, filters, the way to the next item, the list."""
+"""The review queue on its page: progress, filters, the way to the next item, the list.
+
+How a project shares its review queue: the fields on Project, and the rules they come to.
+
+A page of review items as a table: a click opens one, a switch below turns the page.
+
+The filters of the review queue: by age, language and source, and by what the machine says.
+"""
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from components import state
-from components.item_table import PAGE_SIZE, draw_items, first_of
-from components.queue_filters import draw_filters
-from components.review_rules import rules_of
-from components.words import LABEL_SIGNS, LABEL_WORDS, clipped, counted, escaped, protocol_words
+from components.html import rows_chosen
+from components.wording import LABEL_SIGNS, LABEL_WORDS, clipped, counted, escaped, protocol_words
+from core.categories import CATEGORY_WORDS
 from core.checking import drafts_of
-from core.errors import ReviewError
+from core.errors import InputError, ReviewError
 from core.queueing import fill
 from core.records import Project
-from core.reviews import Assignment, AssignmentState, Item, ItemState
+from core.reviews import Assignment, AssignmentState, Item, ItemState, category_words
 from core.store import Store
 from core.store.changes import Mark
-from core.store.queue_filter import AT_RANDOM, ItemFilter, why_of
+from core.store.queue_filter import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
+
+DAY = 86_400.0
+AGES = {"": None, "a day": DAY, "a week": 7 * DAY, "a month": 30 * DAY}
+
+
+def draw_filters() -> ItemFilter:
+    """What the filters let through; they are open while one is set."""
+    with state.open_store() as store:
+        project = state.project(store)
+        languages = store.queue_lists.languages(project.id)
+        sources = {entry.id: entry.name for entry in store.library.all(project.id)}
+    is_set = st.session_state.get("review.wanted", EVERYTHING) != EVERYTHING
+    with st.expander("Filters", expanded=is_set, icon=":material/filter_list:"):
+        age, language, source = st.columns(3)
+        oldest = age.selectbox(
+            "Older than",
+            list(AGES),
+            format_func=lambda v: v or "any age",
+            key="review.age",
+            persist_state="session",
+        )
+        spoken = language.selectbox(
+            "Language",
+            ["", *languages],
+            format_func=lambda v: v or "any",
+            key="review.language",
+            persist_state="session",
+        )
+        rests_on = source.selectbox(
+            "Rests on",
+            ["", *sources],
+            format_func=lambda v: sources.get(v, "any source"),
+            key="review.source",
+            persist_state="session",
+        )
+        wanted = ItemFilter(
+            older_than=AGES[oldest or ""], language=spoken or "", source_id=rests_on or ""
+        )
+        return wanted if project.is_blind else _by_the_machine(wanted)
+
+
+def _by_the_machine(wanted: ItemFilter) -> ItemFilter:
+    """Filters by what the machine says, for those who may know it."""
+    label, p, apart = st.columns([2, 3, 3])
+    chosen = label.selectbox(
+        "The machine says",
+        ["", *LABEL_WORDS],
+        format_func=lambda v: LABEL_WORDS[v] if v else "any",
+        key="review.label",
+        persist_state="session",
+    )
+    low, high = p.slider(
+        "How likely hallucinated (%)", 0, 100, (0, 100), key="review.p", persist_state="session"
+    )
+    least = apart.slider(
+        "Agents disagree at least (%)", 0, 100, 0, key="review.apart", persist_state="session"
+    )
+    return replace(
+        wanted,
+        label=chosen or "",
+        p_from=low / 100 if low else None,
+        p_to=high / 100 if high < 100 else None,
+        disagreement_from=least / 100,
+    )
+
+
+PAGE_SIZE = 25
+
+
+def first_of(page: str) -> int:
+    """How many items lie before the page that is open; `page` is the key of its switch."""
+    return (int(st.session_state.get(page) or 1) - 1) * PAGE_SIZE
+
+
+def draw_items(
+    rows: Sequence[dict[str, Any]], case_ids: Sequence[str], total: int, *,
+    key: str, page: str, opens: str,
+) -> None:  # fmt: skip
+    """The rows of one page of `total` items; `opens` is the page script that shows a case."""
+    if total and not rows:  # others have answered what stood here
+        st.session_state[page] = 1
+        st.rerun()
+    picked = st.dataframe(
+        rows,
+        key=f"{key}.{first_of(page)}",
+        on_select="rerun",
+        selection_mode=["single-row", "single-cell"],
+        hide_index=True,
+        height="content",
+        column_config={"Claim": st.column_config.TextColumn(width=300)},
+    )
+    pages = -(-total // PAGE_SIZE)
+    if pages > 1:
+        st.pagination(pages, key=page)
+    selected = rows_chosen(picked)
+    if selected and selected[0] < len(case_ids):
+        st.switch_page(opens, query_params={"case": case_ids[selected[0]]})
+
+
+MOST_PEOPLE = 20
+LONGEST_MINUTES = 480
+LONGEST_CATEGORY = 40  # characters
+
+
+def rules_of(project: Project) -> Rules:
+    """As the queue asks for them."""
+    return Rules(project.people_each, 60.0 * project.hold_minutes, project.random_share)
+
+
+def draw_review_rules(project: Project) -> dict[str, Any]:
+    """The fields; their values by the names that `Project` gives them."""
+    key = f"project.{project.id}"
+    left, middle, right = st.columns(3)
+    people = left.number_input(
+        "People who review each item", 1, MOST_PEOPLE, project.people_each, key=f"{key}.people"
+    )
+    minutes = middle.number_input(
+        "Minutes that an item stays in hand",
+        1, LONGEST_MINUTES, project.hold_minutes, key=f"{key}.minutes",
+        help="Then it is free for others. What was written is kept, and counts when it is saved.",
+    )  # fmt: skip
+    share = right.number_input(
+        "Share of items drawn at random (%)",
+        0, 100, round(100 * project.random_share), key=f"{key}.share",
+        help="The others are those that would teach most. Without a random share, what people "
+        "find says little about all the rest.",
+    )  # fmt: skip
+    is_blind = st.toggle(
+        "Hide the machine's verdict until a person has answered",
+        value=project.is_blind,
+        key=f"{key}.blind",
+        help="On Review. A run's own page shows the verdict to everybody who opens it.",
+    )
+    categories = st.multiselect(
+        "What may be wrong with marked words",
+        list(dict.fromkeys([*project.categories, *CATEGORY_WORDS])),
+        default=list(project.categories),
+        format_func=category_words,
+        accept_new_options=True,
+        key=f"{key}.categories",
+        help="The first nine have the keys 1 to 9. Type a word of your own to add it.",
+    )
+    return {
+        "categories": tuple(categories),
+        "people_each": int(people),
+        "hold_minutes": int(minutes),
+        "random_share": share / 100.0,
+        "is_blind": bool(is_blind),
+    }
+
+
+def sound_categories(categories: Sequence[str]) -> tuple[str, ...]:
+    """The categories as they can be kept, each once; the words of a default one are that one.
+
+    Raises:
+        InputError: none is left, or one is too long.
+    """
+    ids: dict[str, str] = {words: name for name, words in CATEGORY_WORDS.items()}
+    flat = (" ".join(name.split()) for name in categories if name.strip())
+    found = tuple(dict.fromkeys(ids.get(name, name) for name in flat))
+    if not found:
+        raise InputError("Expected at least one thing that may be wrong, found none; choose one.")
+    if longest := next((name for name in found if len(name) > LONGEST_CATEGORY), ""):
+        raise InputError(
+            f"Expected at most {LONGEST_CATEGORY} characters, found {len(longest)} in "
+            f"“{longest[:20]}…”; shorten it."
+        )
+    return found
+
 
 LABEL_PAGE = "pages/review/label.py"
 MOST_WAYS = 2  # of a text's protocols in the list

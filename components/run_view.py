@@ -1,29 +1,30 @@
-"""A run that is not under way: verdict first, then words, evidence, debate, how it was checked."""
+"""A run that is not under way: verdict first, then words, evidence, debate, how it was checked.
+
+What a person takes away from a run: the report, the trace file, the replay.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from components import state
-from components.agent_pasts import pasts_of
+from components.api_keys import draw_plan_keys
 from components.audit import draw_audit
+from components.calibration import past_of
 from components.calls import cost_words, draw_calls, draw_problems, kept_words
-from components.consensus_line import draw_consensus_line
-from components.corrected import draw_corrected
 from components.correction import draw_corrections
-from components.cues import is_timed
-from components.debate import draw_debate
-from components.evidence import draw_evidence
-from components.key_fields import draw_plan_keys
-from components.response import draw_response
-from components.show import show
-from components.state_panel import state_html
-from components.track_record import past_of
-from components.verdict import draw_verdict
-from components.words import (
+from components.debate import draw_debate, silence_words, state_html
+from components.evidence import draw_evidence, draw_response
+from components.html import show
+from components.live import pasts_of
+from components.playback import can_play, is_timed
+from components.report import draw_corrected, html_report, markdown_report
+from components.verdict import draw_consensus_line, draw_verdict
+from components.wording import (
     escaped,
     protocol_words,
     reused_words,
@@ -34,6 +35,7 @@ from core.errors import ConfigError, ReviewError
 from core.progress import Progress, can_resume
 from core.records import Case, Run
 from core.reviews import Correction
+from core.store.traces import export_trace
 from core.verdict.version_files import load_head, version_folder
 
 
@@ -168,3 +170,56 @@ def draw_header(run: Run, progress: Progress) -> None:
             icon=":material/history:",
             query_params={"run": progress.reused.run_id},
         )
+
+
+def draw_downloads(
+    run: Run, case: Case, progress: Progress, corrections: Sequence[Correction]
+) -> None:
+    """Buttons in one row; files are made when they are asked for."""
+    card, past = classifier_card(progress.classifier), past_of(run, progress)
+    name = f"counterpoint-{run.id[:8]}"
+    st.subheader("Take away", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            "Report (HTML)",
+            data=lambda: html_report(run, case, progress, corrections, card, past),
+            file_name=f"{name}.html",
+            mime="text/html",
+            key="run.report.html",
+            icon=":material/description:",
+            on_click="ignore",
+        )
+        st.download_button(
+            "Report (Markdown)",
+            data=lambda: markdown_report(run, case, progress, corrections, card, past),
+            file_name=f"{name}.md",
+            mime="text/markdown",
+            key="run.report.md",
+            icon=":material/markdown:",
+            on_click="ignore",
+        )
+        if progress.began_at:  # of a run that was never begun there is nothing to play
+            st.download_button(
+                "Trace file",
+                data=lambda: _trace(run.id),
+                file_name=f"{name}.trace.json",
+                mime="application/json",
+                key="run.trace",
+                icon=":material/movie:",
+                on_click="ignore",
+            )
+        if can_play(progress):
+            st.page_link(
+                "pages/check/replay.py",
+                label="Replay the debate" if progress.turns else "Replay the check",
+                icon=":material/play_circle:",
+                query_params={"run": run.id},
+            )
+    if not can_play(progress):
+        st.caption(escaped(f"There is nothing to replay. {silence_words(progress)}"))
+
+
+def _trace(run_id: str) -> bytes:
+    with state.open_store() as store:
+        lease = store.projects.settings().lease_seconds
+        return export_trace(store, run_id, time.time(), lease)

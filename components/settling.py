@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.item_table import PAGE_SIZE, draw_items, first_of
-from components.words import LABEL_SIGNS, LABEL_WORDS, clipped
+from components.review_queue import PAGE_SIZE, draw_items, first_of
+from components.wording import LABEL_SIGNS, LABEL_WORDS, clipped
 from core.curation import LABELS_DIFFER, MARKS_DIFFER
 from core.records import Case
 from core.reviews import Correction, Item, ItemState

@@ -9,8 +9,7 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from components.highlight import Mark, marked_text
-from components.show import show
+from components.html import Mark, marked_text, show
 from components.span_learning import (
     PROBLEM,
     Material,
@@ -19,7 +18,7 @@ from components.span_learning import (
     language_words,
     used_now,
 )
-from components.words import counted, escaped, when
+from components.wording import counted, escaped, when
 from core.errors import ReviewError
 from core.learned_marks import EXAMPLES, MOST_EXAMPLES, MOST_TOKENS, base_of, examples_from
 from core.learning.span_examples import body_of, chosen, decided

@@ -13,7 +13,7 @@ from pathlib import Path
 import streamlit as st
 
 from components import login
-from components.remembered import remembered
+from components.login import remembered
 from core.agents.keys_here import keys_here
 from core.checking import first_project, person_here
 from core.config import PROJECT_ROOT, home_from

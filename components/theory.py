@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components import state
-from components.reliability_kept import figures
-from components.theory_charts import judge_figure, majority_figure
-from components.words import LABEL_WORDS, escaped, protocol_words
+from components.charts import judge_figure, majority_figure
+from components.reliability_agents import figures
+from components.wording import LABEL_WORDS, escaped, protocol_words
 from core.learning.debate_information import FEWEST as FEWEST_DEBATED
 from core.learning.debate_information import Information, information
 from core.learning.heard import Row, words_of

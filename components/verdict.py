@@ -1,24 +1,184 @@
-"""The verdict, first and large: label, probability, and in words what that is worth."""
+"""The verdict, first and large: label, probability, and in words what that is worth.
+
+What the built-in judge's readers made of each statement, and where they disagreed.
+
+One more line under a verdict: what its agents come to, weighted by their record.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from components.markup import Html, element
-from components.plain import rationale_lines
-from components.readers import readers_html
-from components.show import show
-from components.words import (
+import streamlit as st
+
+from components import state
+from components.audit import has_audit
+from components.html import Html, element, rationale_lines, show
+from components.wording import (
     CAUSE_ADVICE,
     CAUSE_WORDS,
     LABEL_SIGNS,
     LABEL_WORDS,
+    clipped,
+    counted,
+    escaped,
     percent,
 )
+from core.errors import ConfigError
+from core.learning.heard import words_of
+from core.learning.learned_consensus import KIND, Opinion, opinion
 from core.progress import Progress
-from core.records import Verdict
+from core.records import Judgement, ReaderView, Verdict
+from core.store import open_store
+from core.store.changes import Mark
+from core.store.learned import Learned
 from core.store.versions import SEED_VERSION
+
+SAID = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
+MOST_KEPT = 8  # projects
+
+
+def draw_consensus_line(project_id: str, progress: Progress) -> None:
+    """The consensus where weights are in use and the run's agents have some; else nothing."""
+    with state.open_store() as store:
+        mark = store.changes.of_learned()
+    learned = _in_use(str(state.home()), project_id, mark)
+    try:
+        found = opinion(learned, progress) if learned else None
+    except ConfigError:
+        return  # Reliability says it; a run is no place to mend weights
+    if found is None:
+        return
+    day = time.strftime("%-d %B %Y", time.localtime(found.at))
+    how = "all counting alike" if found.weighting == "uniform" else "weighted by their record"
+    st.caption(
+        f"Consensus of agents {how}: **p = "
+        f"{min(0.99, max(0.01, found.p)):.2f}** that it is hallucinated "
+        f"(weights of {day}; n={found.n:,}). The verdict above does not depend on it.",
+        help="What each agent said counts as its answers of the past on such cases have shown; "
+        "learned and taken into use on Reliability.",
+    )
+    with st.expander("How each agent counted"):
+        _draw_parts(found)
+
+
+def _draw_parts(found: Opinion) -> None:
+    names = words_of([agent for agent, _, _ in found.parts] + list(found.unknown))
+    st.dataframe(
+        [
+            {"Agent": names[agent], "Said": SAID.get(said, f"p = {said:.2f}"), "Adds": added}
+            for agent, said, added in found.parts
+        ],
+        hide_index=True,
+        height="content",
+        column_config={
+            "Adds": st.column_config.NumberColumn(
+                format="%+.2f",
+                help="Log-odds: above 0 towards hallucinated, below 0 towards supported. The kind "
+                "of case and the debate's course add to it too, where the weights know them.",
+            )
+        },
+    )
+    if found.unknown:
+        told = ", ".join(names[agent] for agent in found.unknown)
+        st.caption(f"Without a weight yet: {escaped(told)}.")
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
+def _in_use(home: str, project_id: str, mark: Mark) -> Learned | None:
+    """The weights in use, kept until others are learned or taken into use."""
+    with open_store(Path(home)) as store:
+        try:
+            return store.learned.in_use(KIND, project_id)
+        except ConfigError:
+            return None
+
+
+MOST_SHOWN = 3
+LONGEST = 90
+# In the debate each saw a share of it, and may have said otherwise.
+SEEN = "With all the evidence before them"
+
+
+def readers_html(progress: Progress) -> Html:
+    """Each reader's view in a line, of several statements those on which they disagree."""
+    views = _by_statement(progress.judgement)
+    if not views:
+        return Html("")
+    split = {index: own for index, own in views.items() if _disagree(own)}
+    total = len(progress.statements) if has_audit(progress) else len(views)
+    parts: list[str | Html] = [element("div", _summary(views, split, total))]
+    for index, own in list(split.items())[:MOST_SHOWN]:
+        if total > 1:
+            statement = progress.statements.get(index)
+            words = clipped(statement.text, LONGEST) if statement else f"statement {index + 1}"
+            parts.append(element("div", f"“{words}”", class_="cp-quiet", dir="auto"))
+        parts.append(element("div", *_tags(own), class_="cp-readers-line"))
+    if len(split) > MOST_SHOWN:
+        parts.append(element("div", f"and {len(split) - MOST_SHOWN} more", class_="cp-quiet"))
+    return element("div", *parts, class_="cp-readers")
+
+
+def readers_words(judgement: Judgement) -> str:
+    """The same as one line of text: every statement's views, those in dispute first."""
+    views = _by_statement(judgement)
+    ordered = sorted(views.items(), key=lambda item: (not _disagree(item[1]), item[0]))
+    lines = [(f"{index + 1}. " if len(views) > 1 else "") + line_of(own) for index, own in ordered]
+    return "; ".join(lines)
+
+
+def line_of(views: Sequence[ReaderView]) -> str:
+    """“Entailment reader: supported · Value checker: hallucinated”."""
+    return " · ".join(f"{view.reader}: {LABEL_WORDS[view.stance].lower()}" for view in views)
+
+
+def _summary(
+    views: dict[int, list[ReaderView]], split: dict[int, list[ReaderView]], total: int
+) -> str:
+    """What the readers came to; `total` are all statements, of which an audit has only some read.
+
+    The table below it counts them all.
+    """
+    if len(views) < total:
+        some = f"{len(split)} of" if split else "each of"
+        on = f"{some} the {len(views):,} statements" if len(views) > 1 else "the one statement"
+        agree, end = ("disagree", ":") if split else ("agree", ".")
+        return f"{SEEN} the readers {agree} on {on} that they read ({total:,} in all){end}"
+    if not split:
+        own = next(iter(views.values()))
+        if len(views) > 1:
+            return f"{SEEN} the readers agree on every statement."
+        return f"{SEEN} the readers agree: {line_of(own)}."
+    if len(views) == 1:
+        return f"{SEEN} the readers disagree:"
+    return f"{SEEN} the readers disagree on {len(split)} of {counted(len(views), 'statement')}:"
+
+
+def _tags(views: Sequence[ReaderView]) -> list[Html]:
+    return [
+        element(
+            "span",
+            f"{LABEL_SIGNS[view.stance]} {view.reader}: {LABEL_WORDS[view.stance].lower()}",
+            class_=f"cp-tag cp-{view.stance}",
+        )
+        for view in views
+    ]
+
+
+def _by_statement(judgement: Judgement | None) -> dict[int, list[ReaderView]]:
+    found: dict[int, list[ReaderView]] = {}
+    for view in judgement.readers if judgement else ():
+        found.setdefault(view.statement, []).append(view)
+    return found
+
+
+def _disagree(views: Sequence[ReaderView]) -> bool:
+    return len({view.stance for view in views}) > 1
+
 
 TOO_FEW = "Too few verdicts with a confidence like this were measured to say how often it is right."
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.report_many import told_runs
+from components.batch import told_runs
 from core.__main__ import _plainly
 from core.answering import KIND, Limit, Policy, body_of, policy_of, reorder
 from core.checking import Request, check_once

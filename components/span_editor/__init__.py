@@ -15,7 +15,7 @@ from typing import Any
 import streamlit as st
 
 from components.span_editor.marks import Marked, marked_from
-from components.words import escaped
+from components.wording import escaped
 from core.errors import InputError
 
 HERE = Path(__file__).parent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.markup import Html
+from components.html import Html
 from components.tool_views.calendar import CALENDAR
 from components.tool_views.code import CODE
 from components.tool_views.conditions import CONDITIONS

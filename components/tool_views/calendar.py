@@ -7,10 +7,10 @@ from datetime import date
 
 import msgspec
 
-from components.markup import Html, element, joined
+from components.html import Html, element, joined
 from components.tool_views.plain import pairs_table
 from components.tool_views.view import View
-from components.words import clipped
+from components.wording import clipped
 
 MONTHS = (
     "January February March April May June July August September October November December".split()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from components.markup import Html, element, joined
+from components.html import Html, element, joined
 from components.tool_views.view import View
 
 MOST_CODE_LINES = 60

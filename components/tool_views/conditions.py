@@ -6,10 +6,10 @@ import re
 
 import msgspec
 
-from components.markup import Html, element, joined
+from components.html import Html, element, joined
 from components.tool_views.plain import MOST_ROWS
 from components.tool_views.view import View
-from components.words import clipped
+from components.wording import clipped
 
 HOLDS = {True: ("supported", "✓ kept"), False: ("hallucinated", "✗ broken")}
 OPEN = ("unclear", "? cannot be told")

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from components.markup import Html, element, joined
-from components.words import clipped
+from components.html import Html, element, joined
+from components.wording import clipped
 
 MOST_ROWS = 40
 MOST_COLUMNS = 10

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import msgspec
 
-from components.markup import Html, element, joined, outward
+from components.html import Html, element, joined, outward
 from components.tool_views.plain import read_object
 from components.tool_views.view import View
-from components.words import clipped, counted
+from components.wording import clipped, counted
 from core.audited import ToolUse
 
 MOST_SOURCES = 8

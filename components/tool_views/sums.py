@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from components.markup import Html, element, joined
+from components.html import Html, element, joined
 from components.tool_views.plain import MOST_ROWS
 from components.tool_views.view import View
-from components.words import clipped
+from components.wording import clipped
 from core.tools.arithmetic import steps_of
 
 LONGEST_SUM = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from components.markup import Html
+from components.html import Html
 from components.tool_views.plain import pairs_table
 from components.tool_views.view import View
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from components.markup import Html
+from components.html import Html
 
 Shape = TypeVar("Shape", bound=msgspec.Struct)
 

@@ -3,12 +3,11 @@
 import streamlit as st
 
 from components import state
-from components.compare import draw_comparison
-from components.compare_new import draw_new_comparison
+from components.compare import draw_comparison, draw_new_comparison
 from components.compare_runs import draw_compared, draw_comparisons
 from components.frame import page_title
 from components.run_view import load_run
-from components.words import clipped, escaped
+from components.wording import clipped, escaped
 
 if "before" in st.query_params or "after" in st.query_params:
     page_title("Side by side")

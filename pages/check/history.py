@@ -1,10 +1,9 @@
 """History: every run, found by words, label, status, protocol, or whether people corrected it."""
 
+from components.batch import draw_report_button
+from components.exchange import draw_trace_import
 from components.frame import page_title
-from components.history import draw_page
-from components.history_filters import draw_filters
-from components.report_many import draw_report_button
-from components.trace_import import draw_trace_import
+from components.history import draw_filters, draw_page
 
 page_title("History", "Every check of this project, newest first.")
 wanted = draw_filters()

@@ -1,8 +1,7 @@
 """Check many: a table of claims in, a table of verdicts out, each row a run of its own."""
 
+from components.batch import draw_batches, draw_new_table
 from components.frame import page_title
-from components.many import draw_new_table
-from components.many_results import draw_batches
 
 page_title(
     "Check many",

@@ -3,20 +3,25 @@
 import streamlit as st
 
 from components.frame import page_title
+from components.history import draw_checked_before
 from components.inputs import draw_sources, draw_uploader
 from components.new_check import (
     draw_plan,
+    draw_prepared,
     expected_words,
+    keep_draft,
     library_choice,
     project_roster,
+    restore_draft,
     start_check,
 )
-from components.new_draft import keep_draft, restore_draft
-from components.prepared import draw_prepared
-from components.protocol_choice import draw_protocol_choice
-from components.roster_choice import draw_roster_choice, draw_roster_keys, roster_line
-from components.seen_before import draw_checked_before
-from components.words import escaped
+from components.roster_choice import (
+    draw_protocol_choice,
+    draw_roster_choice,
+    draw_roster_keys,
+    roster_line,
+)
+from components.wording import escaped
 
 started = st.session_state.pop("new.started", "")
 if started:

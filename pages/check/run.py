@@ -2,13 +2,11 @@
 
 import streamlit as st
 
-from components.again import draw_again
+from components.batch import draw_neighbours
 from components.frame import page_title
-from components.live import follow, notice
-from components.many_results import draw_neighbours
-from components.report_buttons import draw_downloads
-from components.run_view import draw_header, draw_run, load_run
-from components.speaking import draw_speaking, draw_unsaid
+from components.live import draw_speaking, draw_unsaid, follow, notice
+from components.new_check import draw_again
+from components.run_view import draw_downloads, draw_header, draw_run, load_run
 
 run_id = st.query_params.get("run", "")
 loaded = load_run(run_id) if run_id else None

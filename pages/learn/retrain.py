@@ -2,10 +2,8 @@
 
 from components.frame import page_title
 from components.kept_results import answers_mark
-from components.label_doubts import draw_doubts
-from components.learning_gain import draw_gain
 from components.learning_material import draw_material
-from components.retrain import draw_training
+from components.retrain import draw_doubts, draw_gain, draw_training
 from components.versions import draw_versions
 
 page_title(

@@ -1,10 +1,8 @@
 """Spans: what people's marks teach about which words to mark, and the examples taken from them."""
 
 from components.frame import page_title
-from components.span_learning import draw_marked, material
+from components.span_learning import draw_marked, draw_members, draw_threshold, material
 from components.span_learning_examples import draw_examples
-from components.span_learning_member import draw_members
-from components.span_learning_threshold import draw_threshold
 
 page_title(
     "Spans",

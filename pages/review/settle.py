@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from components.adjudication import draw_settlement
 from components.frame import page_title
-from components.settlement import draw_settlement
 
 page_title("Settle a case")
 draw_settlement(st.query_params.get("case", ""))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.words import WORD_JOINER as JOINER
+from components.wording import WORD_JOINER as JOINER
 from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.identity_provider import Provider

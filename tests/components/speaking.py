@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.rounds import Speaking
+from components.transcript import Speaking
 from core.events import TurnStarted
 from core.manners import Manner
 from core.records import Stance

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from components.agent_charts import Cell, Interval, counts_figure, forest_figure, pairs_figure
-from components.learning_charts import loss_figure
+from components.charts import (
+    Cell,
+    Interval,
+    counts_figure,
+    forest_figure,
+    loss_figure,
+    pairs_figure,
+)
 from tests.components.test_charts import LEAST_CONTRAST, THEME, colours, contrast
 
 EVIL = '<a href="http://evil.example">a</a>'

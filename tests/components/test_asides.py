@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from components.asides import after, asides, spoken_texts, weights_html
-from components.cues import at_moment, cues
-from components.markup import Html
+from components.html import Html
+from components.playback import at_moment, cues
 from components.report import markdown_report
-from components.trace import debate_html
+from components.transcript import after, asides, debate_html, spoken_texts, weights_html
 from core.argued import (
     ConsensusWeighed,
     DebateNoted,

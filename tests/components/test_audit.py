@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.audit import parts_of
-from components.audit_html import row_html
-from components.audit_rows import has_audit, rows_of, summary_words, whole_uses
-from components.audit_steps import step_html, whole_html
-from components.highlight import Mark, Part, marked_text
-from components.report_audit import audit_texts
+from components.audit import (
+    has_audit,
+    parts_of,
+    row_html,
+    rows_of,
+    step_html,
+    summary_words,
+    whole_html,
+    whole_uses,
+)
+from components.html import Mark, Part, marked_text
+from components.report import audit_texts
 from components.tool_views.sources import is_shown, shown_once
 from core.audited import Remembered, ToolUse
 from core.events import MemoryUpdated, RunStarted, ToolCalled

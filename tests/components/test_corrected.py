@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.corrected import BY_MARKS, LONGEST_TOLD, in_short, proposed
-from components.difference_within import change_words, changes
-from components.report import html_report, markdown_report
+from components.html import change_words, changes
+from components.report import (
+    BY_MARKS,
+    LONGEST_TOLD,
+    html_report,
+    in_short,
+    markdown_report,
+    proposed,
+)
 from core.argued import ResponseRevised
 from core.progress import Progress
 from tests.components.test_report import CASE, RUN, SPAN, progress

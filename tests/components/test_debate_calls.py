@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.debate_calls import debate_words, expected_words, plan_words, silence_words
+from components.debate import debate_words, expected_words, plan_words, silence_words
 from core.argued import DebateDecided
 from core.manners import DebateOptions
 from core.progress import Progress

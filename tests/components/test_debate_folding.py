@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.rounds import MOST_UNFOLDED
+from components.transcript import MOST_UNFOLDED
 
 
 def page(count: int) -> None:

@@ -5,8 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from components.heat import EACH_WORD, LEAST_SHOWN, MEAN, heated, layers_of, missing_votes
-from components.highlight import Mark, marked_text
+from components.html import (
+    EACH_WORD,
+    LEAST_SHOWN,
+    MEAN,
+    Mark,
+    heated,
+    layers_of,
+    marked_text,
+    missing_votes,
+)
 from core.events import (
     RunStarted,
     SoftLabelled,

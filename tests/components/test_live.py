@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from components.live import STAGE_WORDS, speaking_now, stage_of, worked_seconds
-from components.rounds import Speaking
+from components.transcript import Speaking
 from core.events import (
     ConsensusReached,
     Event,

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.highlight import MOST_TITLES, Mark, marked_text
-from components.markup import Html, element, joined, text
-from components.show import show
+from components.html import MOST_TITLES, Html, Mark, element, joined, marked_text, show, text
 
 NASTY = "<script>alert(1)</script> & \"quotes\" 'single' <b onclick=x>bold</b> &amp; ]]>"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from components.plain import rationale_lines, rationale_words, spoken
-from components.trace import debate_html
+from components.html import rationale_lines, rationale_words, spoken
+from components.transcript import debate_html
 from components.verdict import verdict_html
 from core.progress import Progress
 from core.records import Reply, Turn, Verdict

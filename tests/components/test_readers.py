@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from components.readers import readers_html, readers_words
+from components.verdict import readers_html, readers_words
 from core.audited import Remembered
 from core.events import JudgementReached, MemoryUpdated, StatementFound
 from core.progress import Progress

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from components.cues import at_moment, cues
+from components.evidence import span_marks
+from components.playback import at_moment, cues
 from components.report import LONGEST_SPAN, html_report, markdown_report
-from components.response import span_marks
 from components.verdict import TOO_FEW, Past, worth_of, worth_words
-from components.words import escaped, percent
+from components.wording import escaped, percent
 from core.argued import DebateDecided
 from core.events import (
     Event,

@@ -10,11 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.asides import asides, spoken_texts
-from components.cues import at_moment, cues, landmarks
 from components.live import speaking_now
-from components.rounds import MOST_UNFOLDED, Speaking, rounds_of
-from components.trace import debate_html, rounds_html
+from components.playback import at_moment, cues, landmarks
+from components.transcript import (
+    MOST_UNFOLDED,
+    Speaking,
+    asides,
+    debate_html,
+    rounds_html,
+    rounds_of,
+    spoken_texts,
+)
 from core.argued import RoundSummarised
 from core.concurrency import Stop
 from core.debate.copmad import PROTOCOL as COPMAD

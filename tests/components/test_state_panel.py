@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from components.state_panel import contested_words, state_html
+from components.debate import contested_words, state_html
 from core.audited import Remembered
 from core.events import ContextBuilt, Event, MemoryUpdated
 from core.progress import folded

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.audit_steps import step_html
+from components.audit import step_html
 from components.tool_views import VIEWS, tool_view
 from components.tool_views.plain import MOST_ROWS
 from core.audited import ToolUse

@@ -7,10 +7,16 @@ from typing import get_args
 
 import pytest
 
-from components.cues import at_moment, cues
-from components.rounds import Speaking
-from components.trace import debate_html, turn_html
-from components.turn_words import MANNER_WORDS, round_words, said_words, told_in_short
+from components.playback import at_moment, cues
+from components.transcript import (
+    MANNER_WORDS,
+    Speaking,
+    debate_html,
+    round_words,
+    said_words,
+    told_in_short,
+    turn_html,
+)
 from core.events import Event, RunStarted, TurnFinished, TurnStarted
 from core.manners import Manner
 from core.records import Plan, Stance, Turn

@@ -12,14 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.asides import asides
 from components.calls import cost_words, kept_words
-from components.cues import at_moment, cues, landmarks
 from components.live import speaking_now, stage_of
+from components.playback import at_moment, cues, landmarks
 from components.report import html_report, markdown_report
-from components.rounds import rounds_of
-from components.trace import debate_html
-from components.turn_words import round_in_short
+from components.transcript import asides, debate_html, round_in_short, rounds_of
 from core.debate import NAMES
 from core.debate.protocols import DEBATES
 from core.debate.signals import signals_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.cues import is_timed
+from components.playback import is_timed
 from core.exchange.order import Outcome
 from core.formats.mad import read
 from core.progress import folded

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
-from components.words import escaped
+from components.wording import escaped
 from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.documents.library import store_file

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.agent_pasts import counted_pasts
+from components.live import counted_pasts
 from core.checking import first_project
 from core.events import Event, TurnFinished
 from core.jobs import new_id

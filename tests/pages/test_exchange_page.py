@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.exchange_out import Asker, _archive, _maker, _trajectories
-from components.import_outcome import RUNNING
-from components.importing import imports
+from components.exchange import RUNNING, Asker, _archive, _maker, _trajectories, imports
 from core.checking import first_project
 from core.errors import NotAllowed
 from core.exchange.archive import give

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.prompt_words import FIELD_WORDS, PROMPT_WORDS
+from components.wording import FIELD_WORDS, PROMPT_WORDS
 from core.checking import first_project
 from core.models.prompting import FIELDS, NAMES, shipped
 from core.records import Member

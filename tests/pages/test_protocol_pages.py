@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
-from components.words import escaped, protocol_words
+from components.wording import escaped, protocol_words
 from core.checking import first_project
 from core.debate.protocols import PROTOCOLS, has_turns
 from core.manners import AS_IS, DebateOptions

@@ -11,10 +11,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import kept_results
-from components.training_progress import progress_words, share_of
-from components.version_changes import side_of
-from components.version_details import detail_lines
-from components.version_figures import ece_words, metric_rows, summary, trivial_figures
+from components.retrain import progress_words, share_of
+from components.versions import (
+    detail_lines,
+    ece_words,
+    metric_rows,
+    side_of,
+    summary,
+    trivial_figures,
+)
 from core.checking import first_project
 from core.learning.label_errors import Doubt, Doubts
 from core.learning.overview import taught
@@ -252,7 +257,7 @@ def test_two_versions_are_compared_anew_on_what_is_held_out_now(
     add_version(home, "v2", CARD, 2.0)
     found = CARD["holdout"] | {"after": AFTER | {"accuracy": 0.25}}
     compared = Mock(return_value=found)
-    monkeypatch.setattr("components.version_pair.compare", compared)
+    monkeypatch.setattr("components.versions.compare", compared)
     at = app(PAGE, version="v2", beside="v1")
     assert not at.get("plotly_chart"), "they were never measured beside each other"
     at.button(key="retrain.pair.compare").click().run()
@@ -317,8 +322,8 @@ def test_nothing_is_looked_for_or_counted_on_a_rerun(
     app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked, counted = Mock(), Mock()
-    monkeypatch.setattr("components.label_doubts.doubts", looked)
-    monkeypatch.setattr("components.learning_gain.learning_curve", counted)
+    monkeypatch.setattr("components.retrain.doubts", looked)
+    monkeypatch.setattr("components.retrain.learning_curve", counted)
     at = app(PAGE)
     at.run()
     assert not looked.called
@@ -336,8 +341,8 @@ def test_old_runs_are_scored_again_only_once_somebody_has_agreed(
     assert "Every run's verdict is by **seed** already" in texts(at)
     with pytest.MonkeyPatch.context() as patch:
         done = Mock(return_value=found)
-        patch.setattr("components.rescore.rescore", done)
-        patch.setattr("components.rescore.waiting_runs", lambda *_: [run_id])
+        patch.setattr("components.learning_material.rescore", done)
+        patch.setattr("components.learning_material.waiting_runs", lambda *_: [run_id])
         at.button(key="retrain.rescore").click().run()
         assert "**1 run** of all projects" in texts(at)
         assert not done.called

@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
-from components.correction_marks import suggested
-from components.review_rules import sound_categories
+from components.correction_draft import suggested
+from components.review_queue import sound_categories
 from components.span_editor.marks import Mark, Marked
 from core.checking import Draft, first_project, keep_draft, store_case
 from core.curation import record, settle

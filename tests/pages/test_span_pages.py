@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.span_learning_threshold import trivial_words
+from components.span_learning import trivial_words
 from core.learned_marks import EXAMPLES, MEMBER, THRESHOLD, examples_from
 from core.learning.span_threshold import Figure, Fit
 from core.learning.span_use import take_into_use

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.side_by_side import versions_of
+from components.adjudication import versions_of
 from core.errors import ConflictError, InputError
 from core.exchange.outgoing import stored_row
 from core.exchange.said import is_said

@@ -1,4 +1,7 @@
-"""One case to settle: a column for each version, the form for the right answer, the next case."""
+"""One case to settle: a column for each version, the form for the right answer, the next case.
+
+All versions of an answer side by side: of people, the machine, agents outside, the right one.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,95 @@ from dataclasses import replace
 import streamlit as st
 
 from components import state
-from components.case_history import draw_history, history_of
-from components.correction import draw_judgement
-from components.correction_asked import Asked
-from components.correction_draft import key_of, restore
-from components.correction_marks import id_of
-from components.correction_saved import newest_seen
+from components.correction import draw_judgement, newest_seen
+from components.correction_draft import Asked, id_of, key_of, refill, restore
 from components.evidence import draw_evidence
-from components.keys_shown import draw_keys
+from components.frame import draw_keys
+from components.html import Mark, marked_text, rationale_words, show
+from components.review_item import draw_history, history_of
 from components.run_view import load_run
 from components.settling import SETTLE_PAGE, VIEWS
-from components.side_by_side import draw_versions, versions_of
 from components.span_editor.marks import Mark as EditorMark
 from components.span_editor.marks import Marked
-from components.words import clipped, escaped, when
-from core.curation import Version, merged, most_said, open_again, settle
+from components.wording import LABEL_SIGNS, LABEL_WORDS, clipped, escaped, when
+from core.curation import Version, merged, most_said, open_again, settle, version_of
 from core.errors import ReviewError
 from core.jobs import new_id
 from core.progress import Progress
 from core.records import Case, Project, Span
-from core.reviews import Correction, Gold, GoldOrigin
+from core.reviews import Correction, Gold, GoldOrigin, category_words
 from core.store import Store
+
+A_ROW = 4
+FIRST_KEY, LAST_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
+
+
+def versions_of(store: Store, case: Case, progress: Progress) -> list[Version]:
+    """People's newest answers, then the machine's, outside agents', and the right answer so far."""
+    found = [version_of(c) for c in store.corrections.newest_of_case(case.id)]
+    if progress.verdict is not None:
+        why = rationale_words(progress.verdict.rationale)
+        found.append(Version("the machine", progress.verdict.label, progress.spans, why))
+    for suggestion in store.golds.suggestions(case.id):
+        found.append(Version(suggestion.agent, suggestion.label, suggestion.spans))
+    if (last := store.golds.that_counts(case.id)) is not None:
+        who = f"right answer so far ({last.origin}, {last.author})"
+        found.append(
+            Version(who, last.label, last.spans, last.reason, last.corrected_answer, is_right=True)
+        )
+    return found
+
+
+def draw_versions(asked: Asked, versions: Sequence[Version]) -> None:
+    """A card for each version, with what it marks, and the button that takes it."""
+    for first in range(0, len(versions), A_ROW):
+        row = versions[first : first + A_ROW]
+        columns = st.columns(A_ROW if first else len(row))
+        for place, (column, version) in enumerate(zip(columns, row, strict=False), start=first):
+            with column, st.container(border=True):
+                _draw_version(asked, version, place)
+
+
+def _draw_version(asked: Asked, version: Version, place: int) -> None:
+    label = version.label
+    said = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "marks words only"
+    st.markdown(f"**{escaped(version.who)}**: {said}")
+    marks = [Mark(s.start, s.end, title=category_words(s.category)) for s in version.spans]
+    show(marked_text(asked.case.response, marks))
+    if version.reason:
+        st.caption(escaped(version.reason))
+    if version.corrected_answer:
+        st.caption(f"Right: {escaped(version.corrected_answer)}")
+    number = FIRST_KEY + place
+    st.button(
+        "Take this",
+        key=f"settle.take.{place}",
+        shortcut=f"Alt+{number}" if number <= LAST_KEY else None,
+        on_click=_take,
+        args=(asked, version),
+    )
+
+
+def _take(asked: Asked, version: Version) -> None:
+    """Put a version's label, spans and right answer into the form; other spans wait as offered.
+
+    The reason is the lead's own: what they typed stays.
+    """
+    key = key_of(asked.id)
+    reason, answer = (
+        str(st.session_state.get(f"{key}.{name}") or "") for name in ("reason", "answer")
+    )
+    with state.open_store() as store:
+        seen = str(st.session_state.get(f"{key}.seen") or newest_seen(store, asked))
+    refill(
+        asked,
+        Correction(
+            "", None, asked.case.id, version.who, time.time(), version.label or "hallucinated",
+            version.spans, reason, version.corrected_answer or answer,
+        ),
+        seen,
+    )  # fmt: skip
+
 
 KEYS = {
     "Alt+4 to Alt+9": "take the first to the sixth version",

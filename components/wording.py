@@ -1,4 +1,7 @@
-"""How labels, causes, times and numbers are put in words, the same on every page."""
+"""How labels, causes, times and numbers are put in words, the same on every page.
+
+What each prompt is for and what each of its fields stands for, in plain words.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,96 @@ from core.events import StepsReused
 from core.progress import can_resume
 from core.records import Cause, Label, PersonRole, QuoteStatus, Run, RunStatus
 from core.seats import BUILT_IN
+
+PROMPT_WORDS = {
+    "image_question": "Image: what to look for",
+    "image_reading": "Image: reading it",
+    "context": "Evidence in order",
+    "debate": "Debater’s turn",
+    "answer": "Debater’s own answer",
+    "collaborate": "Debater’s turn together with others (ColMAD)",
+    "compete": "Debater’s turn for an assigned side (CopMAD)",
+    "reconsider": "Debater’s answer, reconsidered",
+    "tit_for_tat": "Debater’s turn in tit for tat",
+    "detect": "Debater names wrong words",
+    "critique": "Debater on the words that others name",
+    "revise": "Debater’s mended text",
+    "advise": "Debater’s advice on another’s answer",
+    "attack": "Debater’s attack on another’s answer",
+    "summary": "A round in brief",
+    "corrected": "Response as it should read",
+    "judge": "Judge’s verdict",
+    "judge_moderate": "Judge after a round: does the debate go on?",
+    "judge_rerank": "Judge picks the best of the mended texts",
+    "judge_plain": "Single judge, asked plainly",
+    "judge_thought": "Single judge, thinking aloud",
+    "judge_examples": "Single judge, with examples",
+    "judge_collaborate": "Judge’s verdict on what was found together (ColMAD)",
+    "judge_compete": "Judge’s verdict on assigned sides (CopMAD)",
+    "segment": "Response into statements",
+    "spans": "Wrong words",
+    "span_examples": "Wrong words: examples from corrections",
+    "span_vote": "Vote on wrong words",
+    "match": "Tool: a statement against its evidence",
+    "back_translation": "Tool: a translation put back",
+    "translation": "Tool: a claimed translation",
+    "pick_tool": "Audit: the next tool for a statement",
+    "reflect": "Audit: looking over all statements",
+    "panel_spans": "Wrong words: by a member of the panel",
+    "panel_votes": "Wrong words: votes of the panel",
+    "alignment": "Measuring: an explanation beside a person’s reason",
+    "mend": "Asking again for a usable reply",
+    "trajectory": "Trajectories: what the agent is told first",
+}
+LANGUAGE_WORDS = {"en": "English", "zh": "Chinese"}
+FIELD_WORDS = {
+    "role": "the role that the project or the check gives",
+    "instruction": "the instruction that the project or the check gives",
+    "claim": "the statement that is checked",
+    "question": "the question that it answers",
+    "image_name": "the image file’s name",
+    "image_prompt": "what to look for, as the prompt before it asked",
+    "passages": "the passages that were found, numbered P1, P2, …",
+    "debaters": "the names of all debaters",
+    "debater": "the name of the one who speaks",
+    "assigned": "the side that the debater argues for: CORRECT or WRONG, or OPEN where it is free",
+    "heard": "what was said so far, with its quotes checked",
+    "last_message": "the turn that is answered",
+    "contested": "the words that are contested, with what should stand there",
+    "revisions": "the mended texts, numbered",
+    "about": "the name of the one whose answer is spoken of",
+    "evidence": "the passages that this agent gets",
+    "conflicts": "where the sources contradict each other",
+    "facts": "what the sources say, in short sentences",
+    "transcript": "the debate with its quotes checked",
+    "response": "the whole text under review",
+    "finding": "the judge’s reasons",
+    "last_turns": "the last two turns of the debate",
+    "words": "the words that were marked",
+    "why": "why they were marked",
+    "language": "the code of the response’s language",
+    "examples": "cases with the words that people marked",
+    "statement": "the statement that is compared",
+    "before": "other statements of the same response",
+    "context": "the evidence, or whatever else the statement is compared with",
+    "text": "the text that is translated",
+    "text_language": "the language of the text",
+    "claimed": "the claimed translation",
+    "claimed_language": "the language that it should be in",
+    "back": "the claimed translation, put back by a model that did not see the text",
+    "from_language": "the language to translate from",
+    "into_language": "the language to translate into",
+    "label": "the verdict that person and machine share",
+    "reason": "the reason that the person gave",
+    "rationale": "the machine’s explanation",
+    "error": "what was wrong with the reply",
+    "steps": "the tools that were called for the statement so far, and what they said",
+    "memory": "what is held of other statements",
+    "statements": "all statements with their labels and evidence",
+    "tool_examples": "every tool at work, twice",
+    "tools": "the tools with their inputs, as the toolbox describes them",
+}
+
 
 WORD_JOINER = "\u2060"
 MADE_LATER = re.compile(r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE)
