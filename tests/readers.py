@@ -91,7 +91,7 @@ class ScriptedReader(WordReader):
 
 
 def small_model() -> EvidenceModel:
-    """Support makes a statement right (p = 0.02), contradiction wrong (0.98), both or none neither.
+    """Support makes a statement right, contradiction without it wrong, none of them neither.
 
     Below 0.3 a statement is supported, from 0.7 on it is hallucinated. Evidence with less than a
     quarter of a statement's words does not address it.
@@ -103,7 +103,7 @@ def small_model() -> EvidenceModel:
         threshold=np.where(is_root, 0.0, np.inf),
         left=np.array([1, 1, 2, 4, 4, 5], np.int32),
         right=np.array([2, 1, 2, 5, 4, 5], np.int32),
-        value=np.array([0.0, 0.0, -4.0, 0.0, 0.0, 4.0]),
+        value=np.array([0.0, 0.0, -8.0, 0.0, 0.0, 4.0]),
         root=np.array([0, 3], np.int32),
         depth=1,
         base=0.0,
@@ -122,7 +122,7 @@ def small_model() -> EvidenceModel:
         addressed_from=0.5,
         supported_below=0.3,
         hallucinated_from=0.7,
-        card={"limits": {"error_rate": 0.1}},
+        card={"limits": {"supported_error": 0.1, "hallucinated_error": 0.1}},
     )
 
 

@@ -36,8 +36,9 @@ from core.baseline.trees import Trees, as_rows, trees_of
 from core.evaluation.datasets import load
 from core.evaluation.splits import fold_of, part_of
 from core.learning.evidence_calibration import (
-    ERROR_RATE,
     FEWEST_OF_MATERIAL,
+    HALLUCINATED_ERROR,
+    SUPPORTED_ERROR,
     Flags,
     Numbers,
     ScoredStatements,
@@ -369,7 +370,8 @@ def _fit(
         "linear": model.linear,
         "parameters": {**PARAMETERS, "rising": RISING, "falling": FALLING, "seed": SEED},
         "limits": {
-            "supported_below": low, "hallucinated_from": high, "error_rate": ERROR_RATE,
+            "supported_below": low, "hallucinated_from": high,
+            "supported_error": SUPPORTED_ERROR, "hallucinated_error": HALLUCINATED_ERROR,
             "addressed_from": addressed_from,
         },
         "calibration": told,

@@ -47,8 +47,9 @@ supported.
    altogether: unclear too. In a language that the reader does not know, another value than the
    sources' may decide, and where none does, that is the cause.
 2. From {hallucinated_from:.2f} on a statement is hallucinated, below {supported_below:.2f} it is
-   supported, between them unclear. The limits were chosen so that {error_rate:.0%} of verdicts on
-   either side are wrong, on statements that people labelled, as many right as wrong ones.
+   supported, between them unclear. The limits were chosen so that {hallucinated_error:.0%} of what
+   is called hallucinated is right, and {supported_error:.0%} of what is called supported is wrong,
+   among statements that people labelled, half of which are wrong.
 3. A response is as likely wrong as its worst statement, and the same limits decide."""
 
 
@@ -87,7 +88,8 @@ class BuiltInJudge:
         told = RULE.format(
             hallucinated_from=model.hallucinated_from,
             supported_below=model.supported_below,
-            error_rate=model.card["limits"]["error_rate"],
+            supported_error=model.card["limits"]["supported_error"],
+            hallucinated_error=model.card["limits"]["hallucinated_error"],
         )
         return f"{told}\n{TOOL_RULE}"
 

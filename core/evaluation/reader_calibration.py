@@ -19,7 +19,8 @@ from core.evaluation.datasets import load
 from core.evaluation.sample import sampled
 from core.evaluation.splits import part_of
 from core.learning.evidence_calibration import (
-    ERROR_RATE,
+    HALLUCINATED_ERROR,
+    SUPPORTED_ERROR,
     answered_unseen,
     calibrations,
     cross_calibrated,
@@ -105,7 +106,12 @@ def calibrate_reader(
     low, high = limits(scored.wrong, p)
     found = {
         "calibration": told,
-        "limits": {"supported_below": low, "hallucinated_from": high, "error_rate": ERROR_RATE},
+        "limits": {
+            "supported_below": low,
+            "hallucinated_from": high,
+            "supported_error": SUPPORTED_ERROR,
+            "hallucinated_error": HALLUCINATED_ERROR,
+        },
         "rows": dict(Counter(row.name for row in rows)),
         "measured": {
             "all": figures(scored.wrong, p),

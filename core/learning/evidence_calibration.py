@@ -24,8 +24,12 @@ from core.learning.scores import auroc, balanced_accuracy, ece
 from core.records import MaterialKind
 from core.verdict.calibrator import sigmoid
 
-ERROR_RATE = 0.27
-"""Of verdicts that are given: what the limits hold on calibration rows."""
+SUPPORTED_ERROR, HALLUCINATED_ERROR = 0.3, 0.25
+"""How many of what is called so may be otherwise, on calibration rows, half of which are wrong.
+
+Less where a statement is called hallucinated: most statements that people check are right, so an
+alarm is false more often there than here, and what is called supported is wrong less often.
+"""
 CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 FEWEST_IN_BIN = 20
 FEWEST_OF_MATERIAL = 300
@@ -158,17 +162,19 @@ def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Number
 
 
 def limits(wrong: Flags, p: Numbers) -> tuple[float, float]:
-    """(supported_below, hallucinated_from) that hold the error rate on either side.
+    """(supported_below, hallucinated_from) that hold the error rates of either side.
 
     A side on which no limit holds it, or too few rows lie, is never taken.
     """
     grid = np.round(np.arange(0.02, 0.99, 0.01), 2)
 
-    def holds(inside: Flags, bad: Flags) -> bool:
-        return bool(inside.sum() >= FEWEST_IN_BIN and bad[inside].mean() <= ERROR_RATE)
+    def holds(inside: Flags, bad: Flags, rate: float) -> bool:
+        return bool(inside.sum() >= FEWEST_IN_BIN and bad[inside].mean() <= rate)
 
-    low = max((t for t in grid if t <= 0.5 and holds(p < t, wrong)), default=0.0)
-    high = min((t for t in grid if t >= 0.5 and holds(p >= t, ~wrong)), default=1.0)
+    low = max((t for t in grid if t <= 0.5 and holds(p < t, wrong, SUPPORTED_ERROR)), default=0.0)
+    high = min(
+        (t for t in grid if t >= 0.5 and holds(p >= t, ~wrong, HALLUCINATED_ERROR)), default=1.0
+    )
     return float(low), float(high)
 
 

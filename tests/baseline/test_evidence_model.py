@@ -123,7 +123,7 @@ def test_the_card_tells_how_it_was_made_and_how_well_it_does() -> None:
     model = load_evidence_model()
     limits = model.card["limits"]
     assert 0 < model.supported_below <= model.hallucinated_from < 1
-    assert 0 < limits["error_rate"] < 0.5
+    assert 0 < limits["hallucinated_error"] <= limits["supported_error"] < 0.5
     assert set(model.calibration) == set(MATERIALS)
     assert set(model.parts) == {"reading", "values", "coverage"}
     assert model.card["reader"]

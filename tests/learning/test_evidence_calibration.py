@@ -7,7 +7,8 @@ import pytest
 
 from core.errors import InputError
 from core.learning.evidence_calibration import (
-    ERROR_RATE,
+    HALLUCINATED_ERROR,
+    SUPPORTED_ERROR,
     ScoredStatements,
     calibrated,
     calibrations,
@@ -99,5 +100,5 @@ def test_limits_hold_the_error_rate_on_either_side() -> None:
     p = calibrated(rows, calibrations(rows))
     low, high = limits(rows.wrong, p)
     assert low < 0.5 < high
-    assert rows.wrong[p < low].mean() <= ERROR_RATE
-    assert (~rows.wrong[p >= high]).mean() <= ERROR_RATE
+    assert rows.wrong[p < low].mean() <= SUPPORTED_ERROR
+    assert (~rows.wrong[p >= high]).mean() <= HALLUCINATED_ERROR
