@@ -152,12 +152,11 @@ def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Number
                 "Expected hallucinated and supported rows about many different texts, found that "
                 "those of a label are all about the same few; give more rows."
             )
-        for material in MATERIALS:  # where a fold holds all rows of a label, the material has none
-            own = rest.wrong[rest.of(material)]
-            if not own.any() or own.all():
-                inputs[material] = ()
+        # where this fold holds all of a material's rows of one label, the material goes with all
+        held = {m for m in MATERIALS if len(np.unique(rest.wrong[rest.of(m)])) == 2}
+        own = {m: names if m in held else () for m, names in inputs.items()}
         inside = rows.folds == fold
-        p[inside] = calibrated(rows.taken(inside), calibrations(rest, inputs))
+        p[inside] = calibrated(rows.taken(inside), calibrations(rest, own))
     return p
 
 

@@ -77,6 +77,21 @@ def test_a_fold_that_holds_all_rows_of_a_label_is_bad_input() -> None:
         cross_calibrated(rows, rows)
 
 
+def test_what_one_fold_lacks_the_others_have() -> None:
+    rows = drawn(9, 0.0, 2000)
+    materials: list[MaterialKind] = ["claim"] * 2000
+    is_table = np.arange(2000) < 500
+    for place in np.flatnonzero(is_table):
+        materials[place] = "table"
+    wrong = np.where(is_table, rows.folds == 0, rows.wrong)  # all wrong tables lie in one fold
+    rows = ScoredStatements(rows.scores, rows.different, wrong, rows.weights, rows.folds, materials)
+    p = cross_calibrated(rows, rows)
+    own = calibrations(rows.taken(rows.folds != 1))["table"]
+    inside = is_table & (rows.folds == 1)
+    expected = calibrated(rows.taken(inside), {**calibrations(rows), "table": own})
+    assert p[inside] == pytest.approx(expected)
+
+
 def test_a_material_with_one_label_goes_with_all() -> None:
     rows = drawn(7, 0.0, 2000)
     materials: list[MaterialKind] = ["document" if not w else "claim" for w in rows.wrong]
