@@ -176,13 +176,15 @@ RUNNING = "exchange.running"
 POLL_SECONDS = 0.5
 
 
-def draw_last() -> None:
-    """The import that this session has started last."""
-    one = current()
-    if one is None:
+def draw_last(last: Import | None, is_over: bool) -> None:
+    """The import that this session has started last, as it was when the page began to be drawn.
+
+    One that ends while the page is drawn is told by the next drawing, with the counts it changed.
+    """
+    if last is None:
         return
-    if one.is_over:
-        _draw_outcome(one)
+    if is_over:
+        _draw_outcome(last)
     else:
         _poll()
 
@@ -333,8 +335,10 @@ def draw_import() -> None:
         help="Plain or gzipped. Nothing is stored before you say so; the same file again changes "
         "nothing.",
     )
+    last = current()
+    is_over = last is not None and last.is_over
     if upload is None:
-        draw_last()
+        draw_last(last, is_over)
         return
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
@@ -342,8 +346,8 @@ def draw_import() -> None:
     if upload.getvalue().startswith(ZIP):
         _draw_archive(upload, person)
     else:
-        _draw_rows(upload, project)
-    draw_last()
+        _draw_rows(upload, project, (id(last), is_over))
+    draw_last(last, is_over)
 
 
 def _draw_archive(upload: UploadedFile, person: str) -> None:
@@ -364,7 +368,7 @@ def _draw_archive(upload: UploadedFile, person: str) -> None:
     )
 
 
-def _draw_rows(upload: UploadedFile, project: Project) -> None:
+def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -> None:
     names = list(FORMATS)
     try:
         found = _recognised(upload.file_id, upload.name, upload)
@@ -380,7 +384,7 @@ def _draw_rows(upload: UploadedFile, project: Project) -> None:
     except InputError as error:
         st.error(escaped(str(error)), icon=":material/error:")
         return
-    problems = _draw_counts(read, project, f"{upload.file_id} {chosen}")
+    problems = _draw_counts(read, project, (upload.file_id, chosen, *last))
     _draw_preview(read)
     _draw_problems([*read.problems, *problems], read.unit)
     what = st.segmented_control(
@@ -428,13 +432,12 @@ def _with_second_file(read: Read, chosen: str) -> Read:
     return read if sources is None else joined_sources(read, sources.getvalue(), chosen)
 
 
-def _draw_counts(read: Read, project: Project, file: str) -> list[Problem]:
+def _draw_counts(read: Read, project: Project, seen: tuple[object, ...]) -> list[Problem]:
     """What would come in; rows that name another case are given back.
 
     Looked up again only when another file, or an import that ended, can have changed it.
     """
-    last = current()
-    key = (file, len(read.rows), project.id, id(last), last is not None and last.is_over)
+    key = (*seen, len(read.rows), project.id)
     kept = st.session_state.get("exchange.foreseen")
     if kept is None or kept[0] != key:
         with state.open_store() as store:
