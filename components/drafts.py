@@ -85,6 +85,10 @@ export default function({ data, parentElement, setStateValue }) {
     document.addEventListener("input", mine.typing, true);
     document.addEventListener("keydown", mine.sending, true);
     document.addEventListener("focusout", mine.leaving, true);
+    // What was typed before anybody listened is told too.
+    if (Object.values(data.fields).some((key) => field(key) === document.activeElement)) {
+      mine.timer = setTimeout(tell, data.pause);
+    }
   }
   return () => {
     clearTimeout(mine.timer);

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +112,21 @@ def settle(page: Page) -> None:
     """Wait until the script has run to its end."""
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
     page.wait_for_timeout(250)
+
+
+def until_kept(page: Page, server: Server, words: str) -> None:
+    """Wait, at most 15 seconds, until the server has kept a draft that holds these words.
+
+    A pause in typing has no length of its own: a machine that does much else takes longer to tell.
+    """
+    for _ in range(60):
+        page.wait_for_timeout(250)
+        with closing(sqlite3.connect(server.home / "counterpoint.db")) as db:
+            drafts = db.execute("SELECT value FROM settings WHERE name LIKE 'note.draft.%'")
+            kept = [json.loads(json.loads(text) or "{}") for (text,) in drafts]
+        if any(words in str(value) for draft in kept for value in draft.values()):
+            return
+    raise AssertionError(f"no draft was kept that holds {words!r}")
 
 
 def check_prepared(page: Page, place: int = 0) -> None:

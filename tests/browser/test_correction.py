@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.store import open_store
-from tests.browser.conftest import check_prepared, settle, verdict
+from tests.browser.conftest import check_prepared, settle, until_kept, verdict
 from tests.browser.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -73,7 +73,7 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     expect(page.get_by_label(REASON)).to_be_focused()
     settle(page)
     page.keyboard.type("it is")
-    page.wait_for_timeout(1500)  # long enough to be told while it is typed
+    until_kept(page, server, "it is")
     page.keyboard.type(" longer")
     page.locator(".cp-se-text").focus()
     page.keyboard.press("x")
@@ -87,7 +87,7 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     page.get_by_label(ANSWER).click()
     page.keyboard.type("412 m")
     expect(page.get_by_label(ANSWER)).to_be_focused()
-    page.wait_for_timeout(1500)
+    until_kept(page, server, "412 m")
     page.reload()
     verdict(page)
     expect(page.get_by_text("You say: hallucinated")).to_be_visible()

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from components.wording import WORD_JOINER as JOINER
 from core.store import open_store
-from tests.browser.conftest import settle
+from tests.browser.conftest import settle, until_kept
 from tests.browser.identity_provider import Provider
 from tests.browser.serving import Server, free_port
 from tests.browser.test_correction import checked
@@ -160,7 +160,7 @@ def test_what_was_typed_outlives_a_login_that_ended_and_a_download_does_not_need
     expect(page.get_by_label(REASON)).to_be_focused()
     settle(page)
     page.keyboard.type("the approaches count too")
-    page.wait_for_timeout(1500)  # long enough to be told while it is typed
+    until_kept(page, server, "the approaches count too")
     with page.expect_download() as loading:
         page.get_by_role("button", name="Trace file").click()
     assert json.loads(loading.value.path().read_text())["format"] == "counterpoint-trace"

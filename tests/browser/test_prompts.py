@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import settle
+from tests.browser.conftest import settle, until_kept
 from tests.browser.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -29,7 +29,8 @@ def there_and_back(page: Page) -> None:
 
 
 def test_nothing_typed_into_a_prompt_is_lost(make_server: MakeServer, open_page: OpenPage) -> None:
-    page = open_page(make_server(), "/settings")
+    server = make_server()
+    page = open_page(server, "/settings")
     page.get_by_role("link", name="Project").click()
     field = page.get_by_label("Text", exact=True)
     field.wait_for()
@@ -39,14 +40,14 @@ def test_nothing_typed_into_a_prompt_is_lost(make_server: MakeServer, open_page:
     there_and_back(page)
     expect(field).to_have_value(ours + "One. ")
     typed(page, "Two. ")
-    page.wait_for_timeout(1500)  # a pause in typing; the field has not been left
+    until_kept(page, server, "One. Two. ")  # a pause in typing; the field has not been left
     page.go_back()
     page.get_by_role("heading", name="Settings").wait_for()
     page.go_forward()
     expect(field).to_have_value(ours + "One. Two. ")
     settle(page)
     typed(page, "Three.")
-    page.wait_for_timeout(1500)
+    until_kept(page, server, "Two. Three.")
     page.reload()
     expect(field).to_have_value(ours + "One. Two. Three.")
     settle(page)
