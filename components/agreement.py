@@ -32,7 +32,7 @@ from core.agreement import counted as label_counts
 from core.records import Label
 from core.reviews import Correction
 from core.store import open_store
-from core.store.changes import Mark
+from core.store.sqlite import Mark
 
 MACHINE = "the machine"
 MOST_PEOPLE = 12

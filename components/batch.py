@@ -61,9 +61,9 @@ from core.records import Case, Plan, Quote, Run
 from core.reviews import Correction
 from core.store import Store
 from core.store import open_store as open_store_in
-from core.store.batches import Batch, BatchRow
-from core.store.queue_filter import FOR_PEOPLE
-from core.store.run_filter import RunFilter
+from core.store.cases import Batch, BatchRow
+from core.store.queue import FOR_PEOPLE
+from core.store.runs import RunFilter
 
 MOST_RUNS = 500
 

@@ -56,7 +56,7 @@ from core.comparing import (
 from core.config import Settings
 from core.errors import InputError, ReviewError
 from core.estimate import expected_seconds
-from core.models.caps import NANO_PER_CENT, money
+from core.models.limits import NANO_PER_CENT, money
 from core.parting import same_agent_apart, statements_apart, turned, verdicts, words_apart
 from core.progress import Progress
 from core.records import Case, LibraryEntry, Plan, Run

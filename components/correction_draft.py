@@ -26,7 +26,7 @@ from components.span_editor.marks import Mark, Marked, marked_from
 from components.wording import LABEL_WORDS, clipped, escaped, when
 from core.categories import CATEGORY_WORDS
 from core.curation import record
-from core.documents.quotes import relocate
+from core.documents.segmentation import relocate
 from core.errors import InputError
 from core.jobs import new_id
 from core.progress import Progress

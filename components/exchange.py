@@ -36,11 +36,11 @@ from core.exchange.incoming import foreseen, take_in
 from core.exchange.order import As, Order, Outcome
 from core.exchange.outgoing import rows_of
 from core.exchange.trajectories_out import sorted_out, zipped
+from core.formats.fields import WRITTEN
 from core.formats.label_studio import config_of
-from core.formats.names import WRITTEN
 from core.formats.packed import MOST_MEGABYTES
 from core.formats.registry import FORMATS, joined_sources, recognised
-from core.formats.row import ExchangeRow, Problem, Read
+from core.formats.rows import ExchangeRow, Problem, Read
 from core.records import Project
 from core.store import Store
 from core.store import open_store as open_store_in

@@ -34,8 +34,7 @@ from core.documents.terms import query_terms
 from core.records import Case, Run
 from core.seen_before import Decided, decided, same_or_alike
 from core.store import Store
-from core.store.run_filter import RunFilter
-from core.store.runs import RunRow
+from core.store.runs import RunFilter, RunRow
 from core.store.verdicts import present_classifiers
 from core.store.versions import SEED_VERSION
 

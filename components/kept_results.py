@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from core.store.changes import Mark
+from core.store.sqlite import Mark
 
 MOST = 20
 

@@ -22,7 +22,7 @@ from core.learning.rescoring import rescore, waiting_runs
 from core.learning.training_set import FEWEST_PER_LABEL, LABELS
 from core.records import Label
 from core.store import open_store
-from core.store.changes import Mark
+from core.store.sqlite import Mark
 
 AGREED, PROBLEM, OUTCOME = "retrain.rescore.go", "retrain.rescore.problem", "retrain.rescore.done"
 A_SECOND = 100  # runs, roughly

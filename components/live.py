@@ -40,7 +40,7 @@ from core.events import Event, ProgressMade, Stage
 from core.progress import Progress, folded
 from core.records import Run, RunStatus
 from core.store import open_store
-from core.store.changes import Mark
+from core.store.sqlite import Mark
 from core.underway import Live, is_debated
 
 if TYPE_CHECKING:

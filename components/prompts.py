@@ -18,8 +18,7 @@ from components.html import changed_lines, difference_html, element, joined, sho
 from components.wording import FIELD_WORDS, LANGUAGE_WORDS, PROMPT_WORDS, counted, escaped, when
 from core.errors import ReviewError
 from core.models.prompting import FIELDS, Prompt, PromptBook, check_edit, shipped
-from core.store.projects import RANK
-from core.store.prompt_edits import PromptEdit
+from core.store.projects import RANK, PromptEdit
 
 
 @dataclass(frozen=True)

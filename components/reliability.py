@@ -26,7 +26,7 @@ from core.learning.reasons import note_name, reasons_of
 from core.learning.reliability import KindRecord, Record
 from core.reviews import category_words
 from core.store import open_store
-from core.store.changes import Mark
+from core.store.sqlite import Mark
 
 COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
 

@@ -48,8 +48,8 @@ from core.learning.reliability import (
 )
 from core.learning.weights import Weights
 from core.store import Store, open_store
-from core.store.changes import Mark
-from core.store.learned import NONE, Choice, Learned, read_body
+from core.store.sqlite import Mark
+from core.store.versions import NONE, Choice, Learned, read_body
 
 PROBLEM = "reliability.problem"
 

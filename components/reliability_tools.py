@@ -14,7 +14,7 @@ from core.learning.posterior import FEWEST
 from core.learning.tool_rates import MOST_RUNS, Audited, ToolRate, ToolRates, tool_rates
 from core.learning.track_record import Share
 from core.store import open_store
-from core.store.changes import Mark
+from core.store.sqlite import Mark
 from core.tools.registry import toolbox
 
 MOST_KEPT = 4  # projects

@@ -31,7 +31,7 @@ from core.learning.overview import taught
 from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
 from core.models.encoder import load_encoder
 from core.queueing import enqueue
-from core.store.changes import Mark
+from core.store.sqlite import Mark
 from core.store.versions import Training
 
 LEARNING_GAIN_KEPT = "learning curve"

@@ -39,7 +39,7 @@ from core.reviews import (
     category_words,
 )
 from core.store import Store
-from core.store.queue_filter import EVERYTHING
+from core.store.queue import EVERYTHING
 
 Entry = Correction | Gold | Handling
 HANDLING_WORDS = {

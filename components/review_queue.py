@@ -27,8 +27,8 @@ from core.queueing import fill
 from core.records import Project
 from core.reviews import Assignment, AssignmentState, Item, ItemState, category_words
 from core.store import Store
-from core.store.changes import Mark
-from core.store.queue_filter import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
+from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
+from core.store.sqlite import Mark
 
 DAY = 86_400.0
 AGES = {"": None, "a day": DAY, "a week": 7 * DAY, "a month": 30 * DAY}

@@ -19,11 +19,11 @@ from core.errors import InputError
 from core.estimate import Expected, Use, expected_seconds, expected_use, sizes_of
 from core.learned_marks import EXAMPLES, MOST_TOKENS
 from core.manners import AS_IS, DebateOptions
-from core.models.caps import NANO_PER_CENT, money
+from core.models.limits import NANO_PER_CENT, money
 from core.records import LibraryEntry, Plan, Project
 from core.seats import BUILT_IN, RosterSheet
 from core.store import Store
-from core.store.learned import NONE
+from core.store.versions import NONE
 
 FITS = {
     "ceda": "It fits a single claim or a short answer that rests on your documents.",

@@ -51,7 +51,7 @@ from core.store import Store
 
 if TYPE_CHECKING:
     from core.agents.probe import Probe
-    from core.models.desk import Account
+    from core.models.metering import Account
 
 LOGGER = logging.getLogger(__name__)
 TRIALS = "rosters.trials"
@@ -125,7 +125,7 @@ def _trial_of(name: str) -> Trial | None:
 
 def _start(name: str) -> None:
     """Begin a test in a thread of its own; a click on a button that is gone starts no second."""
-    from core.models.desk import Account
+    from core.models.metering import Account
 
     under_way = _trial_of(name)
     if under_way is not None and not under_way.is_done:

@@ -34,7 +34,7 @@ from core.errors import InputError, ReviewError
 from core.models.prompting import PromptBook
 from core.seats import RosterSheet
 from core.store import Store
-from core.store.rosters import SavedRoster
+from core.store.projects import SavedRoster
 
 NOTICE = "rosters.notice"
 ROSTER_IMPORT_PROBLEM = "rosters.import_problem"

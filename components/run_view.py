@@ -36,7 +36,7 @@ from core.progress import Progress, can_resume
 from core.records import Case, Run
 from core.reviews import Correction
 from core.store.traces import export_trace
-from core.verdict.version_files import load_head, version_folder
+from core.verdict.classifier import load_head, version_folder
 
 
 def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correction]) -> None:

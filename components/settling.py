@@ -13,7 +13,7 @@ from components.wording import LABEL_SIGNS, LABEL_WORDS, clipped
 from core.curation import LABELS_DIFFER, MARKS_DIFFER
 from core.records import Case
 from core.reviews import Correction, Item, ItemState
-from core.store.queue_filter import EVERYTHING, ItemFilter
+from core.store.queue import EVERYTHING, ItemFilter
 
 SETTLE_PAGE = "pages/review/settle.py"
 VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {

@@ -44,8 +44,8 @@ from core.learning.span_threshold import (
 )
 from core.learning.span_use import go_back, take_into_use, threshold_body
 from core.store import open_store
-from core.store.changes import Mark
-from core.store.learned import NONE, Choice, Learned, read_body
+from core.store.sqlite import Mark
+from core.store.versions import NONE, Choice, Learned, read_body
 
 MOST_KEPT = 8  # projects
 PROBLEM = "spans.problem"

@@ -24,7 +24,7 @@ from core.learned_marks import EXAMPLES, MOST_EXAMPLES, MOST_TOKENS, base_of, ex
 from core.learning.span_examples import body_of, chosen, decided
 from core.learning.span_use import Decision, decide
 from core.reviews import category_words
-from core.store.learned import Learned
+from core.store.versions import Learned
 
 FEW = 4  # examples that are drawn unasked
 HOW = (

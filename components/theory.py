@@ -23,7 +23,7 @@ from core.learning.majority import (
     majority_error,
     measured,
 )
-from core.store.changes import Mark
+from core.store.sqlite import Mark
 
 MOST_AGENTS = 25
 BUDGETS = [step / 20 for step in range(101)]

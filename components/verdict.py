@@ -34,9 +34,8 @@ from core.learning.learned_consensus import KIND, Opinion, opinion
 from core.progress import Progress
 from core.records import Judgement, ReaderView, Verdict
 from core.store import open_store
-from core.store.changes import Mark
-from core.store.learned import Learned
-from core.store.versions import SEED_VERSION
+from core.store.sqlite import Mark
+from core.store.versions import SEED_VERSION, Learned
 
 SAID = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
 MOST_KEPT = 8  # projects

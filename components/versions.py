@@ -29,7 +29,7 @@ from core.errors import ReviewError
 from core.learning.comparison import compare
 from core.learning.retrain import activate, is_worse
 from core.store import open_store
-from core.store.changes import Mark
+from core.store.sqlite import Mark
 from core.store.versions import SEED_VERSION, Activation, Version
 
 VersionChangesFigures = dict[str, Any]

@@ -254,7 +254,7 @@ def _plainly(result: dict[str, object]) -> str:
 
 def _used(model: str, used: dict[str, Any]) -> str:
     """What a model did, in words; a cost that is not known is never a zero."""
-    from core.models.caps import dollars_words
+    from core.models.limits import dollars_words
 
     cost = "cost unknown" if used["cost"] is None else dollars_words(used["cost"])
     calls = "1 call" if used["calls"] == 1 else f"{used['calls']} calls"

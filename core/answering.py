@@ -16,8 +16,7 @@ from core.errors import ConfigError, InputError
 from core.records import Project, Run
 from core.reviews import Item
 from core.store import Store
-from core.store.learned import read_body
-from core.store.versions import SEED_VERSION
+from core.store.versions import SEED_VERSION, read_body
 
 KIND = "selective"
 LOWEST, HIGHEST = 0.005, 0.5  # error rates that may be wanted

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from core.audit.arriving import decoded, no_longer, whole_so_far
+from core.audit.steps import decoded, no_longer, whole_so_far
 from core.audited import AUDIT, Remembered
 from core.baseline.segmenter import BuiltInSegmenter, Cutter
 from core.checking import (

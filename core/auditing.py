@@ -10,13 +10,18 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.acting import Play, calls_of, notes_of, part_played, why_unusable
-from core.audit.concluding import Found, judgement_of
-from core.audit.contested import closed, cut_down, labels_told
-from core.audit.placing import cut_alike, is_cut_from
-from core.audit.reflecting import applied
-from core.audit.steps import Auditing, Reading, checked
-from core.audit.waves import waves
-from core.audit.whole import settled
+from core.audit.conclusion import Found, applied, judgement_of
+from core.audit.context import cut_alike, is_cut_from
+from core.audit.steps import (
+    Auditing,
+    Reading,
+    checked,
+    closed,
+    cut_down,
+    labels_told,
+    settled,
+    waves,
+)
 from core.audited import Remembered
 from core.baseline.matching import answer_of
 from core.concurrency import Stop, merged

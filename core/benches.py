@@ -103,7 +103,7 @@ def _library(place: Place, settings: Settings, case: Case) -> Library:
     def search(query: str, most: int) -> Sequence[Passage]:
         from core.baseline.encoder import load_multilingual_encoder
         from core.baseline.image_reader import OcrImageReader
-        from core.documents.gather import Gathering, gather_sources, sources_of
+        from core.documents.library import Gathering, gather_sources, sources_of
         from core.documents.retrieval import Retriever
 
         encoder, reader = load_multilingual_encoder(), OcrImageReader()
@@ -126,14 +126,15 @@ def _asker(place: Place, store: Store, settings: Settings, project_id: str) -> A
     """A language model on the home's ledger, within its caps."""
     from core.agents.ask import Work
     from core.agents.asker import SeatAsker
-    from core.models import desk
-    from core.models.fence import Fence
+    from core.models.injection import Fence
+    from core.models.limits import Caps
     from core.models.llm import LiteLlm
+    from core.models.metering import Account, LedgerDesk
     from core.models.prompting import PromptBook
 
-    account = desk.Account(place.run_id, place.by, project_id)
-    caps = desk.Caps.of(settings, place.token_cap)
-    table = desk.LedgerDesk(LiteLlm(place.keys), place.home, account, caps, time.time)
+    account = Account(place.run_id, place.by, project_id)
+    caps = Caps.of(settings, place.token_cap)
+    table = LedgerDesk(LiteLlm(place.keys), place.home, account, caps, time.time)
     book = PromptBook(store.prompt_edits.of_project(project_id))
     work = Work(table, book, Fence.of_run(place.run_id), place.home)
     return SeatAsker(place.seat, work, place.language, place.stop)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.checking import Draft, store_case
+from core.documents.readers import decoded
 from core.documents.tables import delimiter_of
-from core.documents.text import decoded
 from core.errors import InputError, ReviewError
 from core.formats.cells import CLAIM_NAMES, QUESTION_NAMES, safe_cell
 from core.jobs import NOTHING_TYPED, Jobs, new_id
@@ -24,7 +24,7 @@ from core.progress import can_resume
 from core.records import LibraryEntry, Plan, Project, Run
 from core.staffing import require_keys
 from core.store import Store
-from core.store.batches import Batch, BatchRow
+from core.store.cases import Batch, BatchRow
 
 LONGEST_HEADER = 200
 SOURCE_NAMES = ("documents", "document", "sources", "source", "files", "file", "images", "image")

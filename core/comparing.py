@@ -25,8 +25,8 @@ from core.errors import InputError, KeyMissing
 from core.estimate import Expected
 from core.formats.cells import safe_cell
 from core.jobs import NOTHING_TYPED, Jobs
-from core.models.caps import NANO_PER_CENT, money
 from core.models.keys import Keys
+from core.models.limits import NANO_PER_CENT, money
 from core.progress import Progress, folded
 from core.records import Case, Plan, Run
 from core.staffing import require_keys

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from core.records import Case, Label, Span
 from core.reviews import Correction, Gold, Handling
 from core.store import Store
-from core.store.queue_filter import Rules
+from core.store.queue import Rules
 
 LABELS_DIFFER, MARKS_DIFFER = 2, 1
 

@@ -22,7 +22,7 @@ from core.config import Settings
 from core.debate.floor import Floor
 from core.debate.protocols import protocol_named
 from core.debate.turns import judge_view, warned
-from core.documents.gather import Gathering, gather_sources, missed, sources_of
+from core.documents.library import Gathering, gather_sources, missed, sources_of
 from core.documents.retrieval import Retriever
 from core.errors import BudgetReached, ModelError, ReviewError, Stopped
 from core.events import (

@@ -20,8 +20,8 @@ from statistics import median
 
 from core.documents.language import language_of
 from core.expected_calls import Size, Step, steps_of
-from core.models.caps import dollars_words
 from core.models.keys import Keys
+from core.models.limits import dollars_words
 from core.models.prices import price_of
 from core.records import LibraryEntry, Plan
 from core.seats import RosterSheet
@@ -108,7 +108,7 @@ def _to_embed(store: Store, entries: Sequence[LibraryEntry], plan: Plan) -> int:
     """The characters that the roster's embedding model has not seen yet."""
     if plan.sheet is None or plan.sheet.retriever.is_built_in:
         return 0
-    from core.models.llm_embedder import LlmEmbedder
+    from core.models.encoder import LlmEmbedder
 
     model = LlmEmbedder(plan.sheet.retriever, Keys({})).id
     new = (entry for entry in entries if not store.readings.has_index(entry.id, model))

@@ -18,9 +18,9 @@ from core.audited import AUDIT
 from core.debate.floor import DebateProtocol
 from core.debate.protocols import protocol_of, seated_for, then_of
 from core.manners import AS_IS, DebateOptions, judge_prompt, turn_tokens
+from core.models.limits import estimated_tokens
 from core.models.prices import window_of
 from core.models.prompting import prompt_language, shipped
-from core.models.window import estimated_tokens
 from core.records import Plan
 from core.seats import RosterSheet, Seat
 

@@ -23,7 +23,7 @@ from core.learned_marks import (
 from core.records import Plan, Run
 from core.store import Store
 from core.store.cases import fingerprint
-from core.store.learned import NONE, Learned, read_body
+from core.store.versions import NONE, Learned, read_body
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:

@@ -22,8 +22,8 @@ from core.choosing import FIRST, SHARES, spread
 from core.errors import ReviewError
 from core.models.encoder import Embedder
 from core.store import Store, open_store
-from core.store.changes import Mark
-from core.store.queue_order import Asked
+from core.store.queue import Asked
+from core.store.sqlite import Mark
 
 if TYPE_CHECKING:
     import numpy as np

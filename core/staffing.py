@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from core.agents.ask import Work
     from core.baseline.assessment import Assessor
     from core.engine import Resources
-    from core.models.desk import LedgerDesk
     from core.models.encoder import Embedder
+    from core.models.metering import LedgerDesk
     from core.reach import MakeAsker
     from core.roles import Roster
 
@@ -159,7 +159,7 @@ def staffed(
     from core.engine import Resources
     from core.reach import bench_maker
     from core.verdict.classifier import load_classifier
-    from core.verdict.seated_weigher import with_weigher
+    from core.verdict.weigher import with_weigher
 
     learned = learned_marks(store, run)
     assessor = assessor_of(home, run.plan.reader)
@@ -204,20 +204,21 @@ def _with_models(
     from core.agents.rosters import seated
     from core.debate.protocols import seated_for
     from core.debate.questions import require_room
-    from core.models import desk
-    from core.models.fence import Fence
+    from core.models.injection import Fence
+    from core.models.limits import Caps
     from core.models.llm import LiteLlm
+    from core.models.metering import Account, LedgerDesk
     from core.models.prompting import PromptBook
     from core.reach import asker_of
 
     plan = run.plan
     sheet = seated_for(plan, _as_kept(store, plan.sheet or RosterSheet(plan.roster)))
     require_keys(plan, payer.keys)
-    table = desk.LedgerDesk(
+    table = LedgerDesk(
         LiteLlm(payer.keys),
         home,
-        desk.Account(run.id, payer.by, run.project_id),
-        desk.Caps.of(store.projects.settings(), plan.token_cap, plan.cent_cap),
+        Account(run.id, payer.by, run.project_id),
+        Caps.of(store.projects.settings(), plan.token_cap, plan.cent_cap),
         time.time,
         reuses=plan.reuses_replies,
     )
@@ -265,7 +266,7 @@ def _retriever(sheet: RosterSheet, keys: Keys, desk: LedgerDesk) -> Embedder | N
     """The sheet's embedding model (CEDA's agent A); None for the built-in encoder."""
     if sheet.retriever.is_built_in:
         return None
-    from core.models.llm_embedder import LlmEmbedder
+    from core.models.encoder import LlmEmbedder
 
     return LlmEmbedder(sheet.retriever, keys, desk)
 

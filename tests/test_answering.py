@@ -17,9 +17,9 @@ from core.events import LabelPredicted
 from core.queueing import enqueue
 from core.records import Plan, Run, Verdict
 from core.store import Store, open_store
-from core.store.learned import Choice, Learned
-from core.store.queue_filter import AT_RANDOM, EVERYTHING, Rules, why_of
-from core.store.run_filter import RunFilter
+from core.store.queue import AT_RANDOM, EVERYTHING, Rules, why_of
+from core.store.runs import RunFilter
+from core.store.versions import Choice, Learned
 from tests.learning.answered import OURS, add_run
 
 pytestmark = pytest.mark.usefixtures("without_weights")

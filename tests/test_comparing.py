@@ -27,7 +27,7 @@ from core.config import Settings
 from core.errors import InputError
 from core.estimate import Expected, Use
 from core.jobs import Jobs
-from core.models.caps import Caps
+from core.models.limits import Caps
 from core.parting import letters
 from core.records import Case, Plan
 from core.seats import RosterSheet, Seat

@@ -18,7 +18,7 @@ from core.curation import (
 from core.records import Project, Span
 from core.reviews import Correction, Gold, Item
 from core.store import open_store
-from core.store.queue_filter import Rules
+from core.store.queue import Rules
 from tests.fakes import make_case
 
 RESPONSE = "The bridge is 512 m long and opened in 1932."

@@ -13,7 +13,7 @@ from PIL import Image
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import Settings
-from core.documents import gather
+from core.documents import library as gather
 from core.documents.library import reindex, remove_file, store_file
 from core.documents.retrieval import ensure_index
 from core.engine import Resources, review

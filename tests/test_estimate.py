@@ -22,11 +22,11 @@ from core.estimate import (
 from core.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
 from core.expected_calls import Size, steps_of
 from core.manners import DebateOptions
-from core.models.window import estimated_tokens
+from core.models.limits import estimated_tokens
 from core.records import LibraryEntry, Plan, Project, Run, Source, Verdict
 from core.seats import RosterSheet, Seat
 from core.store import Store
-from core.store.readings import Vectors
+from core.store.cases import Vectors
 from tests.fakes import make_case
 
 VERDICT = Verdict("supported", 0.1, 0.9, "It is right.")

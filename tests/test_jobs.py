@@ -29,8 +29,8 @@ from core.records import Case, Judgement, Plan, Run, Turn
 from core.roles import DebateView, Judge, JudgeView, Roster, Speak
 from core.store import open_store
 from core.underway import require_debate
+from core.verdict.classifier import save_head, version_folder
 from core.verdict.head import Head
-from core.verdict.version_files import save_head, version_folder
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 

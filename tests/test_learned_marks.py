@@ -19,7 +19,7 @@ from core.progress import Progress, folded
 from core.records import Case, Member, Plan
 from core.store import open_store
 from core.store.cases import fingerprint
-from core.store.learned import NONE, Choice, Learned
+from core.store.versions import NONE, Choice, Learned
 from tests.models.cast import Cast, as_json, role_of
 from tests.models.loopback import loopback
 from tests.readers import paw_assessor

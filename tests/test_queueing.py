@@ -16,7 +16,7 @@ from core.progress import Progress
 from core.queueing import disagreement, fill, item_of, offer, stances
 from core.records import Judgement, Plan, ReaderView, Run, Stance, Turn
 from core.store import Store, open_store
-from core.store.queue_filter import EVERYTHING
+from core.store.queue import EVERYTHING
 from tests.fakes import make_case
 
 pytestmark = pytest.mark.usefixtures("without_weights")

@@ -18,7 +18,7 @@ from core.records import Project
 from core.reordering import EVERY_SECONDS, FEWEST, Reordering
 from core.reviews import Item
 from core.store import Store, open_store
-from core.store.queue_filter import AT_RANDOM, EVERYTHING, Rules, why_of
+from core.store.queue import AT_RANDOM, EVERYTHING, Rules, why_of
 from tests.fakes import FakeEmbedder, make_case
 from tests.soak import often
 

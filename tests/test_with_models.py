@@ -30,7 +30,7 @@ from core.errors import KeyMissing
 from core.events import Event
 from core.jobs import Jobs
 from core.models.call import Call, Message, in_silence
-from core.models.fence import Fence
+from core.models.injection import Fence
 from core.models.keys import Keys
 from core.models.llm import LiteLlm
 from core.models.prompting import shipped

@@ -28,8 +28,7 @@ from core.learning.measured_rows import observed_staff
 from core.records import Judgement, Plan, WordScore
 from core.roles import CaseView, JudgeView
 from core.seats import PANEL_READERS
-from core.spans.rotation import rotate
-from core.spans.voting import VotedRun
+from core.spans.voting import VotedRun, rotate
 from training.span_rows import MarkedRow, Numbers
 
 DEPENDS_ON = ("baseline", "spans", "documents", "engine.py")

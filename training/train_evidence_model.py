@@ -54,7 +54,7 @@ from core.learning.evidence_calibration import (
 from core.learning.measured_rows import EvidenceRow, MeasuredRow, measured_rows
 from core.learning.scores import auroc
 from core.records import MaterialKind
-from core.verdict.calibrator import sigmoid
+from core.verdict.head import sigmoid
 from training.constructed import PairMaker
 from training.evidence_rows import in_documents, rows_of
 from training.pairs import (

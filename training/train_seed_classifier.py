@@ -33,9 +33,8 @@ from core.learning.options import Options
 from core.learning.scores import reliability, scores
 from core.learning.verdict_texts import JudgedClaim, LabelledClaim, Lesson, judged
 from core.models.encoder import Embedder, load_encoder
-from core.verdict.calibrator import sigmoid
-from core.verdict.head import logit_of
-from core.verdict.version_files import SEED_FOLDER, save_head
+from core.verdict.classifier import SEED_FOLDER, save_head
+from core.verdict.head import logit_of, sigmoid
 from training.pairs import provenance_of
 
 # How many rows of each set at most. The entailment reader has not seen them: of rows that it was

@@ -17,10 +17,10 @@ from core.concurrency import Stop
 from core.errors import ModelError
 from core.learned_marks import SHIPPED, LearnedMarks
 from core.models.call import Asked, Call, Completion, Desk, Message, Picture, in_silence
-from core.models.fence import Fence
+from core.models.injection import Fence
+from core.models.limits import beginning, fitting, words_tokens
 from core.models.prices import window_of
 from core.models.prompting import LANGUAGES, Prompt, PromptBook, filled
-from core.models.window import beginning, fitting, words_tokens
 from core.records import Case, Project
 from core.roles import Speak
 from core.seats import Seat

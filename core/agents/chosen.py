@@ -10,7 +10,7 @@ from core.agents.roster_file import MOST_BYTES, ReadRoster, read_roster
 from core.agents.rosters import SHIPPED, one_model, require_filled_in, sheet_named
 from core.agents.sheet_rules import check_address, check_sheet, looks_like_a_key
 from core.errors import InputError
-from core.models.provider import provider_of
+from core.models.call import provider_of
 from core.store import open_store
 
 FILE_SUFFIX = ".json"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
 from core.baseline.wording import cited, place_of
-from core.models.fence import steering
+from core.models.injection import steering
 from core.records import Context, Passage, Quote, Turn
 from core.roles import CaseView, Evidence
 

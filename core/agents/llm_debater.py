@@ -18,9 +18,9 @@ from core.baseline.wording import SIDES, reply_to
 from core.concurrency import Stop
 from core.errors import ReplyError
 from core.manners import ANSWERING, NAMING, turn_tokens
+from core.models.limits import estimated_tokens, fitting
 from core.models.prices import window_of
 from core.models.prompting import FIELDS
-from core.models.window import estimated_tokens, fitting
 from core.records import Point, Reply, Stance, Turn
 from core.roles import DebateView, Speak
 

@@ -22,7 +22,7 @@ from core.concurrency import Stop
 from core.errors import ModelError
 from core.learned_marks import SpanExample
 from core.models.call import Message
-from core.models.fence import Fence
+from core.models.injection import Fence
 from core.models.prompting import filled
 from core.models.structured import Shape, Unusable, ask_structured
 from core.records import Case, Judgement, Label, Span

@@ -13,11 +13,12 @@ from typing import Literal
 
 from core.concurrency import Stop, merged
 from core.errors import ModelRefused, ReplyError, ReviewError, Stopped
-from core.models.attempts import Patience
 from core.models.call import Asked, Call, Completion, Message, Picture
-from core.models.desk import Account, Caps, LedgerDesk, who_of
+from core.models.failures import Patience
 from core.models.keys import Keys
+from core.models.limits import Caps
 from core.models.llm import LiteLlm
+from core.models.metering import Account, LedgerDesk, who_of
 from core.records import ModelCall
 from core.seats import RosterSheet, Seat
 from core.store import open_store

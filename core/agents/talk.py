@@ -14,7 +14,7 @@ from functools import cached_property
 
 from core.agents.heard import whole_sentences
 from core.baseline.wording import counted
-from core.models.window import beginning, estimated_tokens
+from core.models.limits import beginning, estimated_tokens
 
 LEAST_TOKENS = 32  # of words that are shortened; a turn begins with its stance
 NEARLY = 0.9  # of a length that did not fit: marks take some room too

@@ -19,8 +19,8 @@ from core.agents.talk import ABOUT, ASSIGNED, BEFORE, PERSON, Line, Shown, Talk
 from core.baseline.wording import SIDES
 from core.errors import ModelError
 from core.models.call import Message
+from core.models.limits import estimated_tokens
 from core.models.prices import window_of
-from core.models.window import estimated_tokens
 from core.records import Turn
 from core.roles import DebateView, JudgeView
 from core.seats import Seat

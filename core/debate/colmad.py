@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from core.acting import judged
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import judge_view, spoken
-from core.debate.unheard import unheard
+from core.debate.votes import unheard
 from core.events import Event, JudgementReached
 from core.records import Plan
 

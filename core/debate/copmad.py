@@ -22,9 +22,8 @@ from core.baseline.wording import SIDES, listed_plainly
 from core.concurrency import merged
 from core.debate.colmad import rounds_of
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.sampling import drawing
 from core.debate.turns import judge_view, noted, spoken
-from core.debate.unheard import unheard
+from core.debate.votes import drawing, unheard
 from core.events import Event, JudgementReached
 from core.records import Judgement, Plan, Stance, Turn
 

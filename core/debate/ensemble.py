@@ -16,9 +16,8 @@ from collections.abc import Iterator, Sequence
 
 from core.baseline.plain_verdict import verdict_text
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.majority import told
 from core.debate.turns import spoken, taken
-from core.debate.votes import Tally, barred, nobody_voted, tally, without_majority
+from core.debate.votes import Tally, barred, nobody_voted, tally, told, without_majority
 from core.events import Event, JudgementReached
 from core.records import Case, Judgement, Label, Plan, Turn
 

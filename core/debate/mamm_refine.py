@@ -8,26 +8,123 @@ least is taken. Each agent's last stance votes, and most of them give the label.
 most call correct is not revised. Source: SC-MAKS 2.1.4, table 2 (Wan et al.).
 Calls: n detections, n critiques and n revisions, each stage at once, and one ranking of revisions
 that differ: 3n turns and 1 judgement at most, in a chain of 4.
+
+Which contested places most critics keep, and which of several revisions mends them best. All of
+it is computed: places by votes, revisions by what they change. Source: SC-MAKS 2.1.4 and table 2
+(MAMM-REFINE: majority over detections, ranking of revisions).
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+
+from rapidfuzz.distance import Levenshtein
 
 from core.acting import calls_of, notes_of, why_unusable
 from core.argued import ResponseRevised
 from core.baseline.wording import listed
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.majority import by_majority, last_answers
-from core.debate.revisions import best_first, contested, kept_by_most, with_kept
 from core.debate.turns import judge_view, spoken, taken
-from core.debate.votes import barred, tally
+from core.debate.votes import barred, by_majority, last_answers, tally
 from core.errors import ReplyError
 from core.events import Event, JudgementReached, ProblemMet
 from core.manners import Manner
 from core.records import Judgement, Label, Plan, Point, Turn
 from core.roles import Ranker
+
+TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+Place = tuple[int, int]
+
+
+def contested(turns: Sequence[Turn]) -> tuple[Point, ...]:
+    """All points of these turns that contest words, in order of their place."""
+    points = [p for turn in turns for p in turn.points if p.finding != "carried"]
+    return tuple(sorted(points, key=lambda point: (point.start, point.end)))
+
+
+def kept_by_most(critics: Sequence[Turn], asked: int = 0) -> tuple[Point, ...]:
+    """The places that more than half of all who were asked keep, in order; no two overlap.
+
+    Who leaves the response open keeps none, nor does who is missing of the `asked`. A critic keeps
+    a place when a place of its own overlaps it; shorter ones go first, so that one long quotation
+    does not swallow several.
+    """
+    own = [contested([turn]) for turn in critics if turn.stance != "unclear"]
+    whole = max(asked, len(critics))
+    places = {(p.start, p.end) for points in own for p in points if p.start < p.end}
+    chosen: list[Place] = []
+    for place in sorted(places, key=lambda one: (one[1] - one[0], one)):
+        votes = sum(any(_overlap(place, (p.start, p.end)) for p in points) for points in own)
+        if 2 * votes > whole and not any(_overlap(place, other) for other in chosen):
+            chosen.append(place)
+    return tuple(_as_most_say(place, own) for place in sorted(chosen))
+
+
+def with_kept(critics: Sequence[Turn], kept: Sequence[Point]) -> tuple[Turn, ...]:
+    """These turns, each with only those of its points that were kept, as most say them."""
+    return tuple(
+        replace(turn, points=tuple(k for k in kept if _names(turn, k))) for turn in critics
+    )
+
+
+def best_first(response: str, revisions: Sequence[str], kept: Sequence[Point]) -> tuple[str, ...]:
+    """Unlike revisions that change something, the best first.
+
+    Best is what changes most of the kept places, then what most wrote alike, then what changes
+    least beside them, then the first.
+    """
+    counts = Counter(text for text in revisions if text != response and text.strip())
+    return tuple(sorted(counts, key=lambda text: _rank(response, text, counts[text], kept)))
+
+
+def mended_places(response: str, revision: str, kept: Sequence[Point]) -> int:
+    """How many of the kept places do not read as they did."""
+    changed = _changes(response, revision)
+    return sum(any(_overlap((p.start, p.end), place) for place in changed) for p in kept)
+
+
+def _rank(response: str, revision: str, count: int, kept: Sequence[Point]) -> tuple[int, int, int]:
+    changed = _changes(response, revision)
+    beside = sum(
+        last - first
+        for first, last in changed
+        if not any(_overlap((p.start, p.end), (first, last)) for p in kept)
+    )
+    longer = max(0, len(revision) - len(response))
+    return -mended_places(response, revision, kept), -count, beside + longer
+
+
+def _changes(response: str, revision: str) -> list[Place]:
+    """Where the response was changed, `[start, end)` in it; an insertion is one character wide."""
+    old, new = TOKEN.findall(response), TOKEN.findall(revision)
+    starts = [0]
+    for token in old:
+        starts.append(starts[-1] + len(token))
+    return [
+        (starts[block.src_start], max(starts[block.src_end], starts[block.src_start] + 1))
+        for block in Levenshtein.opcodes(old, new)
+        if block.tag != "equal"
+    ]
+
+
+def _names(turn: Turn, place: Point) -> bool:
+    return any((p.start, p.end) == (place.start, place.end) for p in contested([turn]))
+
+
+def _as_most_say(place: Place, own: Sequence[Sequence[Point]]) -> Point:
+    """The surest point on that very place, with the words that most put there."""
+    there = [p for points in own for p in points if (p.start, p.end) == place]
+    surest = max(there, key=lambda point: point.weight)
+    instead = Counter(p.evidence for p in there if p.evidence)
+    return replace(surest, evidence=instead.most_common(1)[0][0]) if instead else surest
+
+
+def _overlap(one: Place, other: Place) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
 
 AGENT = "Majority of the agents"
 STAGES: tuple[Manner, ...] = ("detect", "critique", "revise")

@@ -15,10 +15,10 @@ from core.agents.talk import LEAST_TOKENS
 from core.debate.protocols import manners_of, protocol_of, seated_for, then_of
 from core.errors import InputError
 from core.manners import STYLES, judge_prompt, turn_tokens
-from core.models.fence import Fence
+from core.models.injection import Fence
+from core.models.limits import estimated_tokens, words_tokens
 from core.models.prices import window_of
 from core.models.prompting import FIELDS, PromptBook, filled
-from core.models.window import estimated_tokens, words_tokens
 from core.records import Case, Plan, Project
 from core.seats import RosterSheet, Seat
 

@@ -16,7 +16,7 @@ from typing import Literal
 from core.agents.heard import QUOTED, is_stance_said
 from core.agents.stated import CONFIDENCE, DOUBT
 from core.baseline.wording import SIDES, counted, shortened
-from core.documents.quotes import folded_with_map
+from core.documents.segmentation import folded_with_map
 from core.documents.terms import IS_UNSPACED, query_terms
 from core.progress import Progress
 from core.records import Quote, Turn

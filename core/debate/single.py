@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from core.acting import judged
 from core.debate.floor import Calls, DebateProtocol, Floor
-from core.debate.sampling import drawn, possible, said_once, samples_of, vote_of
 from core.debate.turns import judge_view
+from core.debate.votes import drawn, possible, said_once, samples_of, vote_of
 from core.events import Event, JudgementReached
 from core.records import Plan
 from core.roles import JudgeView

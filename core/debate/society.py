@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.majority import all_agree, by_majority, last_answers
 from core.debate.turns import spoken
-from core.debate.votes import barred
+from core.debate.votes import all_agree, barred, by_majority, last_answers
 from core.events import ConsensusReached, Event, JudgementReached
 from core.records import Plan, Turn
 

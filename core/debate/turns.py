@@ -9,7 +9,7 @@ from core.acting import context_built, notes_of
 from core.argued import DebateNoted
 from core.concurrency import merged, streamed
 from core.debate.floor import Floor, Speech
-from core.documents.quotes import verify_quote
+from core.documents.segmentation import verify_quote
 from core.errors import ModelError, ReplyError
 from core.events import Event, ModelCalled, ProblemMet, TurnDelta, TurnFinished, TurnStarted
 from core.manners import JudgeManner

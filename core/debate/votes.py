@@ -5,16 +5,46 @@ label never comes of others' silence, nor of a fault. p is the share of hallucin
 answers that could be read, an open one counting half; whoever was lost is absent from it. So p is
 on the label's side of one half. Source: SC-MAKS 2.1.2 and 4.4 (majority voting), 2.1.3 (low
 consensus abstains), ColMAD 4.1 (two agree).
+
+The outcome of a debate in which too few could be heard: stated, and never a label.
+
+What the last answers of several agents come to where no judge decides: the label of most.
+`core/debate/votes.py` says how they are counted. Source: SC-MAKS 2.1.2 (majority voting over
+rounds), table 1.
+
+Several judgements of one question, all at once, and what they come to (self-consistency). They
+are counted as all votes are (`core/debate/votes.py`). A built-in judge always says the same, so
+it is asked once. Source: SC-MAKS 4.4, Wang et al. 2023 as cited there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from core.baseline.wording import capitalised, counted, listed
-from core.records import Cause, Judgement, Label
-from core.roles import CaseView
+from core.acting import sampled
+from core.agents.stated import argument_in
+from core.baseline.debate_manners import PHRASE
+from core.baseline.plain_verdict import verdict_text
+from core.baseline.wording import capitalised, counted, listed, shortened
+from core.concurrency import merged
+from core.debate.floor import Floor
+from core.debate.turns import AT_ONCE
+from core.events import Event, ModelCalled, ProblemMet
+from core.progress import total_cost
+from core.records import Cause, Judgement, Label, Turn
+from core.roles import CaseView, JudgeView
+
+
+def unheard(floor: Floor, words: str) -> Judgement:
+    """Unclear, without asking the judge: there is no debate that it could read."""
+    return Judgement(
+        agent=floor.play.roster.judge.name,
+        label="unclear",
+        text=f"No verdict: {words}.",
+        cause="unreadable_reply",
+        cause_words=f"{capitalised(words)}.",
+    )
 
 
 @dataclass(frozen=True)
@@ -103,3 +133,118 @@ def nobody_voted(agent: str, view: CaseView, answered: int) -> Judgement:
     if answered and not view.evidence.passages:
         cause, words = "no_evidence", "There is no evidence to check it against."
     return Judgement(agent, "unclear", f"No verdict: {words}", cause=cause, cause_words=words)
+
+
+MOST_SAID = 240  # characters of a reason
+
+
+def last_answers(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Each debater's last turn, in the order of their numbers."""
+    last = {turn.debater: turn for turn in sorted(turns, key=lambda turn: turn.number)}
+    return tuple(sorted(last.values(), key=lambda turn: turn.number))
+
+
+def all_agree(answers: Sequence[Turn], debaters: int) -> bool:
+    """True when every debater has answered, and all alike; one alone agrees with nobody."""
+    return len(answers) == debaters > 1 and len({turn.stance for turn in answers}) == 1
+
+
+def by_majority(agent: str, floor: Floor, answers: Sequence[Turn]) -> Judgement:
+    """The judgement by these answers, one of each debater; unclear with its cause where none is."""
+    votes = tally((turn.stance for turn in answers), len(floor.debaters))
+    if not votes.cast:
+        return nobody_voted(agent, floor.view, len(answers))
+    if votes.label == "unclear":
+        return without_majority(agent, votes, "agent")
+    prose = f"{votes.words('agent')} {_reason(floor, votes.label, answers)}"
+    return Judgement(agent, votes.label, verdict_text(votes.label, prose), prose=prose, p=votes.p)
+
+
+def _reason(floor: Floor, label: Label, answers: Sequence[Turn]) -> str:
+    """The words of the surest of those who agree with the label; of equals the first's."""
+    own = [turn for turn in answers if turn.stance == label]
+    surest = max(own, key=lambda turn: turn.confidence or 0.0)
+    return told(last_reason(floor.progress.turns, surest))
+
+
+def last_reason(turns: Sequence[Turn], answer: Turn) -> Turn:
+    """The debater's last turn that gives a reason for this answer: it may be an earlier one.
+
+    What it said of others' answers, or wrote anew, is no reason for its own.
+    """
+    own = [
+        turn
+        for turn in sorted(turns, key=lambda turn: turn.number)
+        if (turn.debater, turn.stance) == (answer.debater, answer.stance)
+        and turn.number <= answer.number
+        and not turn.about
+        and turn.manner != "revise"
+        and PHRASE not in turn.text
+    ]
+    return own[-1] if own else answer
+
+
+def told(turn: Turn) -> str:
+    """Who says so and why, in one line; the vote that was counted has told the verdict."""
+    return f"{turn.debater} ({turn.agent}): {shortened(argument_in(turn.text), MOST_SAID)}"
+
+
+def drawn(floor: Floor, views: Sequence[JudgeView], note: str) -> Iterator[Event]:
+    """The judgements on these views that are not there yet, all at once."""
+    waiting = [seen for seen in views if seen.number not in floor.progress.samples]
+    yield from merged([drawing(floor, seen, note) for seen in waiting], workers=AT_ONCE)
+
+
+def drawing(floor: Floor, seen: JudgeView, note: str) -> Callable[[], Iterator[Event]]:
+    """One judgement's events; its cost is that of its own calls, whoever tells of them."""
+    roster = replace(floor.play.roster, calls_made=lambda: floor.calls_made("")[0])
+    play = replace(floor.play, roster=roster)
+
+    def events() -> Iterator[Event]:
+        for event in sampled(play, seen, note):
+            yield from _with_own_cost(floor, seen, event)
+
+    return events
+
+
+def samples_of(floor: Floor, views: Sequence[JudgeView]) -> list[Judgement]:
+    """What was concluded on these views, in their order."""
+    samples = floor.progress.samples
+    return [samples[seen.number].judgement for seen in views if seen.number in samples]
+
+
+def possible(floor: Floor, wanted: int) -> int:
+    """How many of so many samples may differ: one of a judge that is built in."""
+    return 1 if floor.play.roster.judge.built_in else max(1, wanted)
+
+
+def said_once(floor: Floor, wanted: int) -> Iterator[Event]:
+    """That fewer samples are drawn than were asked for, where that is so."""
+    if possible(floor, wanted) < wanted and not floor.progress.samples:
+        words = (
+            f"{floor.play.roster.judge.name} always says the same about the same evidence, so it "
+            f"was asked once instead of {wanted} times."
+        )
+        yield ProblemMet(floor.play.now(), "judging", words)
+
+
+def vote_of(samples: Sequence[Judgement]) -> tuple[Judgement, Tally]:
+    """The judgement that the samples come to: one of those of the label that most give."""
+    votes = tally(None if s.cause == "unreadable_reply" else s.label for s in samples)
+    if len(samples) == 1 or not votes.cast:
+        return samples[0], votes
+    if votes.label == "unclear":
+        return without_majority(samples[0].agent, votes, "judgement"), votes
+    chosen = next(sample for sample in samples if sample.label == votes.label)
+    words = votes.words("judgement")
+    prose = f"{words} One of the {votes.label} ones: {chosen.prose or chosen.text}"
+    return replace(chosen, p=votes.p, prose=prose), votes
+
+
+def _with_own_cost(floor: Floor, seen: JudgeView, event: Event) -> Iterator[Event]:
+    if event.kind == "judgement_sampled":
+        calls, own = floor.calls_made(seen.slot)
+        yield from (ModelCalled(event.at, call) for call in calls)
+        yield replace(event, cost=total_cost(own))
+    else:
+        yield event

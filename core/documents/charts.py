@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from core.documents.boxes import Part, PlacedBlock, TextBox, rows_of, split_box, usual_height
+from core.documents.images import Part, PlacedBlock, TextBox, rows_of, split_box, usual_height
 from core.documents.tables import AFTER_LABEL, AFTER_NAME, is_number
 
 AXIS = "Axis: "

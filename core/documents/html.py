@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from core.documents.draft import Content, Draft, content
+from core.documents.readers import decoded, decoded_page
 from core.documents.request import ReadRequest
 from core.documents.tables import clean, table_contents
-from core.documents.text import decoded, decoded_page
 from core.records import BlockKind, Source
 
 UNSEEN = frozenset(

@@ -13,7 +13,8 @@ from statistics import median
 
 import regex
 
-from core.documents.boxes import (
+from core.documents.charts import chart_in, is_sideways, single_numbers
+from core.documents.images import (
     Part,
     PictureText,
     PlacedBlock,
@@ -22,7 +23,6 @@ from core.documents.boxes import (
     rows_of,
     usual_height,
 )
-from core.documents.charts import chart_in, is_sideways, single_numbers
 from core.documents.segmentation import (
     UNSPACED,
     is_cut,

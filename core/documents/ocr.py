@@ -20,7 +20,7 @@ from typing import Any
 
 from PIL import Image, ImageOps, ImageStat
 
-from core.documents.boxes import PictureText, TextBox
+from core.documents.images import PictureText, TextBox
 
 Quad = tuple[tuple[float, float], ...]  # Clockwise from the top left corner of the upright text.
 

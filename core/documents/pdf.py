@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pypdfium2
 import pypdfium2.raw
 
-from core.documents.boxes import PlacedBlock
 from core.documents.draft import Content, Draft
+from core.documents.images import PlacedBlock
 from core.documents.pdf_layout import pages_as_blocks, plain_title
 from core.documents.pdf_text import (
     PdfPage,
@@ -25,9 +25,9 @@ from core.documents.pdf_text import (
     read_page,
     second_reader,
 )
+from core.documents.readers import plain_blocks
 from core.documents.request import ReadRequest, shown
 from core.documents.segmentation import is_ended, joined_lines, words_in
-from core.documents.text import plain_blocks
 from core.errors import InputError
 from core.records import Source
 

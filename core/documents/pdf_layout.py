@@ -15,8 +15,8 @@ from statistics import median
 
 import regex
 
-from core.documents.boxes import Part, PlacedBlock, TextBox, around, rows_of
 from core.documents.charts import Chart, chart_in, single_numbers
+from core.documents.images import Part, PlacedBlock, TextBox, around, rows_of
 from core.documents.layout import (
     CAPTION,
     ITEM,

@@ -15,7 +15,7 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from core.documents.boxes import PlacedBlock, TextBox, around, rows_of, usual_height
+from core.documents.images import PlacedBlock, TextBox, around, rows_of, usual_height
 from core.documents.layout import (
     CAPTION,
     ITEM,

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import pypdfium2.raw as pdfium
 import regex
 
-from core.documents.boxes import PictureText, TextBox, around
 from core.documents.draft import Place
+from core.documents.images import PictureText, TextBox, around
 from core.records import Box
 
 RTL = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")

@@ -1,19 +1,362 @@
-"""The reader for each kind of file, imported only when it is needed."""
+"""The reader for each kind of file, imported only when it is needed.
+
+What kind of file these bytes are: by their content first, then by their name.
+
+Plain text, kept exactly as it is but for a leading BOM; and how the bytes of pages are read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import codecs
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from typing import get_args
 
-from core.documents.request import ReadRequest
+import regex
+
+from core.documents.draft import Content, Draft, content
+from core.documents.request import ReadRequest, shown
+from core.documents.segmentation import BLANK_LINE, FINAL, ITEM, ROW, joined_lines, text_units
 from core.errors import InputError, ReviewError
-from core.records import Source, SourceKind
+from core.records import Block, Source, SourceKind
+
+AS_UTF8 = "save it as UTF-8 (“Encoding: UTF-8” when saving) and add it again"
+WIDE = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+DECLARED = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""", re.I)
+DECLARATION_WITHIN = 4096
+# What the HTML standard says these labels mean.
+MEANT = {
+    "iso-8859-1": "cp1252",
+    "latin1": "cp1252",
+    "latin-1": "cp1252",
+    "us-ascii": "cp1252",
+    "ascii": "cp1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "x-sjis": "cp932",
+    "euc-kr": "cp949",
+    "ks_c_5601-1987": "cp949",
+    "iso-8859-9": "cp1254",
+    "big5": "big5hkscs",
+    "utf-16": "utf-8",
+    "utf-16le": "utf-8",
+    "utf-16be": "utf-8",
+}
+HASHES = regex.compile(r"(#{1,6})\s+\S")
+UNDERLINE = regex.compile(r"(?:={3,}|-{3,})")
+DIGIT = regex.compile(r"\d")
+LONGEST_TITLE = 120
+MOST_WORDS = 6
+
+
+def read_text(request: ReadRequest) -> Source:
+    """Text files.
+
+    Raises:
+        InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
+    """
+    draft = Draft(request)
+    text = decoded(request.name, request.data)
+    draft.add(text)
+    for block in text_blocks(text):
+        draft.mark(block)
+    if not text.strip():
+        draft.note("There is no text in this file, only blanks.")
+    return draft.finish()
+
+
+def text_blocks(text: str) -> Iterator[Block]:
+    """Headings, list items and paragraphs of a plain text, as they stand in it.
+
+    A heading is marked with #, underlined, or a few words alone on a line above a sentence: as the
+    title of the whole, or between blank lines.
+    """
+    units = [place for place in text_units(text, 0, len(text)) if text[slice(*place)].strip()]
+    for number, (start, end) in enumerate(units):
+        line = text[start:end]
+        following = text[slice(*units[number + 1])].strip() if number + 1 < len(units) else ""
+        start, end = start + len(line) - len(line.lstrip()), end - len(line) + len(line.rstrip())
+        line = line.strip()
+        hashes = HASHES.match(line)
+        if UNDERLINE.fullmatch(line):
+            continue
+        if hashes and following:
+            yield Block("heading", start, end, len(hashes[1]))
+        elif UNDERLINE.fullmatch(following):
+            yield Block("heading", start, end, 1 if following[0] == "=" else 2)
+        elif _is_heading(text, start, end, following):
+            yield Block("heading", start, end, 2 if start else 0)
+        else:
+            yield Block("list item" if ITEM.match(line) else "paragraph", start, end)
+
+
+def _is_heading(text: str, start: int, end: int, following: str) -> bool:
+    """True for the first line of a text where it may be a title, and for few words set apart."""
+    line = text[start:end]
+    if not following or "\n" in line or FINAL.search(line) or ROW.match(line) or ITEM.match(line):
+        return False
+    is_first = not text[:start].strip()
+    if is_first and len(line) <= LONGEST_TITLE:
+        return len(following) > len(line) or ROW.match(following) is not None
+    is_apart = BLANK_LINE.match(text, end) and BLANK_LINE.search(text, max(0, start - 4), start)
+    words = line.split()
+    is_short = len(words) <= MOST_WORDS and len(line) <= LONGEST_TITLE and not DIGIT.search(line)
+    return bool(is_apart and is_short and line[0].isupper() and FINAL.search(following))
+
+
+def plain_blocks(text: str, known: frozenset[str]) -> Iterator[Content]:
+    """The blocks of a text whose lines were broken for lack of room, each on one line."""
+    for block in text_blocks(text):
+        whole = ""
+        for line in text[block.start : block.end].splitlines():
+            before, by = joined_lines(whole, line.strip(), known)
+            whole = before + by + line.strip() if whole else line.strip()
+        yield content(block.kind, whole, block.level)
+
+
+def decoded(name: str, data: bytes) -> str:
+    """The text of UTF-8 bytes, or of UTF-16 bytes that begin with a BOM; without the BOM.
+
+    Raises:
+        InputError: names the offset of the first byte that does not fit.
+    """
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise InputError(f"{shown(name)} is UTF-32 text, which is not read; {AS_UTF8}.")
+    mark, encoding = next(((m, e) for m, e in WIDE if data.startswith(m)), (b"", "utf-8"))
+    if data.startswith(codecs.BOM_UTF8):
+        mark = codecs.BOM_UTF8
+    words = "UTF-16" if encoding != "utf-8" else "UTF-8"
+    try:
+        text = data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        place = error.start + len(mark)
+        raise InputError(
+            f"{shown(name)} is not {words} text: the byte at offset {place:,} "
+            f"(0x{data[place]:02x}) does not fit; {AS_UTF8}."
+        ) from error
+    if (at := text.find("\x00")) >= 0:
+        raise InputError(
+            f"{shown(name)} is not plain text: it has a NUL character at offset {at:,}; "
+            f"if it is text in another encoding, {AS_UTF8}."
+        )
+    return text
+
+
+def decoded_page(data: bytes) -> tuple[str, str]:
+    """The page's characters, and a remark when some bytes had to be replaced.
+
+    A BOM counts first, then the declared charset, then UTF-8, then Windows-1252.
+    """
+    for mark, encoding in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if data.startswith(mark):
+            return _replaced(data[len(mark) :], encoding)
+    declared = DECLARED.search(data[:DECLARATION_WITHIN])
+    label = declared[1].decode("ascii").lower() if declared else "utf-8"
+    fallback = "cp1252"
+    for encoding in (MEANT.get(label, label), "utf-8"):
+        try:
+            return data.decode(encoding), ""
+        except UnicodeDecodeError:
+            fallback = encoding if declared else fallback
+        except LookupError:
+            continue
+    return _replaced(data, fallback)
+
+
+def _replaced(data: bytes, encoding: str) -> tuple[str, str]:
+    """The text, with U+FFFD and a remark where bytes do not fit."""
+    try:
+        return data.decode(encoding), ""
+    except UnicodeDecodeError:
+        remark = f"Some bytes do not fit the page's encoding ({encoding}) and show as \ufffd."
+        return data.decode(encoding, "replace"), remark
+
+
+READ_HERE = ".txt, .md, .pdf, .docx, .html, .csv, .tsv, .png, .jpg and .webp"
+KINDS: dict[str, SourceKind] = {
+    "txt": "text",
+    "text": "text",
+    "md": "markdown",
+    "markdown": "markdown",
+    "pdf": "pdf",
+    "docx": "docx",
+    "html": "html",
+    "htm": "html",
+    "xhtml": "html",
+    "csv": "table",
+    "tsv": "table",
+    "png": "image",
+    "jpg": "image",
+    "jpeg": "image",
+    "webp": "image",
+}
+WORDS: dict[SourceKind, str] = {
+    "text": "plain text",
+    "markdown": "Markdown text",
+    "pdf": "a PDF",
+    "docx": "a Word document",
+    "html": "an HTML page",
+    "table": "a table of plain text",
+    "image": "a PNG, JPEG or WebP image",
+}
+SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (b"%PDF-", "pdf"),
+    (b"\x89PNG\r\n\x1a\n", "image"),
+    (b"\xff\xd8\xff", "image"),
+    (b"GIF8", "a GIF image (save it as PNG)"),
+    (b"BM", "a bitmap image (save it as PNG)"),
+    (b"II*\x00", "a TIFF image (save it as PNG or PDF)"),
+    (b"MM\x00*", "a TIFF image (save it as PNG or PDF)"),
+    (b"{\\rtf", "a rich text (RTF) document (save it as .docx or PDF)"),
+    (b"\xd0\xcf\x11\xe0", "an old Office document (save it as .docx or PDF)"),
+    (b"%!PS", "a PostScript file (save it as PDF)"),
+    (b"MZ", "a Windows program"),
+    (b"\x7fELF", "a program"),
+    (b"ID3", "an audio file"),
+    (b"\xff\xfb", "an audio file"),
+    (b"OggS", "an audio file"),
+    (b"fLaC", "an audio file"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"7z\xbc\xaf", "a 7-Zip archive"),
+    (b"Rar!", "a RAR archive"),
+    (b"SQLite format 3\x00", "a database"),
+    (b"PAR1", "a Parquet file"),
+)
+# Words that people do begin plain text with; as a signature they count only with binary content.
+AMBIGUOUS = (b"BM", b"MZ", b"ID3", b"PAR1", b"OggS", b"fLaC", b"Rar!")
+PREAMBLE = re.compile(rb"\s*(?:<!--.*?-->|<\?.*?>|<!doctype\s(?!\s*html)[^>]*>)", re.S | re.I)
+HTML = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.I)
+SVG = re.compile(rb"\s*<svg\b", re.I)
+SAMPLE = 4096
+LARGEST_LIST = 1024 * 1024
+WORD_PART = b"wordprocessingml.document.main+xml"
+WORD_MACRO_PART = b"ms-word.document.macroEnabled.main+xml"
+
+
+def kind_of(name: str, data: bytes) -> SourceKind:
+    """How to read the file.
+
+    Raises:
+        InputError: it is empty, of a type that is not read, or not what its name says.
+    """
+    if not data:
+        raise InputError(f"{shown(name)} is empty (0 bytes); save it again and add it once more.")
+    ending = name.rpartition(".")[2].lower() if "." in name else ""
+    expected = KINDS.get(ending)
+    found = _found(name, data, expected)
+    if found is None:
+        return _text_kind(name, data, ending, expected)
+    if found not in get_args(SourceKind):
+        called = f" called .{ending}" if expected else ""
+        raise InputError(f"{shown(name)} is {found}{called}; Counterpoint reads {READ_HERE}.")
+    kind: SourceKind = found  # type: ignore[assignment]  # narrowed by get_args above
+    if expected is None or expected == kind:
+        return kind
+    raise InputError(
+        f"{shown(name)} is called .{ending} but holds {WORDS[kind]}; "
+        "give it its right ending, or add the file that was meant."
+    )
+
+
+def _found(name: str, data: bytes, expected: SourceKind | None) -> str | None:
+    """A kind, the words for a type that is not read, or None for what may be plain text."""
+    if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
+        return _in_zip(name, data, expected)
+    if data.startswith(b"RIFF"):
+        return "image" if data[8:12] == b"WEBP" else "an audio or video file"
+    if data[4:8] == b"ftyp":
+        heic = data[8:12] in (b"heic", b"heix", b"mif1", b"avif")
+        return "an image of a type that is not read (save it as JPEG)" if heic else "a video file"
+    for signature, what in SIGNATURES:
+        if data.startswith(signature):
+            return None if signature in AMBIGUOUS and not _is_binary(data) else what
+    if expected == "pdf" and b"%PDF-" in data[:1024]:
+        return "pdf"  # Some writers put a few bytes before the header, and all readers allow it.
+    if expected in ("text", "markdown"):
+        return None  # Somebody's .txt may well hold a page's source; elsewhere it is a mistake.
+    markup = _markup(data)
+    if SVG.match(markup):
+        return "an SVG drawing (save it as PNG)"
+    return "html" if HTML.match(markup) else None
+
+
+def _markup(data: bytes) -> bytes:
+    """The first characters after a BOM, comments and declarations, if any.
+
+    One at a time: a single pattern for them all would try every way to split a row of comments.
+    """
+    sample = data.removeprefix(b"\xef\xbb\xbf")[:SAMPLE]
+    while preamble := PREAMBLE.match(sample):
+        sample = sample[preamble.end() :]
+    return sample
+
+
+def _text_kind(name: str, data: bytes, ending: str, expected: SourceKind | None) -> SourceKind:
+    """The kind of a file without any known signature."""
+    if expected in ("pdf", "docx", "image"):
+        what = "something else" if _is_binary(data) else "plain text"
+        raise InputError(
+            f"{shown(name)} is called .{ending} but holds {what}, not {WORDS[expected]}; "
+            "add the file that was meant."
+        )
+    if expected == "html" and not _is_binary(data):
+        return "html"  # Its reader knows other encodings than UTF-8.
+    if expected is None and _is_binary(data):
+        raise InputError(
+            f"{shown(name)} is of a type that is not read; Counterpoint reads {READ_HERE}."
+        )
+    decoded(name, data)
+    return expected or "text"
+
+
+def _is_binary(data: bytes) -> bool:
+    """True when bytes that no text has are common in the beginning."""
+    sample = data[:SAMPLE]
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return False
+    control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
+    return b"\x00" in sample or control > len(sample) // 20
+
+
+def _in_zip(name: str, data: bytes, expected: SourceKind | None) -> str:
+    """What a zip file is by the list of its members."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = set(archive.namelist())
+            if "[Content_Types].xml" in members:
+                with archive.open("[Content_Types].xml") as listing:
+                    types = listing.read(LARGEST_LIST)
+                if WORD_PART in types or WORD_MACRO_PART in types:
+                    return "docx"
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as error:
+        what = "a whole Word document" if expected == "docx" else "a whole zip archive"
+        raise InputError(
+            f"{shown(name)} is not {what}: it is cut off or damaged; "
+            "save or download it again and add it once more."
+        ) from error
+    if any(member.startswith("xl/") for member in members):
+        return "an Excel workbook (save the sheet as .csv)"
+    if any(member.startswith("ppt/") for member in members):
+        return "a PowerPoint file (save it as PDF)"
+    if "mimetype" in members:
+        return "an OpenDocument or EPUB file (save it as .docx or PDF)"
+    return "a zip archive (add the files in it one by one)"
+
 
 # Counts up when a reader gives another text or other places: readings are then made anew.
 READER_VERSION = "3"
 
 READERS: dict[SourceKind, tuple[str, str]] = {
-    "text": ("text", "read_text"),
+    "text": ("readers", "read_text"),
     "markdown": ("html", "read_markdown"),
     "pdf": ("pdf", "read_pdf"),
     "docx": ("docx", "read_docx"),

@@ -23,7 +23,7 @@ from core.events import ImageDescribed
 from core.models.encoder import Embedder, Matrix
 from core.records import Block, Passage, Source
 from core.store import Store
-from core.store.readings import IndexedPassage, Vectors
+from core.store.cases import IndexedPassage, Vectors
 
 BATCH = 256
 WORDS_COUNT = 0.5  # what the best match of words counts beside the best match of meaning

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from core.documents.draft import Content, Draft, Piece, content
+from core.documents.readers import decoded
 from core.documents.request import ReadRequest
-from core.documents.text import decoded
 from core.errors import InputError
 from core.records import BlockKind, Source
 

@@ -37,8 +37,9 @@ from core.evaluation.reasons_rated import MOST, UNRATED, Rate, Ratings, aligned,
 from core.jobs import new_id
 from core.learning.heard import rows_of
 from core.learning.reasons import Reasons, note_name, reasons_of
-from core.models import desk
-from core.models.fence import Fence
+from core.models.injection import Fence
+from core.models.limits import Caps
+from core.models.metering import Account, LedgerDesk
 from core.models.prompting import PromptBook
 from core.outcome import calls_used
 from core.records import ModelCall, Project
@@ -57,14 +58,14 @@ class Rating(msgspec.Struct, frozen=True):
 
 def work_of(
     home: Path, store: Store, project: Project, person: str, token_cap: int = 0
-) -> tuple[Work, desk.LedgerDesk]:
+) -> tuple[Work, LedgerDesk]:
     """What a rating model works with, and its desk, on the project's account."""
     from core.models.llm import LiteLlm
 
     keys = keys_here(os.environ, PROJECT_ROOT)
-    account = desk.Account(new_id(), person, project.id)
-    caps = desk.Caps.of(store.projects.settings(), token_cap)
-    table = desk.LedgerDesk(LiteLlm(keys), home, account, caps, time.time)
+    account = Account(new_id(), person, project.id)
+    caps = Caps.of(store.projects.settings(), token_cap)
+    table = LedgerDesk(LiteLlm(keys), home, account, caps, time.time)
     book = PromptBook(store.prompt_edits.of_project(project.id))
     return Work(table, book, Fence.of_run(account.run_id), home), table
 

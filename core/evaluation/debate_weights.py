@@ -35,7 +35,7 @@ from core.learning.answer_figures import compare_answers
 from core.learning.answers import Answers
 from core.models.keys import Keys
 from core.records import Turn
-from core.verdict.seated_weigher import answerers
+from core.verdict.weigher import answerers
 
 TOLD_EVERY = 20  # rows
 

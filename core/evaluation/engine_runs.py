@@ -31,8 +31,8 @@ from core.spans.voting import hard_places
 from core.staffing import Payer, Staff, staffed
 from core.store import Store, open_store
 from core.store.codec import to_json
-from core.store.learned import NONE
-from core.verdict.seated_weigher import with_weigher
+from core.store.versions import NONE
+from core.verdict.weigher import with_weigher
 from core.warm_up import warm_up
 
 Tell = Callable[[str], None]

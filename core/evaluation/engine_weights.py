@@ -12,9 +12,8 @@ from core.learned_marks import CONSENSUS
 from core.records import Plan
 from core.roles import Weigher
 from core.store import Store
-from core.store.learned import Learned, read_body
-from core.verdict.seated_weigher import learned_in
-from core.verdict.weigher import LearnedWeigher
+from core.store.versions import Learned, read_body
+from core.verdict.weigher import LearnedWeigher, learned_in
 
 
 def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.formats.marks import GoldSpan as GoldSpan  # of every row's marks
+from core.formats.rows import GoldSpan as GoldSpan  # of every row's marks
 from core.records import Label
 
 

@@ -2,6 +2,12 @@
 
 Each row is stored whole or not at all, and one that cannot be is listed with its reason. What a row
 says is appended only where it says something new, so the same file again changes nothing.
+
+A debate that was held elsewhere and came with a row, stored as a run that can be replayed.
+
+What a file says of a case that the store does not know yet: its records, named and numbered. A
+record without an id gets one from what it says, so that it is the same whenever it is read again.
+A time that is yet to come is brought down to now: it would outdo all that people say until then.
 """
 
 from __future__ import annotations
@@ -10,31 +16,200 @@ import hashlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from core.checking import Draft, store_case
 from core.curation import differ
-from core.documents.kinds import KINDS
 from core.documents.library import store_file
+from core.documents.readers import KINDS
 from core.errors import InputError, ReviewError
+from core.events import Event, RunFinished, RunStarted
 from core.exchange.order import Order, Outcome
 from core.exchange.outgoing import PLAIN, stored_row
-from core.exchange.recorded import store_recorded
-from core.exchange.said import (
-    Says,
-    is_said,
-    judged_elsewhere,
-    new_corrections,
-    new_golds,
-    new_suggestions,
+from core.formats.rows import (
+    IMPORTED,
+    Document,
+    ExchangeRow,
+    MachineVerdict,
+    Problem,
+    Read,
+    RecordedRun,
+    imported_name,
+    imported_row,
+    standing,
 )
-from core.formats.row import Document, ExchangeRow, Problem, Read, imported_name, imported_row
 from core.queueing import imported_item
-from core.records import Case, LibraryEntry, Project
-from core.reviews import Handling
+from core.records import Case, LibraryEntry, Plan, Project, Run, Span, WordScore
+from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store
+from core.store.codec import to_json
+from core.store.corrections import counting
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Says:
+    """Records to append to a case."""
+
+    golds: tuple[Gold, ...]
+    corrections: tuple[Correction, ...]
+    suggestions: tuple[Suggestion, ...]
+
+
+def new_golds(golds: Sequence[Gold], before: ExchangeRow, by: str, now: float) -> tuple[Gold, ...]:
+    """Golds that say something new of the case."""
+    ids = {gold.id for gold in before.golds}
+    keys = {(*_key(gold), gold.soft) for gold in before.golds}
+    answer = before.answer
+    found = []
+    for gold in golds:
+        key = (*_key(gold), gold.soft)
+        is_known = gold.id in ids or key in keys or (not gold.id and _adds_nothing(gold, answer))
+        if not is_known:
+            keys.add(key)
+            number = gold.id or digest(before.id, "gold", to_json(replace(gold, at=0.0)))
+            found.append(
+                replace(
+                    gold,
+                    id=number,
+                    case_id=before.id,
+                    author=gold.author or by,
+                    at=_passed(gold.at, now),
+                )
+            )
+    return tuple(found)
+
+
+def _adds_nothing(gold: Gold, answer: Gold | Correction | None) -> bool:
+    """Whether what counts already says the same and at least as much."""
+    if answer is None or _marks(gold.spans) != _marks(answer.spans) or gold.label != answer.label:
+        return False
+    texts = (gold.reason, answer.reason), (gold.corrected_answer, answer.corrected_answer)
+    is_softer = isinstance(answer, Gold) and gold.soft not in ((), answer.soft)
+    return all(own in ("", there) for own, there in texts) and not is_softer
+
+
+def new_corrections(
+    corrections: Sequence[Correction], before: ExchangeRow, now: float
+) -> list[Correction]:
+    """Answers of people that the case does not have, under names that no member has."""
+    ids = {one.id for one in before.corrections}
+    keys = {(_bare(one.author), *_key(one)) for one in standing(before.corrections)}
+    found = []
+    for one in corrections:
+        key = (_bare(one.author), *_key(one))
+        if one.id in ids or (not one.id and key in keys):
+            continue
+        keys.add(key)
+        author = imported_name(one.author)
+        number = one.id or digest(before.id, "correction", author, to_json(replace(one, at=0.0)))
+        found.append(
+            replace(one, id=number, case_id=before.id, author=author, at=_passed(one.at, now))
+        )
+    return found
+
+
+def new_suggestions(
+    suggestions: Sequence[Suggestion], before: ExchangeRow, now: float
+) -> tuple[Suggestion, ...]:
+    """Suggestions that the case does not have."""
+    ids = {one.id for one in before.suggestions}
+    keys = {_told(one) for one in before.suggestions}
+    found = []
+    for one in suggestions:
+        if one.id in ids or (not one.id and _told(one) in keys):
+            continue
+        keys.add(_told(one))
+        number = one.id or digest(before.id, "suggestion", to_json(replace(one, at=0.0)))
+        found.append(replace(one, id=number, case_id=before.id, at=_passed(one.at, now)))
+    return tuple(found)
+
+
+def is_said(row: ExchangeRow, agent: str) -> list[Suggestion]:
+    """A row's labels as suggestions: its golds by the agent, each person's answer by the person."""
+    gold = counting(row.golds)
+    told = [Suggestion("", "", agent, 0.0, gold.label, None, _with_shares(gold))] if gold else []
+    people = [Suggestion("", "", one.author, 0.0, one.label, None, one.spans) for one in row.people]
+    return [*told, *people]
+
+
+def judged_elsewhere(verdict: MachineVerdict) -> list[Suggestion]:
+    """What a run of another home said: here it is a suggestion, for the run itself is not here."""
+    p = verdict.p_hallucinated
+    agent = f"Counterpoint (run {verdict.run_id[:8]})"
+    return [Suggestion("", "", agent, verdict.finished_at or 0.0, verdict.label, p)]
+
+
+def _with_shares(gold: Gold) -> tuple[Span, ...]:
+    """The gold's spans, each as likely as the people who marked it were many."""
+    return tuple(replace(span, p=_share(span, gold.soft)) for span in gold.spans)
+
+
+def _share(span: Span, soft: Sequence[WordScore]) -> float:
+    """The mean over the span's characters; what the soft labels say nothing of keeps its own."""
+    inside = [
+        (min(one.end, span.end) - max(one.start, span.start), one.p)
+        for one in soft
+        if one.start < span.end and span.start < one.end
+    ]
+    if not inside:
+        return span.p
+    return min(1.0, sum(width * p for width, p in inside) / (span.end - span.start))
+
+
+def digest(*parts: str) -> str:
+    """An id of what is said: the same for the same."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _passed(at: float, now: float) -> float:
+    return min(at or now, now)
+
+
+def _bare(name: str) -> str:
+    return name.removesuffix(IMPORTED)
+
+
+def _marks(spans: Sequence[Span]) -> Key:
+    return tuple((span.start, span.end, span.category) for span in spans)
+
+
+def _key(one: Gold | Correction) -> Key:
+    return one.label, _marks(one.spans), one.reason, one.corrected_answer
+
+
+def _told(one: Suggestion) -> Key:
+    return one.agent, one.label, one.p, _marks(one.spans)
+
+
+def store_recorded(store: Store, recorded: RecordedRun, case: Case, order: Order) -> bool:
+    """Store the run where the case does not have it yet; whether it is new.
+
+    It happened at a time that nobody wrote down: it stands under the time at which it came in.
+    """
+    told = [to_json(event) for event in recorded.events]
+    run_id = digest(case.id, "recorded run", recorded.roster, *told)
+    if store.runs.get(run_id, 0.0, 0.0) is not None:
+        return False
+    plan = Plan(recorded.protocol, recorded.roster)
+    run = Run(run_id, case.id, case.project_id, plan, "queued", order.now, origin="imported")
+    store.runs.add(run, "", 0.0)
+    store.runs.append(run_id, None, _events(recorded, case, plan, order.now))
+    return True
+
+
+def _events(recorded: RecordedRun, case: Case, plan: Plan, now: float) -> list[Event]:
+    """The whole run, from its start, under times of here."""
+    last = max((event.at for event in recorded.events), default=0.0)
+    return [
+        RunStarted(now, case, plan, recorded.roles),
+        *(replace(event, at=now + event.at) for event in recorded.events),
+        RunFinished(now + last, recorded.verdict, last, None),
+    ]
+
 
 AT_ONCE = 200  # rows a transaction: others who write wait for no more
 LONGEST_NAME = 120

@@ -15,13 +15,15 @@ from typing import Any
 
 from core.audited import AUDIT
 from core.exchange.outgoing import stored_row
-from core.exchange.trajectory import KINDS, Trajectory, trajectory_of
-from core.exchange.trajectory_filter import (
+from core.exchange.trajectory import (
+    KINDS,
     REASON_WORDS,
     Fault,
     Reason,
+    Trajectory,
     balanced,
     faults_of,
+    trajectory_of,
 )
 from core.formats.fields import lines
 from core.models.prompting import PromptBook

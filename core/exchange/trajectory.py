@@ -4,24 +4,114 @@
 final answer; thoughts and actions are what is learned. Statements come in the order of the text,
 whatever order they were checked in. Untrusted words are fenced or made harmless, so that none can
 pass for a turn of its own. Source: HaluAgent 2.3, 2.4.1, A.1.
+
+What a trajectory says between its facts, in English and Chinese.
+
+Which trajectories are fit to learn from, and why the others are not (HaluAgent 2.4.1). The paper
+removes wrong invocations of tools, formatting errors and results that differ from the gold label.
+Statements are compared too, where people marked words: a right label for a wrong reason teaches
+the wrong reason.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Literal
 
-from core.audited import Reconsidered, Remembered, ToolUse
+from core.audited import Reconsidered, Remembered, ToolOutcome, ToolUse
+from core.errors import InputError
 from core.events import Event
-from core.exchange.trajectory_words import Words, words_of
-from core.models.fence import Fence
-from core.models.prompting import PromptBook, filled
+from core.models.injection import Fence
+from core.models.prompting import PromptBook, filled, prompt_language
 from core.progress import Progress, folded
 from core.records import Case, Label, Statement
-from core.tools.registry import describe_tools, toolbox
+from core.reviews import Correction, Gold
+from core.tools.registry import describe_tools, read_input, tool_named, toolbox
+
+
+@dataclass(frozen=True)
+class Words:
+    """The texts of one language; `{}` fields are filled by `core/exchange/trajectory.py`."""
+
+    thought: str
+    action: str
+    observation: str
+    divide: str
+    whole: str
+    statement: str
+    by_rule: str
+    unchecked: str
+    concluded: str
+    looked_back: str
+    stands: str
+    changed: str
+    final: str
+    follows: str
+    no_label: str
+    did: Mapping[ToolOutcome, str]
+    wrong: str
+    nothing_wrong: str
+    nothing_decided: str
+
+
+ENGLISH = Words(
+    thought="THOUGHT",
+    action="ACTION",
+    observation="OBSERVATION",
+    divide="The response is divided into statements, so that each can be checked by itself.",
+    whole="First the response as a whole.",
+    statement="Now statement {number}: “{text}”.",
+    by_rule="By the rules of {agent}, {tool} is meant for this.",
+    unchecked="Statement {number} (“{text}”) was looked at without a tool.",
+    concluded="Statement {number}: label = {label}. {evidence}",
+    looked_back="Looking back over all statements:",
+    stands="nothing has to be changed.",
+    changed="statement {number} goes from {before} to {after}: {reason}",
+    final="For the response label = {label}.",
+    follows="label = {label}",
+    no_label="No label follows.",
+    did={
+        "off": "The tool is off here: ",
+        "failed": "The tool failed: ",
+        "nothing": "",
+        "found": "",
+    },
+    wrong="hallucinated. Wrong are:",
+    nothing_wrong="supported. Nothing wrong was found.",
+    nothing_decided="unclear. It could not be found out.",
+)
+CHINESE = Words(
+    thought="思考",
+    action="行为",
+    observation="观察",
+    divide="先把回复切分成语句，以便逐条检查。",
+    whole="先检查整段回复。",
+    statement="现在检查第 {number} 条语句：“{text}”。",
+    by_rule="按照 {agent} 的规则，这里应使用 {tool}。",
+    unchecked="第 {number} 条语句（“{text}”）未使用工具。",
+    concluded="第 {number} 条语句：label = {label}。{evidence}",
+    looked_back="回顾全部语句：",
+    stands="没有需要修改的。",
+    changed="第 {number} 条语句由 {before} 改为 {after}：{reason}",
+    final="整段回复 label = {label}。",
+    follows="label = {label}",
+    no_label="得不出标签。",
+    did={"off": "该工具在此不可用：", "failed": "该工具失败："},
+    wrong="hallucinated。有误的是：",
+    nothing_wrong="supported。没有发现错误。",
+    nothing_decided="unclear。无法查明。",
+)
+
+
+def words_of(language: str) -> Words:
+    """The words for a case in that language (a BCP 47 tag or `und`): Chinese, else English."""
+    return CHINESE if prompt_language(language) == "zh" else ENGLISH
+
 
 KINDS = (
     "run_started", "statement_found", "tool_called", "memory_updated", "reflection_changed",
@@ -269,3 +359,108 @@ def _harmless(value: Any, safe: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {key: _harmless(one, safe) for key, one in value.items()}
     return value
+
+
+Answer = Gold | Correction
+Reason = Literal[
+    "not_decided", "wrong_label", "wrong_statement", "tool_failed", "wrong_call", "left_for_balance"
+]
+LABELS: tuple[Label, ...] = ("supported", "hallucinated")
+REASON_WORDS: Mapping[Reason, str] = {
+    "not_decided": "not decided by people",
+    "wrong_label": "wrong label",
+    "wrong_statement": "wrong statement",
+    "tool_failed": "a tool failed or was off",
+    "wrong_call": "a tool was called wrongly",
+    "left_for_balance": "left out so that labels are as many as each other",
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a trajectory is not learned from; `why` is a sentence about this one."""
+
+    reason: Reason
+    why: str
+
+
+def faults_of(progress: Progress, answer: Answer | None) -> list[Fault]:
+    """Everything that speaks against a finished audit, given the answer that counts, if any."""
+    label: Label = progress.judgement.label if progress.judgement else "unclear"
+    faults = [fault for use in progress.tool_uses for fault in _faults_of_use(use)]
+    if answer is None or answer.label == "unclear":
+        said = "nobody answered" if answer is None else "people left it unclear"
+        return [Fault("not_decided", f"Of this case {said}."), *faults]
+    if label != answer.label:
+        why = f"The audit says {label}, people decided {answer.label}."
+        return [Fault("wrong_label", why), *faults]
+    return [*_wrong_statements(progress, answer), *faults]
+
+
+def _faults_of_use(use: ToolUse) -> list[Fault]:
+    if use.outcome in ("off", "failed"):
+        was = "was off" if use.outcome == "off" else "failed"
+        return [Fault("tool_failed", f"{use.tool} {was}: {use.words}")]
+    try:
+        read_input(tool_named(use.tool), use.given)
+    except InputError as error:
+        return [Fault("wrong_call", str(error))]
+    return []
+
+
+def _wrong_statements(progress: Progress, answer: Answer) -> list[Fault]:
+    """Statements whose label people's marks deny; nothing where they marked no words at all.
+
+    A statement that could not be found out is none, unless people marked words in it; nor is one
+    that holds where the response is wrong as a whole, such as one that is too long.
+    """
+    told = statement_answers(progress.statements, answer)
+    is_whole = any(u.statement is None and u.label == "hallucinated" for u in progress.tool_uses)
+    faults = []
+    for number, entry in sorted(progress.memory.items()):
+        right = told.get(number, entry.label)
+        is_missed = right == "hallucinated" != entry.label and not is_whole
+        if is_missed or (right == "supported" and entry.label == "hallucinated"):
+            why = f"Statement {number + 1} was found {entry.label}, people decided {right}."
+            faults.append(Fault("wrong_statement", why))
+    return faults
+
+
+def statement_answers(statements: Mapping[int, Statement], answer: Answer) -> dict[int, Label]:
+    """By statement what people's answer says of it; statements of which it says nothing left out.
+
+    Of a supported response every statement is. Of a hallucinated one those are that hold marked
+    words, or the only one there is; where no words are marked nothing is known of several.
+    """
+    if answer.label == "supported":
+        return dict.fromkeys(statements, "supported")
+    if answer.label != "hallucinated":
+        return {}
+    if len(statements) == 1:
+        return dict.fromkeys(statements, "hallucinated")
+    if not answer.spans:
+        return {}
+    return {
+        number: "hallucinated"
+        if any(span.start < one.end and one.start < span.end for span in answer.spans)
+        else "supported"
+        for number, one in statements.items()
+    }
+
+
+def balanced(found: Sequence[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
+    """(as many of each label in each language, those left over).
+
+    Which stay is drawn by a digest of the run's id: the same runs always give the same file.
+    """
+    cells: dict[str, dict[Label, list[Trajectory]]] = defaultdict(lambda: defaultdict(list))
+    for one in sorted(found, key=lambda one: sha256(one.run_id.encode()).digest()):
+        cells[one.language][one.label].append(one)
+    kept: set[str] = set()
+    for cell in cells.values():
+        fewest = min(len(cell[label]) for label in LABELS)
+        kept |= {one.run_id for label in LABELS for one in cell[label][:fewest]}
+    return (
+        [one for one in found if one.run_id in kept],
+        [one for one in found if one.run_id not in kept],
+    )

@@ -29,8 +29,7 @@ from core.formats.fields import (
     suggestions_of,
 )
 from core.formats.packed import json_items, text_of
-from core.formats.record import Record
-from core.formats.row import UNKNOWN, Document, ExchangeRow, Read, correction_of, gold_of
+from core.formats.rows import UNKNOWN, Document, ExchangeRow, Read, Record, correction_of, gold_of
 from core.records import Label, Span
 from core.reviews import Correction, Gold, Suggestion
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from core.formats.cells import folded, masked
 from core.formats.fields import plain_span, plain_suggestion
-from core.formats.row import SCHEMA, ExchangeRow
+from core.formats.rows import SCHEMA, ExchangeRow
 
 COLUMNS = (
     "schema", "id", "question", "response", "language", "label", "spans", "soft", "reason",

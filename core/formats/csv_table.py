@@ -28,12 +28,12 @@ from core.formats.fields import (
 )
 from core.formats.jsonl import require_schema
 from core.formats.packed import MOST_ROW, json_lines, text_of, unfit_text
-from core.formats.record import Record
-from core.formats.row import (
+from core.formats.rows import (
     Document,
     ExchangeRow,
     Problem,
     Read,
+    Record,
     correction_of,
     gold_of,
 )

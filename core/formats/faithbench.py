@@ -12,16 +12,19 @@ from typing import Any
 
 from core.errors import InputError
 from core.formats.fields import others_of, plain_text, read_of
-from core.formats.offsets import Place, Unit, placed, unit_of
 from core.formats.packed import json_items, text_of
-from core.formats.record import Record
-from core.formats.row import (
+from core.formats.rows import (
     Document,
     ExchangeRow,
+    Place,
     Problem,
     Read,
+    Record,
+    Unit,
     correction_of,
     gold_of,
+    placed,
+    unit_of,
 )
 from core.records import Label, Span
 

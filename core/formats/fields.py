@@ -1,22 +1,43 @@
 """The parts of a row that all formats read alike: ids, labels, spans, further columns.
 
 Words of foreign sets become `supported`, `hallucinated` or `unclear` here and nowhere else.
+
+The formats' names, apart from their code: the command line lists them without loading it.
+
+What a foreign layout has no place for, as one further object of ours that others pass over. It is
+read back only while it fits the layout's own labels: whoever changed these is believed.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from core.errors import InputError
-from core.formats.offsets import Place, Unit, placed, unit_of
 from core.formats.packed import MOST_ROWS
-from core.formats.record import Record
-from core.formats.row import OTHER_JSON, UNSPECIFIED, ExchangeRow, Others, Problem, Read
+from core.formats.rows import (
+    OTHER_JSON,
+    UNSPECIFIED,
+    ExchangeRow,
+    Others,
+    Place,
+    Problem,
+    Read,
+    Record,
+    Unit,
+    gold_of,
+    placed,
+    unit_of,
+)
 from core.formats.shown import shown
 from core.records import Label, Span, WordScore
 from core.reviews import Suggestion
+
+WRITTEN = ("jsonl", "csv", "label-studio", "argilla", "mu-shroom", "ragtruth")
+ONLY_READ = ("faithbench", "haluquestqa", "xsum", "mad")  # public sets as they lie
+
 
 LONGEST_ID = 200
 LABELS: Mapping[str, Label] = {
@@ -284,3 +305,55 @@ def plain_suggestion(suggestion: Suggestion) -> dict[str, Any]:
 def lines(rows: Iterator[dict[str, Any]]) -> bytes:
     """Objects as JSON lines."""
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
+
+
+OWN = "counterpoint"
+
+
+def own_words(
+    row: ExchangeRow,
+    told: Label | None,
+    *,
+    tells_categories: bool = False,
+    tells_shares: bool = False,
+) -> dict[str, Any]:
+    """The further object, or nothing where the layout says it all; `told` is its label."""
+    answer = row.answer
+    if answer is None:
+        return {}
+    is_plain = all(
+        span.p == 1.0 and not span.instead and (tells_categories or span.category == UNSPECIFIED)
+        for span in answer.spans
+    )
+    own: dict[str, Any] = {} if answer.label == told else {"label": answer.label}
+    own |= {} if is_plain else {"spans": [plain_span(span) for span in answer.spans]}
+    if row.soft and not tells_shares:
+        own["soft"] = [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
+    own |= {
+        name: getattr(answer, name)
+        for name in ("reason", "corrected_answer")
+        if getattr(answer, name)
+    }
+    if own:
+        own["label"] = answer.label
+        own["of"] = [[span.start, span.end] for span in answer.spans]
+    return {OWN: own} if own else {}
+
+
+def with_own_words(row: ExchangeRow, own: object) -> ExchangeRow:
+    """The row with what the object adds to its gold, where both speak of the same words."""
+    if not isinstance(own, Mapping) or not row.golds:
+        return row
+    gold = row.golds[-1]
+    if own.get("of") != [[span.start, span.end] for span in gold.spans]:
+        return row
+    try:
+        label = label_of(own.get("label")) or gold.label
+        spans = spans_of(row.response, own.get("spans")) or gold.spans
+        soft = soft_of(row.response, own.get("soft")) or gold.soft
+    except InputError:
+        return row
+    texts = {name: own.get(name) for name in ("reason", "corrected_answer")}
+    words = {name: text for name, text in texts.items() if isinstance(text, str)}
+    made = replace(gold_of(label, spans, soft=soft), **words)  # type: ignore[arg-type]
+    return replace(row, golds=(*row.golds[:-1], made))

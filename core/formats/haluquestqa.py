@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from core.errors import InputError
 from core.formats.cells import require_columns
 from core.formats.fields import reason
-from core.formats.marks import nearest
 from core.formats.packed import MOST_ROW, text_of
-from core.formats.record import Record
-from core.formats.row import ExchangeRow, Problem, Read, gold_of
+from core.formats.rows import ExchangeRow, Problem, Read, Record, gold_of, nearest
 from core.records import Span
 
 COLUMNS = frozenset("question_text ans1_text ans2_text factuality_span factuality_label".split())

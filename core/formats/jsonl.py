@@ -28,13 +28,13 @@ from core.formats.fields import (
     spans_of,
 )
 from core.formats.packed import json_lines, text_of
-from core.formats.record import Record
-from core.formats.row import (
+from core.formats.rows import (
     SCHEMA,
     Document,
     ExchangeRow,
     MachineVerdict,
     Read,
+    Record,
     gold_of,
     imported_row,
 )

@@ -29,18 +29,21 @@ from core.formats.fields import (
     share,
     soft_of,
 )
-from core.formats.offsets import Place, Unit, placed, unit_of
 from core.formats.packed import json_items, text_of
-from core.formats.record import Record
-from core.formats.row import (
+from core.formats.rows import (
     UNKNOWN,
     UNSPECIFIED,
     Document,
     ExchangeRow,
+    Place,
     Problem,
     Read,
+    Record,
+    Unit,
     correction_of,
     gold_of,
+    placed,
+    unit_of,
 )
 from core.records import Label, Span
 from core.reviews import Correction, Gold, Suggestion

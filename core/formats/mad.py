@@ -18,11 +18,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from core.argued import JudgementSampled, ResponseRevised
 from core.events import Event, JudgementReached, TurnFinished, TurnStarted
 from core.formats.fields import others_of, rows_of
-from core.formats.packed import json_items, text_of
-from core.formats.record import Record
-from core.formats.row import ExchangeRow, Problem, Read, RecordedRun
+from core.formats.packed import is_tar, json_items, tarred, text_of
+from core.formats.rows import ExchangeRow, Problem, Read, Record, RecordedRun
 from core.formats.shown import shown
-from core.formats.tarred import is_tar, tarred
 from core.records import Judgement, Reply, RoleUsed, Turn, Verdict
 
 FIRST, SECOND, MODERATOR, JUDGE = "Affirmative side", "Negative side", "Moderator", "Judge"

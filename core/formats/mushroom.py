@@ -12,21 +12,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.formats.fields import (
+    OWN,
     case_id,
     lines,
     others_of,
+    own_words,
     plain_others,
     plain_text,
     read_of,
     said,
     soft_of,
     spans_of,
+    with_own_words,
 )
-from core.formats.marks import GoldSpan, majority
-from core.formats.own_words import OWN, own_words, with_own_words
 from core.formats.packed import json_lines, text_of
-from core.formats.record import Record
-from core.formats.row import ExchangeRow, Read, gold_of
+from core.formats.rows import ExchangeRow, GoldSpan, Read, Record, gold_of, majority
 
 KNOWN = ("id", "model_input", "model_output_text", "hard_labels", "soft_labels", OWN)
 

@@ -13,20 +13,21 @@ from dataclasses import replace
 from typing import Any
 
 from core.formats.fields import (
+    OWN,
     case_id,
     lines,
     others_of,
+    own_words,
     plain_others,
     plain_text,
     read_of,
     rows_of,
     said,
     spans_of,
+    with_own_words,
 )
-from core.formats.own_words import OWN, own_words, with_own_words
 from core.formats.packed import json_lines, text_of
-from core.formats.record import Record
-from core.formats.row import UNKNOWN, Document, ExchangeRow, Problem, Read, gold_of
+from core.formats.rows import UNKNOWN, Document, ExchangeRow, Problem, Read, Record, gold_of
 
 KNOWN = ("id", "response", "question", "language", "labels", "source_info", "source_name", OWN)
 SOURCE = "source_id"

@@ -21,9 +21,8 @@ from core.formats import (
     ragtruth,
     xsum,
 )
-from core.formats.packed import json_items, text_of
-from core.formats.row import ExchangeRow, Problem, Read
-from core.formats.tarred import is_tar
+from core.formats.packed import is_tar, json_items, text_of
+from core.formats.rows import ExchangeRow, Problem, Read
 
 
 @dataclass(frozen=True)

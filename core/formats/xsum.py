@@ -13,16 +13,20 @@ from collections.abc import Sequence
 from core.errors import InputError
 from core.formats.cells import require_columns
 from core.formats.fields import reason
-from core.formats.marks import GoldSpan, majority, nearest, shares, word
 from core.formats.packed import MOST_ROW, text_of
-from core.formats.record import Record
-from core.formats.row import (
+from core.formats.rows import (
     UNSPECIFIED,
     ExchangeRow,
+    GoldSpan,
     Problem,
     Read,
+    Record,
     correction_of,
     gold_of,
+    majority,
+    nearest,
+    shares,
+    word,
 )
 from core.records import Span, WordScore
 

@@ -21,8 +21,7 @@ from core.learning.policy import Debates, Trained, train
 from core.learning.reward_model import fit_rewards
 from core.learning.stack import Stack, fit_stack, grouped_folds
 from core.learning.votes import UNCLEAR, Numbers, numbered
-from core.verdict.answer_network import AnswerNetwork
-from core.verdict.weigher import DRAWN, LearnedWeights, Method, PastAnswers
+from core.verdict.weigher import DRAWN, AnswerNetwork, LearnedWeights, Method, PastAnswers
 
 POLICY_SEED = 5
 

@@ -15,13 +15,13 @@ from core.learning.heard import Agent, Row
 from core.learning.votes import HALLUCINATED, SUPPORTED, UNCLEAR, Numbers, Places, numbered
 from core.records import Stance
 from core.verdict.answer_features import NAMES, vector
-from core.verdict.answer_network import softmax
 from core.verdict.weigher import (
     NOTHING,
     STANCES,
     Answerer,
     LearnedWeights,
     PastAnswers,
+    softmax,
     with_the_mean,
 )
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.learning.scores import Flags, Numbers, log_loss
-from core.verdict.calibrator import Calibrator, CalibratorKind
+from core.verdict.head import Calibrator, CalibratorKind
 
 FOLDS = 5
 Places = npt.NDArray[np.int64]

@@ -24,7 +24,7 @@ from core.errors import InputError
 from core.learning.cheap_head import on_one_core
 from core.learning.votes import Numbers, Votes, folds
 from core.learning.weights import Weighting, Weights, states_of
-from core.verdict.calibrator import sigmoid
+from core.verdict.head import sigmoid
 
 SHRINK = 20.0  # a kind's own cases weigh as much as this many of the agent's overall rates
 SMOOTHING = 1.0  # pseudo-counts for each thing that an agent may say

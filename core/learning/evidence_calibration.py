@@ -22,7 +22,7 @@ from core.learning.calibration import fold_of
 from core.learning.measured_rows import MeasuredRow
 from core.learning.scores import auroc, balanced_accuracy, ece
 from core.records import MaterialKind
-from core.verdict.calibrator import sigmoid
+from core.verdict.head import sigmoid
 
 SUPPORTED_ERROR, HALLUCINATED_ERROR = 0.3, 0.25
 """How many of what is called so may be otherwise, on calibration rows, half of which are wrong.

@@ -21,7 +21,7 @@ from core.learning.votes import Votes
 from core.learning.weights import Weighting, Weights, weights_from
 from core.progress import Progress
 from core.store import Store
-from core.store.learned import NONE, Choice, Learned, read_body
+from core.store.versions import NONE, Choice, Learned, read_body
 
 KIND = CONSENSUS
 FEWEST = 40  # cases

@@ -22,9 +22,8 @@ from core.learning.policy import MISSING, is_installed
 from core.learning.reward_model import rewards
 from core.learning.scores import auroc
 from core.learning.votes import Numbers, folds, numbered
-from core.store.learned import Learned, read_body
-from core.verdict.seated_weigher import learned_in
-from core.verdict.weigher import METHODS, NOTHING, LearnedWeights, Method, weights_from
+from core.store.versions import Learned, read_body
+from core.verdict.weigher import METHODS, NOTHING, LearnedWeights, Method, learned_in, weights_from
 
 SEED = 11
 FEWEST = 40  # groups of debates

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from core.formats.row import IMPORTED
+from core.formats.rows import IMPORTED
 from core.learning.training_set import Row, TrainingSet, training_set
 from core.records import Label
 from core.reviews import Correction, Gold
 from core.store import Store
-from core.store.queue_filter import ItemFilter
+from core.store.queue import ItemFilter
 
 Origin = Literal["answered", "settled", "imported"]
 Reason = Literal["unclear", "no_run", "no_verdict"]

@@ -21,8 +21,7 @@ from core.errors import ConfigError
 from core.learning.answers import Flags
 from core.learning.reward_model import scale_of
 from core.learning.votes import Numbers
-from core.verdict.answer_network import AnswerNetwork, scaled, softmax
-from core.verdict.weigher import READ
+from core.verdict.weigher import READ, AnswerNetwork, scaled, softmax
 
 ENTROPY = 0.1
 UPDATES = 60

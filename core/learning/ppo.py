@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from core.learning.answers import Flags
 from core.learning.votes import Numbers
-from core.verdict.answer_network import AnswerNetwork, softmax
+from core.verdict.weigher import AnswerNetwork, softmax
 
 HIDDEN = 8
 AT_ONCE = 256  # debates drawn for a step

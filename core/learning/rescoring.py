@@ -12,9 +12,8 @@ from core.events import LabelPredicted
 from core.learning.selective import fit_all
 from core.queueing import enqueue
 from core.store import Store
-from core.store.learned import Learned
 from core.store.verdicts import present_classifiers, scorable
-from core.store.versions import SEED_VERSION
+from core.store.versions import SEED_VERSION, Learned
 from core.verdict.classifier import load_classifier
 
 RESCORING = "rescoring"  # the kind under which it is kept who had what scored again

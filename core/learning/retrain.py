@@ -19,10 +19,8 @@ from core.learning.selective import fit_all
 from core.learning.training_lease import LEASE_SECONDS, clear_away
 from core.learning.training_set import grow_holdout
 from core.store import Store
-from core.store.learned import Learned
-from core.store.versions import SEED_VERSION, Training
-from core.verdict.classifier import load_classifier
-from core.verdict.version_files import encoder_in, load_head, version_folder
+from core.store.versions import SEED_VERSION, Learned, Training
+from core.verdict.classifier import encoder_in, load_classifier, load_head, version_folder
 
 TRAINING_LEASE_SECONDS = LEASE_SECONDS
 USUAL = Options()

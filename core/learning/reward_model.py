@@ -16,9 +16,8 @@ import numpy as np
 from core.learning.answers import Answers, read_of
 from core.learning.stack import grouped_folds
 from core.learning.votes import Numbers, numbered
-from core.verdict.answer_network import AnswerNetwork, scaled
-from core.verdict.calibrator import sigmoid
-from core.verdict.weigher import READ
+from core.verdict.head import sigmoid
+from core.verdict.weigher import READ, AnswerNetwork, scaled
 
 HIDDEN = 6
 PENALTY = 2.0  # on squared weights, against a sum of losses over answers

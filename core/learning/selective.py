@@ -30,7 +30,7 @@ from core.learning.track_record import Record, Share, counted, share_of
 from core.records import Project
 from core.store import Store
 from core.store.answered import Answered
-from core.store.learned import NONE, Choice, Learned
+from core.store.versions import NONE, Choice, Learned
 
 LOGGER = logging.getLogger(__name__)
 # Fixed, not chosen from the answers: a threshold that was looked for would promise too much.

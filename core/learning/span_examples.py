@@ -16,7 +16,7 @@ from rapidfuzz.fuzz import ratio
 
 from core.learned_marks import MOST_TOKENS, base_of
 from core.learning.span_answers import SpanAnswer, joined
-from core.models.window import estimated_tokens
+from core.models.limits import estimated_tokens
 from core.reviews import category_words
 
 MOST_OF_A_LANGUAGE = 4

@@ -14,7 +14,7 @@ from core.learning.span_answers import SpanAnswer
 from core.learning.span_examples import decided
 from core.learning.span_threshold import Kind, Proposal
 from core.store import Store
-from core.store.learned import NONE, Choice, Learned, read_body
+from core.store.versions import NONE, Choice, Learned, read_body
 
 Decision = Literal["pin", "unpin", "remove", "allow"]
 LEADS = "say what people's marks change"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from core.verdict.calibrator import sigmoid
+from core.verdict.head import sigmoid
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from core.audited import AUDIT, ToolOutcome, ToolUse
 from core.exchange.outgoing import stored_row
-from core.exchange.trajectory_filter import Answer, statement_answers
+from core.exchange.trajectory import Answer, statement_answers
 from core.learning.track_record import Share
 from core.progress import Progress, folded
 from core.records import Case, Label, Statement

@@ -36,8 +36,7 @@ from core.learning.verdict_texts import Lesson
 from core.models.encoder import OnnxEncoder, load_encoder
 from core.store import Store, open_store
 from core.store.versions import Version
-from core.verdict.classifier import Classifier, load_classifier
-from core.verdict.version_files import ENCODER, save_head
+from core.verdict.classifier import ENCODER, Classifier, load_classifier, save_head
 
 LOGGER = logging.getLogger(__name__)
 COPIES = 4  # of the weights, on disk at once while they are trained and exported

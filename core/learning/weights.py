@@ -10,7 +10,7 @@ import numpy as np
 
 from core.errors import ConfigError
 from core.learning.votes import UNCLEAR, Numbers, Places
-from core.verdict.calibrator import sigmoid
+from core.verdict.head import sigmoid
 
 Weighting = Literal["uniform", "history", "stack"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)  # the simplest first

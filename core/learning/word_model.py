@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.verdict.word_part import WordPart, grams
+from core.verdict.head import WordPart, grams
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]

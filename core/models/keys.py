@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from core.errors import ConfigError, KeyMissing
-from core.models.provider import (
+from core.models.call import (
     AMAZON,
     LOCAL,
     is_elsewhere,

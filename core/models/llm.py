@@ -2,11 +2,19 @@
 
 Calls are streamed on a loop of their own; errors become our tree, without a trace of litellm's,
 whose texts may repeat a key.
+
+Spares litellm work of which we read nothing: a third of what a call costs the processor. Calls
+that go out side by side share one interpreter, so what each of them computes the others wait for.
+
+Keeps litellm's clients where they were sent: no answer moves a request to another address. They
+would follow a redirect anywhere, with the whole prompt, and leave out only a key that travels as
+`Authorization`: Anthropic's, Azure's and Gemini's travel under names of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import os
 import threading
@@ -14,25 +22,79 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 
 from core.concurrency import Stop
 from core.config import shown_safely
 from core.errors import ModelError, ModelRefused, ReplyError
-from core.models import kept_settings
-from core.models.attempts import Patience, first_answer
 from core.models.call import Call, Completion, Speak
-from core.models.faults import Fault, Faults
+from core.models.failures import Fault, Faults, Patience, first_answer
 from core.models.keys import Keys
-from core.models.loop import streamed_from
+from core.models.limits import estimated_tokens
 from core.models.prices import price_of
-from core.models.redirects import follow_none
-from core.models.request import addressed, chat_request, keys_sent, without_keys
-from core.models.spared import spare
-from core.models.tap import Tap, joined
-from core.models.window import estimated_tokens
+from core.models.stream import (
+    Tap,
+    addressed,
+    chat_request,
+    joined,
+    keys_sent,
+    streamed_from,
+    take_out,
+    without_keys,
+)
 from core.seats import Seat
+
+
+def follow_none(litellm: Any) -> None:
+    """Have every client that litellm makes from now on take a redirect for the answer it is."""
+    http = litellm.llms.custom_httpx.http_handler
+    for handler in (http.AsyncHTTPHandler, http.HTTPHandler):
+        handler.create_client = _staying(handler.create_client)
+    openai = litellm.llms.openai.common_utils.BaseOpenAILLM
+    for name in ("_get_async_http_client", "_get_sync_http_client"):
+        setattr(openai, name, staticmethod(_staying(getattr(openai, name))))
+
+
+def _staying(make: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(make)
+    def made(*given: Any, **named: Any) -> Any:
+        client = make(*given, **named)
+        if client is not None:
+            client.follow_redirects = False
+        return client
+
+    return made
+
+
+# Where the openai library writes the body of a chat completion.
+BODIES = "openai.resources.chat.completions.completions"
+
+
+def spare(litellm: Any) -> None:
+    """Leave out what is never looked at, of every call from now on."""
+    litellm.response_cost_calculator = _no_price
+    library: Any = importlib.import_module(BODIES)
+    library.async_maybe_transform = _as_given
+
+
+def _no_price(**_: Any) -> None:
+    """Litellm prices every answer, once before its first word; our prices are in `prices.py`."""
+
+
+async def _as_given(body: Any, expected_type: Any) -> Any:
+    """The body without what was left out of it, and not looked through for names to translate.
+
+    There are none: litellm hands on the names that are sent. The library compares every part of
+    every message with every kind of message that it knows.
+    """
+    from openai import NotGiven, Omit
+
+    if not isinstance(body, dict):
+        return body
+    left_out = Omit, NotGiven
+    return {name: value for name, value in body.items() if not isinstance(value, left_out)}
+
 
 Put = Callable[[str], None]
 Vector = Sequence[float]
@@ -263,7 +325,7 @@ def load() -> None:
 
 
 def _litellm() -> Any:
-    kept_settings.take_out()
+    take_out()
     with _LOADING:
         return _loaded()
 

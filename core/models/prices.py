@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from core.models.provider import LOCAL, PRICE_LIST, bundled, provider_of
+from core.models.call import LOCAL, PRICE_LIST, bundled, provider_of
 from core.seats import DEFAULT_WINDOW, Seat
 
 MILLION = 1_000_000

@@ -2,7 +2,7 @@
 
 One Markdown file per role and step under `prompts/<language>/`: a comment that names the paper's
 section, then a system and a user part with `string.Template` fields. Untrusted fields arrive
-already fenced (`core/models/fence.py`). Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2.
+already fenced (`core/models/injection.py`). Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from string import Template
 
 from core.errors import ConfigError, InputError, ReviewError
 from core.models.call import Message
-from core.store.prompt_edits import LONGEST_PROMPT
+from core.store.projects import LONGEST_PROMPT
 
 LANGUAGES = ("en", "zh")
 FIELDS: dict[str, tuple[str, ...]] = {

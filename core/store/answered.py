@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.records import Label
-from core.store.changes import Changes
-from core.store.queue_filter import AT_RANDOM
-from core.store.sqlite import Database
+from core.store.queue import AT_RANDOM
+from core.store.sqlite import Changes, Database
 from core.store.versions import SEED_VERSION, Versions
 
 Key = tuple[str, str, str]  # a text, a version, a roster

@@ -1,14 +1,471 @@
-"""Cases as submitted, found again by words or by being the same text."""
+"""Cases as submitted, found again by words or by being the same text.
+
+What was read in each source, and the index over it: passages, terms (FTS5), embeddings.
+Everything is kept by the sha256 of the bytes, so one content is read and indexed once, whoever
+uploads it under whatever name. `reader` and `encoder` name the code's versions: another version
+reads or indexes anew.
+
+The files of each project's library: names, states, and what became of them.
+
+Tables of claims that are checked together, row by row.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from core.records import Case
+from core.records import Block, BoxedText, Case, LibraryEntry, Page, Plan, Source, SourceKind
 from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A table of claims under one plan."""
+
+    id: str
+    project_id: str
+    name: str
+    author: str
+    created_at: float
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class BatchRow:
+    """One claim of a table: its case and run once they exist, or why they cannot.
+
+    `others` are the table's further columns, as (header, cell).
+    """
+
+    batch_id: str
+    row: int
+    claim: str
+    sources: tuple[str, ...]
+    case_id: str | None = None
+    run_id: str | None = None
+    problem: str = ""
+    question: str = ""
+    others: tuple[tuple[str, str], ...] = ()
+
+
+class Batches:
+    """All batches and their rows."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, batch: Batch, rows: Sequence[BatchRow]) -> None:
+        """Store a batch with all its rows; call inside `Store.writing()`."""
+        self._db.execute(
+            "INSERT INTO batches (id, project_id, name, author, created_at, plan) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                batch.id,
+                batch.project_id,
+                batch.name,
+                batch.author,
+                batch.created_at,
+                to_json(batch.plan),
+            ],
+        )
+        for row in rows:
+            self._db.execute(
+                "INSERT INTO batch_rows (batch_id, row, case_id, run_id, problem, claim, sources, "
+                "question, others) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    batch.id,
+                    row.row,
+                    row.case_id,
+                    row.run_id,
+                    row.problem,
+                    row.claim,
+                    to_json(row.sources),
+                    row.question,
+                    to_json(row.others),
+                ],
+            )
+
+    def set_run(self, batch_id: str, row: int, run_id: str) -> None:
+        """Note which run checks a row."""
+        self._db.execute(
+            "UPDATE batch_rows SET run_id = ? WHERE batch_id = ? AND row = ?",
+            [run_id, batch_id, row],
+        )
+
+    def get(self, batch_id: str) -> Batch | None:
+        """The batch, or None."""
+        row = next(self._db.query("SELECT * FROM batches WHERE id = ?", [batch_id]), None)
+        return _batch(row) if row else None
+
+    def all(self, project_id: str) -> list[Batch]:
+        """The project's batches, newest first."""
+        rows = self._db.query(
+            "SELECT * FROM batches WHERE project_id = ? ORDER BY created_at DESC", [project_id]
+        )
+        return [_batch(row) for row in rows]
+
+    def rows(self, batch_id: str) -> list[BatchRow]:
+        """The batch's rows in order."""
+        rows = self._db.query(
+            "SELECT * FROM batch_rows WHERE batch_id = ? ORDER BY row", [batch_id]
+        )
+        return [
+            BatchRow(
+                batch_id,
+                row["row"],
+                row["claim"],
+                from_json(tuple[str, ...], row["sources"]),
+                row["case_id"],
+                row["run_id"],
+                row["problem"],
+                row["question"],
+                from_json(tuple[tuple[str, str], ...], row["others"]),
+            )
+            for row in rows
+        ]
+
+
+def _batch(row: dict[str, Any]) -> Batch:
+    return Batch(
+        row["id"],
+        row["project_id"],
+        row["name"],
+        row["author"],
+        row["created_at"],
+        from_json(Plan, row["plan"]),
+    )
+
+
+COLUMNS = """
+    l.source_id, l.project_id, l.name, l.kind, l.size, l.status, l.problem, l.added_by,
+    l.added_at, r.pages, r.language, r.notes, length(r.text) AS characters
+"""
+
+
+class Library:
+    """Entries of the library; the bytes lie in the home's `documents` folder."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, entry: LibraryEntry) -> None:
+        """Put a file into the library; the same content again takes the newest name."""
+        self._db.execute(
+            "INSERT INTO library (project_id, source_id, name, kind, size, status, problem, "
+            "added_by, added_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (project_id, source_id) DO UPDATE SET name = excluded.name, "
+            "kind = excluded.kind, status = excluded.status, problem = excluded.problem, "
+            "removed_at = NULL",
+            [
+                entry.project_id,
+                entry.id,
+                entry.name,
+                entry.kind,
+                entry.size,
+                entry.status,
+                entry.problem,
+                entry.added_by,
+                entry.added_at,
+            ],
+        )
+
+    def set_status(self, source_id: str, status: str, problem: str = "") -> None:
+        """Note how the reading went, in every project that has the file."""
+        self._db.execute(
+            "UPDATE library SET status = ?, problem = ? WHERE source_id = ?",
+            [status, problem, source_id],
+        )
+
+    def get(self, project_id: str, source_id: str) -> LibraryEntry | None:
+        """The entry, or None when it is not (or no longer) in this library."""
+        return next(iter(self._select("l.source_id = ?", [project_id, source_id])), None)
+
+    def all(self, project_id: str) -> list[LibraryEntry]:
+        """All entries, newest first."""
+        return self._select("1 = 1", [project_id])
+
+    def is_held(self, source_id: str) -> bool:
+        """True while any library holds that content."""
+        row = next(
+            self._db.query(
+                "SELECT 1 AS yes FROM library WHERE source_id = ? AND removed_at IS NULL",
+                [source_id],
+            ),
+            None,
+        )
+        return row is not None
+
+    def name_of(self, project_id: str, source_id: str) -> str:
+        """The name under which that content is or was known in the project; empty if never."""
+        row = next(
+            self._db.query(
+                "SELECT name FROM library WHERE project_id = ? AND source_id = ?",
+                [project_id, source_id],
+            ),
+            None,
+        )
+        return str(row["name"]) if row else ""
+
+    def kind_of(self, source_id: str) -> SourceKind | None:
+        """What kind of file that content is, or None when it was never added."""
+        row = next(
+            self._db.query("SELECT kind FROM library WHERE source_id = ? LIMIT 1", [source_id]),
+            None,
+        )
+        return row["kind"] if row else None
+
+    def remove(self, project_id: str, source_id: str, now: float) -> bool:
+        """Take an entry out; True when no library holds that content any more."""
+        self._db.execute(
+            "UPDATE library SET removed_at = ? WHERE project_id = ? AND source_id = ?",
+            [now, project_id, source_id],
+        )
+        left = next(
+            self._db.query(
+                "SELECT count(*) AS n FROM library WHERE source_id = ? AND removed_at IS NULL",
+                [source_id],
+            )
+        )
+        return bool(left["n"] == 0)
+
+    def _select(self, where: str, values: Sequence[Any]) -> list[LibraryEntry]:
+        rows = self._db.query(
+            f"SELECT {COLUMNS} FROM library l LEFT JOIN readings r ON r.source_id = l.source_id "
+            f"WHERE l.project_id = ? AND l.removed_at IS NULL AND {where} "
+            "ORDER BY l.added_at DESC, l.rowid DESC",
+            list(values),
+        )
+        return [_entry(row) for row in rows]
+
+
+def _entry(row: dict[str, Any]) -> LibraryEntry:
+    pages = from_json(tuple[Page, ...], row["pages"] or "[]")
+    return LibraryEntry(
+        id=row["source_id"],
+        project_id=row["project_id"],
+        name=row["name"],
+        kind=row["kind"],
+        size=row["size"],
+        status=row["status"],
+        added_by=row["added_by"],
+        added_at=row["added_at"],
+        problem=row["problem"],
+        pages=len(pages),
+        ocr_pages=tuple(page.number for page in pages if page.reading == "ocr"),
+        characters=row["characters"] or 0,
+        language=row["language"] or "und",
+        notes=from_json(tuple[str, ...], row["notes"] or "[]"),
+    )
+
+
+@dataclass(frozen=True)
+class IndexedPassage:
+    """A sentence of a source, `[start, end)` in its text; `number` counts from 0."""
+
+    source_id: str
+    number: int
+    page: int | None
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Embeddings of a source's passages: row-major float32, rows of unit length.
+
+    `muted` holds one byte per row: 1 where too many tokens are unknown to the encoder.
+    """
+
+    rows: int
+    width: int
+    data: bytes
+    muted: bytes
+
+
+class Readings:
+    """Readings and their indexes."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def save(self, source: Source, *, reader: str, seconds: float, now: float) -> None:
+        """Keep a reading in place of an earlier one of the same content (and its index)."""
+        self.forget(source.id)
+        self._db.execute(
+            "INSERT INTO readings (source_id, kind, text, pages, boxes, language, "
+            "notes, width, height, blocks, reader, seconds, read_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                source.id,
+                source.kind,
+                source.text,
+                to_json(source.pages),
+                to_json(source.boxes),
+                source.language,
+                to_json(source.notes),
+                source.width,
+                source.height,
+                to_json(source.blocks),
+                reader,
+                seconds,
+                now,
+            ],
+        )
+
+    def get(self, source_id: str, name: str, *, reader: str | None = None) -> Source | None:
+        """The reading under that name; None when there is none (by that reader)."""
+        row = next(self._db.query("SELECT * FROM readings WHERE source_id = ?", [source_id]), None)
+        if row is None or (reader is not None and row["reader"] != reader):
+            return None
+        return Source(
+            id=source_id,
+            name=name,
+            kind=row["kind"],
+            text=row["text"],
+            pages=from_json(tuple[Page, ...], row["pages"]),
+            boxes=from_json(tuple[BoxedText, ...], row["boxes"]),
+            language=row["language"],
+            notes=from_json(tuple[str, ...], row["notes"]),
+            width=row["width"],
+            height=row["height"],
+            blocks=from_json(tuple[Block, ...], row["blocks"]),
+        )
+
+    def read_at(self, source_id: str) -> float:
+        """When the reading was made; infinity when there is none."""
+        row = next(
+            self._db.query("SELECT read_at FROM readings WHERE source_id = ?", [source_id]), None
+        )
+        return float(row["read_at"]) if row else float("inf")
+
+    def text(self, source_id: str, start: int, end: int) -> str:
+        """The characters `[start, end)` of a source's text, without reading the rest."""
+        row = next(
+            self._db.query(
+                "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?",
+                [start + 1, max(0, end - start), source_id],
+            ),
+            None,
+        )
+        return str(row["part"]) if row else ""
+
+    def forget(self, source_id: str) -> None:
+        """Drop a reading and its index."""
+        self.drop_index(source_id)
+        self._db.execute("DELETE FROM readings WHERE source_id = ?", [source_id])
+
+    def drop_index(self, source_id: str) -> None:
+        """Drop the passages, terms and embeddings of a source."""
+        self._db.execute(
+            "DELETE FROM passage_terms WHERE rowid IN "
+            "(SELECT id FROM passages WHERE source_id = ?)",
+            [source_id],
+        )
+        self._db.execute("DELETE FROM passages WHERE source_id = ?", [source_id])
+        self._db.execute("DELETE FROM embeddings WHERE source_id = ?", [source_id])
+
+    def has_index(self, source_id: str, encoder: str) -> bool:
+        """True when the source is indexed with that encoder."""
+        row = next(
+            self._db.query(
+                "SELECT 1 AS yes FROM embeddings WHERE source_id = ? AND encoder = ?",
+                [source_id, encoder],
+            ),
+            None,
+        )
+        return row is not None
+
+    def save_index(
+        self,
+        source_id: str,
+        encoder: str,
+        passages: Sequence[tuple[IndexedPassage, str]],
+        vectors: Vectors,
+    ) -> None:
+        """Keep an index: each passage with its search terms, and all embeddings.
+
+        Other encoders' embeddings of the very same passages stay: a provider's were paid for.
+        """
+        if self.passages(source_id) != [passage for passage, _ in passages]:
+            self.drop_index(source_id)
+            self._save_passages(source_id, passages)
+        self._db.execute(
+            "INSERT OR REPLACE INTO embeddings (source_id, encoder, rows, width, data, muted) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            [source_id, encoder, vectors.rows, vectors.width, vectors.data, vectors.muted],
+        )
+
+    def _save_passages(
+        self, source_id: str, passages: Sequence[tuple[IndexedPassage, str]]
+    ) -> None:
+        for passage, terms in passages:
+            cursor = self._db.execute(
+                'INSERT INTO passages (source_id, number, page, start, "end", text) '
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    source_id,
+                    passage.number,
+                    passage.page,
+                    passage.start,
+                    passage.end,
+                    passage.text,
+                ],
+            )
+            self._db.execute(
+                "INSERT INTO passage_terms (rowid, terms, source) VALUES (?, ?, ?)",
+                [cursor.lastrowid, terms, source_id],
+            )
+
+    def passages(
+        self, source_id: str, numbers: Sequence[int] | None = None
+    ) -> list[IndexedPassage]:
+        """The passages of a source in order, all or those of the given numbers."""
+        where, values = "source_id = ?", [source_id]
+        if numbers is not None:
+            where += f" AND number IN ({','.join(str(int(n)) for n in numbers)})"
+        rows = self._db.query(
+            f'SELECT number, page, start, "end", text FROM passages WHERE {where} ORDER BY number',
+            values,
+        )
+        return [
+            IndexedPassage(
+                source_id, row["number"], row["page"], row["start"], row["end"], row["text"]
+            )
+            for row in rows
+        ]
+
+    def vectors(self, source_id: str, encoder: str) -> Vectors | None:
+        """The source's embeddings by that encoder, or None."""
+        row = next(
+            self._db.query(
+                "SELECT rows, width, data, muted FROM embeddings "
+                "WHERE source_id = ? AND encoder = ?",
+                [source_id, encoder],
+            ),
+            None,
+        )
+        return Vectors(row["rows"], row["width"], row["data"], row["muted"]) if row else None
+
+    def match(
+        self, terms: Sequence[str], source_ids: Sequence[str], limit: int
+    ) -> list[tuple[str, int, float]]:
+        """(source id, passage number, bm25) of passages holding any term, best first."""
+        if not terms or not source_ids:
+            return []
+        query = " OR ".join('"' + term.replace('"', "") + '"' for term in terms)
+        marks = ",".join("?" * len(source_ids))
+        rows = self._db.query(
+            "SELECT p.source_id, p.number, bm25(passage_terms) AS rank FROM passage_terms "
+            "JOIN passages p ON p.id = passage_terms.rowid "
+            f"WHERE passage_terms MATCH ? AND p.source_id IN ({marks}) ORDER BY rank LIMIT ?",
+            [query, *source_ids, limit],
+        )
+        return [(row["source_id"], row["number"], row["rank"]) for row in rows]
 
 
 def fingerprint(response: str, question: str) -> str:

@@ -18,27 +18,16 @@ from types import TracebackType
 
 from core.errors import ConfigError
 from core.store.answered import AnsweredVerdicts
-from core.store.batches import Batches
-from core.store.cases import Cases
-from core.store.changes import Changes
-from core.store.corrections import Corrections
-from core.store.golds import Golds
-from core.store.handlings import Handlings
-from core.store.learned import LearnedThings
-from core.store.ledger import Ledger
-from core.store.library import Library
+from core.store.cases import Batches, Cases, Library, Readings
+from core.store.corrections import Corrections, Golds
+from core.store.ledger import Ledger, WebSearches
 from core.store.migrations import migrations
-from core.store.projects import Projects
-from core.store.prompt_edits import PromptEdits
-from core.store.queue import Queue
+from core.store.projects import Projects, PromptEdits, Rosters
+from core.store.queue import Handlings, Queue, QueueOrder
 from core.store.queue_lists import QueueLists
-from core.store.queue_order import QueueOrder
-from core.store.readings import Readings
-from core.store.rosters import Rosters
 from core.store.runs import Runs
-from core.store.sqlite import Database
-from core.store.versions import Versions
-from core.store.web_searches import WebSearches
+from core.store.sqlite import Changes, Database
+from core.store.versions import LearnedThings, Versions
 
 DATABASE = "counterpoint.db"
 BUSY_SECONDS = 15.0

@@ -1,10 +1,88 @@
-"""The schema's history: numbered steps, each applied once; released steps are never edited."""
+"""The schema's history: numbered steps, each applied once; released steps are never edited.
+
+Tables of later migrations, as they create them; released ones are never edited.
+
+Indexes for long queues, as migrations create them; released ones are never edited.
+"""
 
 from __future__ import annotations
 
-from core.store.indexes import LONG_QUEUES
 from core.store.sqlite import Database, Migrations
-from core.store.tables import GOLDS, LEARNED, WEB_SEARCHES
+
+# Counts and pages of the queue, claims in hand, children of a run, judgements to learn from, and
+# what tells whether any run has ended since something was kept.
+LONG_QUEUES = """
+    DROP INDEX items_teaching;
+    CREATE INDEX items_teaching ON items (project_id, state, teaches DESC, added_at);
+    CREATE INDEX items_counts ON items (project_id, state, given, differ);
+    CREATE INDEX assignments_held ON assignments (until) WHERE state = 'claimed';
+    CREATE INDEX runs_ended ON runs (finished_at) WHERE finished_at IS NOT NULL;
+    CREATE INDEX runs_parent ON runs (parent_id) WHERE parent_id IS NOT NULL;
+    CREATE INDEX events_judged ON events (run_id, seq) WHERE kind = 'judgement_reached';
+"""
+
+
+# What each column says is told by the migrations themselves.
+GOLDS = """
+    CREATE TABLE kept_corrections (
+        id TEXT PRIMARY KEY, run_id TEXT REFERENCES runs(id),
+        case_id TEXT NOT NULL REFERENCES cases(id), author TEXT NOT NULL, at REAL NOT NULL,
+        label TEXT NOT NULL, payload TEXT NOT NULL, withdraws TEXT NOT NULL DEFAULT ''
+    );
+    INSERT INTO kept_corrections (id, run_id, case_id, author, at, label, payload)
+        SELECT id, run_id, case_id, author, at, label, payload FROM corrections ORDER BY rowid;
+    DROP TABLE corrections;
+    ALTER TABLE kept_corrections RENAME TO corrections;
+    CREATE INDEX corrections_run ON corrections (run_id, at);
+    CREATE INDEX corrections_case ON corrections (case_id, author, at);
+    CREATE INDEX corrections_withdrawn ON corrections (withdraws) WHERE withdraws != '';
+    CREATE VIEW standing AS SELECT k.rowid AS place, k.* FROM corrections k
+        WHERE k.withdraws = '' AND NOT EXISTS (SELECT 1 FROM corrections w
+        WHERE w.withdraws = k.id AND w.withdraws != '');
+    CREATE TABLE golds (
+        id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases(id),
+        author TEXT NOT NULL, at REAL NOT NULL, label TEXT NOT NULL, payload TEXT NOT NULL
+    );
+    CREATE INDEX golds_case ON golds (case_id);
+    CREATE TABLE suggestions (
+        id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases(id),
+        agent TEXT NOT NULL, at REAL NOT NULL, payload TEXT NOT NULL
+    );
+    CREATE INDEX suggestions_case ON suggestions (case_id);
+    CREATE TABLE handlings (
+        case_id TEXT NOT NULL REFERENCES cases(id), person TEXT NOT NULL, at REAL NOT NULL,
+        did TEXT NOT NULL, words TEXT NOT NULL DEFAULT ''
+    );
+    CREATE INDEX handlings_case ON handlings (case_id, at);
+    ALTER TABLE items ADD COLUMN differ INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE items ADD COLUMN stances TEXT NOT NULL DEFAULT '';
+"""
+# `learned` holds small learned things of every kind, `learned_choices` which is in use (0: none).
+# A held-out case is never learned from; one that `calibrates` only sets probabilities.
+LEARNED = """
+    CREATE TABLE learned (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, project_id TEXT NOT NULL,
+        at REAL NOT NULL, author TEXT NOT NULL, body TEXT NOT NULL, sha256 TEXT NOT NULL
+    );
+    CREATE INDEX learned_kind ON learned (kind, project_id, number);
+    CREATE TABLE learned_choices (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, project_id TEXT NOT NULL,
+        learned INTEGER NOT NULL, at REAL NOT NULL, by TEXT NOT NULL, reason TEXT NOT NULL
+    );
+    CREATE INDEX learned_choices_kind ON learned_choices (kind, project_id, number);
+    ALTER TABLE trainings ADD COLUMN options TEXT NOT NULL DEFAULT '{}';
+    ALTER TABLE holdout ADD COLUMN calibrates INTEGER NOT NULL DEFAULT 0;
+"""
+# A search that was sent counts for its run's cap; without `results` it is under way or has failed.
+WEB_SEARCHES = """
+    CREATE TABLE web_searches (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, service TEXT NOT NULL,
+        language TEXT NOT NULL, query TEXT NOT NULL, at REAL NOT NULL, results TEXT
+    );
+    CREATE INDEX web_searches_query ON web_searches (service, language, query, at);
+    CREATE INDEX web_searches_run ON web_searches (run_id);
+"""
+
 
 migrations = Migrations("counterpoint")
 

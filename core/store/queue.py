@@ -2,21 +2,240 @@
 
 Who claims, submits or passes does so inside `Store.writing()`: one IMMEDIATE transaction looks
 whether an item is free and takes it, so twenty people at once are never given the same place.
+
+Which items of the review queue are wanted, why one comes, how a project shares its work.
+
+The order in which the queue gives its items: which could be moved up, and what each teaches.
+
+What was done with a case beside answering it: passed over, flagged, settled; appended.
 """
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, get_args
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
+from core.choosing import DISTINCT, FIRST, SHARES, UNJUDGED, unlikeness, unsureness, worth
 from core.errors import ConflictError
 from core.records import Label
-from core.reviews import Assignment, AssignmentState, Item, ItemState
+from core.reviews import Assignment, AssignmentState, Handling, Item, ItemState
 from core.store.codec import from_json, to_json
-from core.store.queue_filter import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
 from core.store.sqlite import Database
+
+
+class Handlings:
+    """The log of all cases."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, handling: Handling) -> None:
+        """Append one; call inside `Store.writing()`."""
+        self._db.execute(
+            "INSERT INTO handlings (case_id, person, at, did, words) VALUES (?, ?, ?, ?, ?)",
+            [handling.case_id, handling.person, handling.at, handling.did, handling.words],
+        )
+
+    def of_case(self, case_id: str) -> list[Handling]:
+        """Everything that was done with the case, oldest first."""
+        rows = self._db.query("SELECT * FROM handlings WHERE case_id = ? ORDER BY rowid", [case_id])
+        return [
+            Handling(row["case_id"], row["person"], row["at"], row["did"], row["words"])
+            for row in rows
+        ]
+
+
+# What `choosing.worth` comes to, with what puts an item before all others whatever it teaches.
+WORTH = (
+    "(:unsure * CASE WHEN p IS NULL THEN :unjudged ELSE 1.0 - abs(2.0 * p - 1.0) END "
+    "+ :apart * disagreement)"
+)
+RULED = "CASE WHEN teaches >= :first THEN :first ELSE 0.0 END"
+TERMS: dict[str, Any] = {
+    "unsure": SHARES.unsure,
+    "apart": SHARES.apart,
+    "unjudged": UNJUDGED,
+    "first": FIRST,
+}
+DIGITS = 6
+SAME = 1e-5
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An item that waits for an answer, or has what the project wants, and what it teaches."""
+
+    case_id: str
+    run_id: str | None
+    teaches: float
+
+
+class QueueOrder:
+    """Reads and writes what items teach; never who has them, nor their state."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def has(self, project_id: str, people: int, count: int) -> bool:
+        """Whether so many items wait for an answer."""
+        row = self._db.conn.execute(
+            "SELECT 1 FROM items WHERE project_id = ? AND state = 'open' AND given < ? "
+            "LIMIT 1 OFFSET ?",
+            [project_id, people, count - 1],
+        ).fetchone()
+        return row is not None
+
+    def waiting(self, project_id: str, people: int, most: int) -> list[Asked]:
+        """The items that teach most as far as their runs tell, the most first."""
+        rows = self._db.conn.execute(
+            f"SELECT case_id, run_id, {WORTH} + {RULED} AS worth FROM items WHERE "
+            "project_id = :project AND state = 'open' AND given < :people "
+            "ORDER BY worth DESC, added_at, case_id LIMIT :most",
+            TERMS | {"project": project_id, "people": people, "most": most},
+        )
+        return [Asked(*row) for row in rows]
+
+    def answered(self, project_id: str, people: int, most: int) -> list[Asked]:
+        """The newest items that enough people have answered, or that were settled."""
+        rows = self._db.conn.execute(
+            "SELECT case_id, run_id, teaches FROM items WHERE project_id = ? AND "
+            "((state = 'open' AND given >= ?) OR state = 'adjudicated') "
+            "ORDER BY added_at DESC, case_id LIMIT ?",
+            [project_id, people, most],
+        )
+        return [Asked(*row) for row in rows]
+
+    def put(self, items: Iterable[Asked]) -> None:
+        """What these teach from now on; an item with another run by now keeps what that says."""
+        self._db.conn.executemany(
+            "UPDATE items SET teaches = :teaches "
+            "WHERE case_id = :case AND run_id IS :run AND teaches != :teaches",
+            [
+                {"case": item.case_id, "run": item.run_id, "teaches": round(item.teaches, DIGITS)}
+                for item in items
+            ],
+        )
+
+    def reset(self, project_id: str, but: Sequence[str], most: int) -> int:
+        """Open items but these teach what their runs tell; how many were changed, at most `most`.
+
+        A long queue is taken in parts, so that nobody who claims an item waits for all of it.
+        """
+        cursor = self._db.conn.execute(
+            f"UPDATE items SET teaches = round({WORTH}, {DIGITS}) + {RULED} WHERE case_id IN "
+            "(SELECT case_id FROM items WHERE project_id = :project AND state = 'open' "
+            f"AND abs(teaches - {WORTH} - {RULED}) > {SAME} "
+            "AND case_id NOT IN (SELECT value FROM json_each(:but)) LIMIT :most)",
+            TERMS | {"project": project_id, "but": json.dumps(list(but)), "most": most},
+        )
+        return cursor.rowcount
+
+
+RESTS_ON = "items.case_id IN (SELECT c.id FROM cases c WHERE instr(c.payload, :source) > 0)"
+AMONG = (
+    "(items.case_id IN (SELECT value FROM json_each(:among)) "
+    "OR items.run_id IN (SELECT value FROM json_each(:among)))"
+)
+# Also those whose answers were imported: they have no item in hand.
+ANSWERED = "(SELECT count(DISTINCT s.author) FROM standing s WHERE s.case_id = items.case_id)"
+HAS_GOLD = "EXISTS (SELECT :has_gold FROM golds g WHERE g.case_id = items.case_id)"
+HAS_DONE = (
+    "EXISTS (SELECT 1 FROM assignments m WHERE m.case_id = items.case_id "
+    "AND m.person = :did_by AND m.state = :did)"
+)
+ROUNDED = 0.01  # how unlike an item is, as the store rounds what it teaches
+AT_RANDOM = "drawn at random, whatever it would teach"
+FOR_PEOPLE = "for people to decide, below what this project answers by itself"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a project shares its work: people for each item, time in hand, random share in [0, 1]."""
+
+    people: int = 1
+    seconds: float = 1800.0
+    random_share: float = 0.2
+
+
+@dataclass(frozen=True)
+class ItemFilter:
+    """What the queue shows or gives; empty fields do not filter. Ages are in seconds.
+
+    `given_from` and `given_below` bound how many people have answered; `differ`: whether they say
+    different things. `person_did` is what that person made of it; `among` are ids of cases or runs.
+    `has_gold`: a right answer is known.
+    """
+
+    label: str = ""
+    language: str = ""
+    source_id: str = ""
+    p_from: float | None = None
+    p_to: float | None = None
+    disagreement_from: float = 0.0
+    older_than: float | None = None
+    given_from: int = 0
+    given_below: int | None = None
+    differ: bool | None = None
+    person: str = ""
+    person_did: AssignmentState | Literal[""] = ""
+    among: tuple[str, ...] | None = None
+    has_gold: bool = False
+
+    def clauses(self, now: float) -> tuple[str, dict[str, Any]]:
+        """SQL that every item fits, and its values."""
+        differ = None if self.differ is None else int(self.differ)
+        among = None if self.among is None else json.dumps(self.among)
+        limits: tuple[tuple[str, str, Any], ...] = (
+            ("items.label = :label", "label", self.label or None),
+            ("items.language = :language", "language", self.language or None),
+            (RESTS_ON, "source", f'"{self.source_id}"' if self.source_id else None),
+            ("items.p >= :p_from", "p_from", self.p_from),
+            ("items.p <= :p_to", "p_to", self.p_to),
+            ("items.disagreement >= :apart", "apart", self.disagreement_from or None),
+            (
+                "items.added_at <= :added",
+                "added",
+                None if self.older_than is None else now - self.older_than,
+            ),
+            (f"{ANSWERED} >= :given_from", "given_from", self.given_from or None),
+            ("items.given < :given_below", "given_below", self.given_below),
+            ("(items.differ > 0) = :differ", "differ", differ),
+            (HAS_DONE, "did", self.person_did or None),
+            ("1", "did_by", self.person if self.person_did else None),
+            (AMONG, "among", among),
+            (HAS_GOLD, "has_gold", self.has_gold or None),
+        )
+        found = [limit for limit in limits if limit[2] is not None]
+        return " AND ".join(["1", *(f[0] for f in found)]), {name: v for _, name, v in found}
+
+
+EVERYTHING = ItemFilter()
+
+
+def why_of(item: Item) -> str:
+    """Why an item that would teach most comes up."""
+    words = []
+    if item.p is None:
+        words.append("not judged by the machine")
+    elif abs(item.p - 0.5) <= 0.2:
+        words.append(f"unsure (p {item.p:.2f})")
+    if item.disagreement > 0.0:
+        words.append("agents disagree")
+    unlike = unlikeness(item.teaches, worth(unsureness(item.p), item.disagreement))
+    if unlike >= DISTINCT:
+        words.append("unlike any answered")
+    is_first = item.teaches >= FIRST
+    if not words and not is_first:
+        words.append("the machine is sure: little is learned")
+    if unlike < -ROUNDED:
+        words.append("much like another")
+    if is_first:  # last: where a project answers little it is the same on every line
+        words.append("for people to decide")
+    return ", ".join(words)
+
 
 COLUMNS = (
     "case_id", "project_id", "run_id", "added_at", "label", "p", "disagreement", "language",

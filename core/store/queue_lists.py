@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from core.choosing import FIRST
 from core.records import Label
 from core.store.answered import PLANNED, PRESENT
-from core.store.changes import Changes
 from core.store.codec import from_json
-from core.store.sqlite import Database
+from core.store.sqlite import Changes, Database
 from core.store.versions import SEED_VERSION
 
 

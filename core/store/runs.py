@@ -2,6 +2,8 @@
 
 A run belongs to the process that holds its lease. It counts as interrupted when that process has
 been silent for longer than the lease, not when some other process starts (design: section 4).
+
+Which runs History shows, as a condition.
 """
 
 from __future__ import annotations
@@ -15,8 +17,49 @@ from core.events import ENDINGS, TRANSIENT, Event, JudgementReached
 from core.progress import RESUMABLE
 from core.records import Judgement, Label, Plan, Run, RunStatus, Verdict
 from core.store.codec import event_from_json, from_json, to_json
-from core.store.run_filter import RunFilter, condition_of
 from core.store.sqlite import Database
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """What History shows; empty fields do not filter. `terms` are search terms of the case."""
+
+    terms: tuple[str, ...] = ()
+    label: str = ""
+    status: str = ""
+    corrected: bool | None = None
+    protocol: str = ""
+
+
+def condition_of(
+    project_id: str, wanted: RunFilter, now: float, lease: float
+) -> tuple[str, list[Any]]:
+    """The condition of a filter and its values."""
+    where: list[str] = ["r.project_id = ?"]
+    values: list[Any] = [project_id]
+    if wanted.terms:
+        where.append("c.id IN (SELECT case_id FROM case_terms WHERE case_terms MATCH ?)")
+        values.append(" AND ".join('"' + t.replace('"', "") + '"*' for t in wanted.terms))
+    if wanted.label:
+        where.append("r.label = ?")
+        values.append(wanted.label)
+    if wanted.status == "interrupted":
+        where.append("r.status IN ('queued', 'running') AND r.heartbeat_at <= ?")
+        values.append(now - lease)
+    elif wanted.status in ("queued", "running"):
+        where.append("r.status = ? AND r.heartbeat_at > ?")
+        values.extend([wanted.status, now - lease])
+    elif wanted.status:
+        where.append("r.status = ?")
+        values.append(wanted.status)
+    if wanted.protocol:
+        where.append("json_extract(r.plan, '$.protocol') = ?")
+        values.append(wanted.protocol)
+    if wanted.corrected is not None:
+        known = "EXISTS" if wanted.corrected else "NOT EXISTS"
+        where.append(f"{known} (SELECT 1 FROM standing k WHERE k.run_id = r.id)")
+    return " AND ".join(where), values
+
 
 STATUS_OF_ENDING: dict[str, RunStatus] = {
     "run_finished": "finished",

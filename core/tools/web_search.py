@@ -25,7 +25,7 @@ from core.errors import BudgetReached, ConfigError, InputError, KeyMissing, Mode
 from core.models.keys import SEARCH_KEY, Keys
 from core.records import Case, Passage, Statement
 from core.store import Store, open_store
-from core.store.web_searches import DAY, KeptSearch, WebQuery
+from core.store.ledger import DAY, KeptSearch, WebQuery
 from core.tools.registry import Answer, Bench, Example, Found, Tool
 from core.tools.web_fetch import (
     MOST_RESULTS,

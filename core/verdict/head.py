@@ -5,19 +5,162 @@ probability; where the judge gives none, `m = w·z + b`. Source: CEDA 3.4 eq. 1 
 no `p_judge`: a text hardly tells 0.6 from 0.9, which the judge knows, and says the same again where
 it is made from it. Where the text's words told more on cases not seen, `m` becomes
 `d·m + e·words(text) + f`; with `c` the calibration, `p_hallucinated = c(m)`.
+
+The words of a verdict text as a head weighs them: known n-grams with a weight each. Fitted by
+`core/learning/word_model.py`, which says how; applied with numpy alone.
+
+What a head's log odds are worth as a probability: a fitted curve, applied with numpy alone.
+Fitted by `core/learning/calibration.py`. Sources: temperature (Guo et al. 2017), Platt's sigmoid
+(1999), isotonic regression (Zadrozny and Elkan 2002).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
+import regex
 
 from core.models.encoder import Matrix
-from core.verdict.calibrator import UNCHANGED, Calibrator, Numbers, calibrator_of
-from core.verdict.word_part import WordPart, word_part_of
+
+Numbers = npt.NDArray[np.float64]
+CalibratorKind = Literal["none", "temperature", "platt", "isotonic"]
+KINDS: tuple[CalibratorKind, ...] = get_args(CalibratorKind)
+FARTHEST = 30.0  # log odds; beyond it p would be written as 0 or 1
+NAMES: Mapping[CalibratorKind, tuple[str, ...]] = {
+    "none": (),
+    "temperature": ("slope",),
+    "platt": ("slope", "shift"),
+    "isotonic": ("knots", "shares"),
+}
+
+
+@dataclass(frozen=True)
+class Calibrator:
+    """Log odds to probability: `sigmoid(slope·z + shift)`, or a line through `knots`.
+
+    `knots` are log odds in rising order, `shares` the probability at each of them.
+    """
+
+    kind: CalibratorKind = "none"
+    slope: tuple[float, ...] = (1.0,)
+    shift: tuple[float, ...] = (0.0,)
+    knots: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    def probability(self, log_odds: Numbers) -> Numbers:
+        """Of each its p, strictly between 0 and 1."""
+        if self.kind == "isotonic":
+            return np.asarray(np.interp(log_odds, self.knots, self.shares))
+        return sigmoid(self.slope[0] * log_odds + self.shift[0])
+
+    def arrays(self) -> dict[str, Numbers]:
+        """What its kind is made of, by name."""
+        return {name: np.asarray(getattr(self, name), np.float64) for name in NAMES[self.kind]}
+
+
+UNCHANGED = Calibrator()
+
+
+def calibrator_of(kind: str, arrays: Mapping[str, Numbers]) -> Calibrator:
+    """The calibrator that was stored as these arrays.
+
+    Raises:
+        ValueError: it is none, or would give what is no probability.
+    """
+    if kind not in KINDS or set(arrays) != set(NAMES[kind]):
+        raise ValueError(f"no calibration of the kind {kind!r:.40} from {sorted(arrays)}")
+    found = Calibrator(kind, **{name: tuple(map(float, arrays[name])) for name in NAMES[kind]})
+    if kind == "isotonic":
+        knots, shares = np.asarray(found.knots), np.asarray(found.shares)
+        is_curve = len(knots) == len(shares) > 0 and bool((np.diff(knots) > 0).all())
+        if not is_curve or not bool(((shares > 0) & (shares < 1)).all()):
+            raise ValueError("an isotonic calibration that is no curve within (0, 1)")
+    elif len(found.slope) != 1 or len(found.shift) != 1 or found.slope[0] < 0:
+        raise ValueError("a calibration that would turn the order of verdicts round")
+    return found
+
+
+def sigmoid(log_odds: Numbers) -> Numbers:
+    """1 / (1 + exp(-z)), never quite 0 or 1."""
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(log_odds, -FARTHEST, FARTHEST))))
+
+
+# Runs of letters or digits, and signs that stand in figures. Scripts that write no spaces are cut
+# into single characters, so that pairs of them are n-grams.
+WORD = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Khmer}\p{Lao}\p{Myanmar}]"
+    r"|[\p{L}\p{M}']+|\p{N}+|[$€£%]"
+)
+LONGEST = 20_000  # characters of a text that are read
+BREAK = "\n"  # between n-grams as they are stored: none holds one
+
+
+@dataclass(frozen=True)
+class WordPart:
+    """`score = intercept + Σ weight · tf-idf`, the tf-idf of a text's known n-grams of length 1.
+
+    `idf` and `weights` are those of `grams`, in their order.
+    """
+
+    grams: tuple[str, ...]
+    idf: tuple[float, ...]
+    weights: tuple[float, ...]
+    intercept: float
+    places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", {gram: n for n, gram in enumerate(self.grams)})
+
+    def scores(self, texts: Sequence[str]) -> Numbers:
+        """(n,) how far each leans to hallucinated, in log odds; the intercept for unknown words."""
+        return np.array([self._score(text) for text in texts], dtype=np.float64)
+
+    def _score(self, text: str) -> float:
+        found = sorted({self.places[gram] for gram in grams(text) if gram in self.places})
+        length = sum(self.idf[place] ** 2 for place in found) ** 0.5
+        total = sum(self.idf[place] * self.weights[place] for place in found)
+        return self.intercept + (total / length if length else 0.0)
+
+    def arrays(self) -> dict[str, Numbers]:
+        """Its numbers by name, the n-grams as the bytes of one text."""
+        written = np.frombuffer(BREAK.join(self.grams).encode(), dtype=np.uint8)
+        return {
+            "grams": written.astype(np.float64),
+            "idf": np.asarray(self.idf, np.float64),
+            "weights": np.asarray(self.weights, np.float64),
+            "intercept": np.asarray([self.intercept], np.float64),
+        }
+
+
+def word_part_of(arrays: Mapping[str, Numbers]) -> WordPart:
+    """The part that was stored as these arrays.
+
+    Raises:
+        ValueError: they are others, or do not fit together.
+    """
+    if set(arrays) != {"grams", "idf", "weights", "intercept"} or len(arrays["intercept"]) != 1:
+        raise ValueError(f"arrays of no word part: {sorted(arrays)}")
+    text = arrays["grams"].astype(np.uint8).tobytes().decode("utf-8")
+    found = tuple(text.split(BREAK)) if text else ()
+    idf, weights = (tuple(map(float, arrays[name])) for name in ("idf", "weights"))
+    if not len(found) == len(idf) == len(weights) == len(set(found)):
+        raise ValueError("words and weights of different numbers")
+    return WordPart(found, idf, weights, float(arrays["intercept"][0]))
+
+
+def grams(text: str) -> Iterator[str]:
+    """Words and pairs of neighbouring words, without regard to case."""
+    words = WORD.findall(text[:LONGEST].casefold())
+    yield from words
+    for first, second in itertools.pairwise(words):
+        yield f"{first} {second}"
+
 
 SUREST = 0.999  # nothing said by one judge counts for more
 SHARES = "shares"

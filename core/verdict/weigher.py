@@ -2,24 +2,111 @@
 
 Whatever was learned comes to one of two forms, both plain numbers: a fixed weight for each agent
 (by its record, or logistic), or a policy that scores every answer by its features; a softmax makes
-weights of scores. Learned in `core/learning`, kept by `core/store/learned.py` with a checksum.
+weights of scores. Learned in `core/learning`, kept by `core/store/versions.py` with a checksum.
+
+A small feed-forward network in plain arrays: a number for each answer from its features. The
+reward model and the policy of a learned consensus are both of this form (SC-MAKS 3.5). It is
+trained in `core/learning` and applied here with numpy alone.
+
+Seats what weighs the debaters' answers in a run: the weights that were in use when it began.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from core.errors import ConfigError
-from core.records import Stance, Turn
-from core.roles import LEARNED, CaseView
+from core.learned_marks import CONSENSUS
+from core.records import Run, Stance, Turn
+from core.reuse import rule_digest
+from core.roles import LEARNED, CaseView, Roster
+from core.seats import RosterSheet
+from core.store import Store
+from core.store.versions import NONE, read_body
 from core.verdict.answer_features import NAMES, answer_features, answers_in, vector
 from core.verdict.answer_features import SCHEMA as FEATURES_SCHEMA
-from core.verdict.answer_network import AnswerNetwork, network_from, softmax
+
+Numbers = npt.NDArray[np.float64]
+NETWORK_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class AnswerNetwork:
+    """score = out · tanh(Wx + b) + shift, over x = (value - centre) / scale, 0 where not known.
+
+    `names` are the d features; `hidden` is (d, h), `hidden_shift` and `out` are (h,).
+    """
+
+    names: tuple[str, ...]
+    centres: tuple[float, ...]
+    scales: tuple[float, ...]
+    hidden: tuple[tuple[float, ...], ...]
+    hidden_shift: tuple[float, ...]
+    out: tuple[float, ...]
+    shift: float
+    schema: int = NETWORK_SCHEMA
+
+    def scores(self, features: Numbers) -> Numbers:
+        """(...,) one number for each row of (..., d) features."""
+        level = scaled(features, np.array(self.centres), np.array(self.scales))
+        inner = np.tanh(level @ np.array(self.hidden) + np.array(self.hidden_shift))
+        found: Numbers = inner @ np.array(self.out) + self.shift
+        return found
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+
+def network_from(plain: Any, names: Sequence[str]) -> AnswerNetwork:
+    """The network that `to_plain` made.
+
+    Raises:
+        ConfigError: it reads other features, is of another schema, or its numbers do not fit.
+    """
+    import msgspec
+
+    try:
+        found = msgspec.convert(plain, type=AnswerNetwork)
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"Expected a network of answers, found none: {error}.") from error
+    wide, high = len(found.names), len(found.hidden_shift)
+    rows = {len(row) for row in found.hidden}
+    sizes = {len(found.centres), len(found.scales), len(found.hidden)}
+    is_whole = sizes == {wide} and rows <= {high} and len(found.out) == high
+    numbers = (*found.centres, *found.scales, *found.hidden_shift, *found.out, found.shift)
+    is_finite = bool(np.isfinite([*numbers, *(v for row in found.hidden for v in row)]).all())
+    if (
+        found.schema != NETWORK_SCHEMA
+        or found.names != tuple(names)
+        or not (is_whole and is_finite)
+    ):
+        raise ConfigError("Expected a network of this version's features; learn the weights anew.")
+    return found
+
+
+def scaled(features: Numbers, centres: Numbers, scales: Numbers) -> Numbers:
+    """Features at a common scale; what is not known becomes the mean, which is 0."""
+    found: Numbers = np.nan_to_num((features - centres) / scales, nan=0.0)
+    return found
+
+
+def softmax(scores: Numbers, is_there: npt.NDArray[np.bool_]) -> Numbers:
+    """Along the last axis over those who are there: weights that sum to 1, 0 for all others."""
+    held = np.where(is_there, scores, -np.inf)
+    top = np.max(held, axis=-1, keepdims=True)
+    raised = np.exp(held - np.where(np.isfinite(top), top, 0.0))
+    whole = raised.sum(axis=-1, keepdims=True)
+    found: Numbers = raised / np.where(whole > 0.0, whole, 1.0)
+    return found
+
 
 Method = Literal["uniform", "record", "logistic", "policy"]
 METHODS: tuple[Method, ...] = ("uniform", "record", "logistic", "policy")  # the simplest first
@@ -174,3 +261,51 @@ def with_the_mean(weights: Sequence[float], is_known: Sequence[bool]) -> list[fl
     whole = [w if is_one else mean for w, is_one in zip(weights, is_known, strict=True)]
     total = sum(whole)
     return [weight / total for weight in whole]
+
+
+def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
+    """The roster with the weigher of the run's plan; as it is where nothing learned is in use.
+
+    Raises:
+        ConfigError: the weights are not here, or not as they were learned.
+    """
+    number = run.plan.agent_weights
+    if number == NONE:
+        return roster
+    found = store.learned.get(number)
+    if found is None or (found.kind, found.project_id) != (CONSENSUS, run.project_id):
+        raise ConfigError(
+            f"Expected weights of agents number {number}, with which this run began, found none "
+            "here; check the case again, and it goes by what is in use now."
+        )
+    learned = read_body(found, learned_in)
+    if learned is None:
+        return roster
+    return replace(
+        roster, weigher=LearnedWeigher(learned, answerers(roster, run.plan.sheet), number)
+    )
+
+
+def learned_in(body: Mapping[str, Any]) -> LearnedWeights | None:
+    """The weights of answers in use; None where none were learned, or there was too little.
+
+    Raises:
+        ConfigError: they are of another schema.
+    """
+    own = body.get("answers", {}).get("weights")
+    return weights_from(own) if own else None
+
+
+def answerers(roster: Roster, sheet: RosterSheet | None) -> dict[str, Answerer]:
+    """Who answers under each name of the debate; a built-in agent has no model."""
+    models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
+    found = {
+        name: Answerer(
+            agent.name,
+            "" if agent.built_in else models.get(f"debater {name}", ""),
+            rule_digest(agent.rule),
+        )
+        for name, agent in roster.debaters.items()
+    }
+    count = Counter(found.values())
+    return {name: replace(a, seat=name) if count[a] > 1 else a for name, a in found.items()}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.agents.ask import Work
 from core.models.call import Call
-from core.models.fence import Fence
+from core.models.injection import Fence
 from core.models.prompting import PromptBook
 from core.records import Case, Context, Passage, Turn
 from core.roles import CaseView, DebateView, Evidence, JudgeView

@@ -12,7 +12,7 @@ import pytest
 from core.agents.asker import SeatAsker
 from core.concurrency import Stop
 from core.errors import ConfigError, ModelError, ReplyError
-from core.models.window import estimated_tokens
+from core.models.limits import estimated_tokens
 from tests.agents.seats import FENCE, SEAT, Workplace, workplace
 
 

@@ -11,7 +11,7 @@ from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor, example_
 from core.baseline.spans import READER, PointSpanExtractor, ThresholdSpanAdjudicator
 from core.concurrency import Stop
 from core.learned_marks import LearnedMarks, Levels, SpanExample, SpanThreshold
-from core.models.fence import Fence
+from core.models.injection import Fence
 from core.records import Case, Judgement, Span
 from tests.agents.seats import FENCE, SEAT, Workplace, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view

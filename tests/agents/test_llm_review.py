@@ -21,7 +21,7 @@ from core.engine import Resources, review
 from core.errors import ModelError, ModelRefused, ModelTimeout, ReviewError
 from core.events import TRANSIENT, Event, RunResumed
 from core.models.call import Asked
-from core.models.fence import Fence
+from core.models.injection import Fence
 from core.models.prompting import PromptBook
 from core.progress import Progress, folded
 from core.records import Case, Label, Plan

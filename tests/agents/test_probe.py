@@ -16,8 +16,8 @@ from core.agents.probe import Probe, probe
 from core.agents.rosters import SHIPPED, one_model
 from core.concurrency import Stop
 from core.errors import Stopped
-from core.models.desk import Account
 from core.models.keys import Keys
+from core.models.metering import Account
 from core.seats import RosterSheet, Seat
 from core.store import open_store
 from tests.models.loopback import Asked, Loopback, Reply, loopback

@@ -23,7 +23,7 @@ from core.agents.rosters import (
 )
 from core.agents.shipped import GEMINI, HAIKU, MISTRAL, OLLAMA_VISION, SONNET, TITAN, TO_FILL_IN
 from core.errors import InputError
-from core.models.fence import Fence
+from core.models.injection import Fence
 from core.models.prompting import PromptBook
 from core.seats import READERS, DebaterSeat, RosterSheet, Seat
 from core.store import Store

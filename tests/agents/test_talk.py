@@ -16,7 +16,7 @@ from core.agents.talk import Line, Talk
 from core.concurrency import Stop
 from core.errors import ModelError
 from core.models.call import in_silence
-from core.models.window import estimated_tokens, words_tokens
+from core.models.limits import estimated_tokens, words_tokens
 from core.records import Judgement, Point, Quote, Turn
 from tests.agents.seats import SEAT, debate_view, judge_view, many_passages, workplace
 from tests.fakes import make_case, make_passage, make_view

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.as_it_arrives import Arriving, check_arriving, check_stream
-from core.audit.arriving import decoded, whole_so_far
+from core.audit.steps import decoded, whole_so_far
 from core.audited import Remembered
 from core.baseline.segmenter import Cutter
 from core.checking import Request

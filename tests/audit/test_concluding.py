@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from core.audit.concluding import Found, judgement_of
-from core.audit.whole import settled
+from core.audit.conclusion import Found, judgement_of
+from core.audit.steps import settled
 from core.audited import Remembered, ToolUse
 from core.records import ReaderView, Statement
 from core.roles import CaseView, Evidence

@@ -10,13 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.audit.concluding import Found, judgement_of
-from core.audit.contested import closed, cut_down, labels_told
-from core.audit.placing import about_statement, placed
-from core.audit.reflecting import applied
-from core.audit.remembering import concluded
-from core.audit.waves import waves
-from core.audit.whole import settled
+from core.audit.conclusion import Found, applied, judgement_of
+from core.audit.context import about_statement, concluded, placed
+from core.audit.steps import closed, cut_down, labels_told, settled, waves
 from core.audited import Reconsidered, Remembered, ToolUse
 from core.baseline.reader import Reader
 from core.baseline.reflector import BuiltInReflector

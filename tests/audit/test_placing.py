@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.audit.placing import cut_alike, is_cut_from, placed
+from core.audit.context import cut_alike, is_cut_from, placed
 from core.audited import ToolUse
 from core.records import Statement
 from core.tools.registry import toolbox

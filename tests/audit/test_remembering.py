@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.audit.concluding import Found, judgement_of
-from core.audit.remembering import concluded
+from core.audit.conclusion import Found, judgement_of
+from core.audit.context import concluded
 from core.audited import ToolUse
 from core.records import Label, Statement
 from core.roles import CaseView, Evidence, Step

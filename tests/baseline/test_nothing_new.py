@@ -8,9 +8,9 @@ import pytest
 
 from core.baseline.debate_manners import PHRASE, has_come_to_an_end, new_words, nothing_new
 from core.baseline.wording import WORDS_OF_STANCE
-from core.debate.majority import last_reason
 from core.debate.protocols import protocol_of
 from core.debate.signals import signals_of
+from core.debate.votes import last_reason
 from core.manners import DebateOptions
 from core.progress import Progress
 from core.records import Plan, Quote, Stance, Turn

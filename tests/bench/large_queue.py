@@ -17,7 +17,7 @@ from core.queueing import item_of
 from core.records import Case, Label, Member, Project, Run, Span
 from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store, open_store
-from core.store.queue_filter import Rules
+from core.store.queue import Rules
 from tests.bench.rerun import Session
 
 RUNS = 20_000

@@ -14,9 +14,10 @@ from pathlib import Path
 from core.concurrency import Stop
 from core.config import Settings
 from core.models.call import Asked, Call, Message, in_silence
-from core.models.desk import Account, Caps, LedgerDesk
 from core.models.keys import Keys
+from core.models.limits import Caps
 from core.models.llm import LiteLlm
+from core.models.metering import Account, LedgerDesk
 from core.seats import Seat
 from core.store import open_store
 from tests.bench.with_models import models

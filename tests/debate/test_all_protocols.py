@@ -16,7 +16,7 @@ from core.events import Event
 from core.expected_calls import Size, steps_of
 from core.manners import DebateOptions
 from core.models.call import Asked
-from core.models.window import estimated_tokens
+from core.models.limits import estimated_tokens
 from core.records import Judgement, Plan
 from core.seats import RosterSheet
 from core.store.ledger import AGAIN

@@ -18,7 +18,7 @@ from core.jobs import Jobs
 from core.manners import DebateOptions
 from core.models.call import Asked
 from core.models.keys import Keys
-from core.models.window import words_tokens
+from core.models.limits import words_tokens
 from core.records import Plan
 from core.roles import CaseView
 from core.seats import Seat

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from core.agents.llm_judge import LlmJudge
 from core.concurrency import Stop
-from core.debate.mamm_refine import PROTOCOL
-from core.debate.revisions import best_first, kept_by_most, mended_places
+from core.debate.mamm_refine import PROTOCOL, best_first, kept_by_most, mended_places
 from core.errors import ModelError, ReplyError, ReviewError
 from core.events import Event
 from core.records import Judgement, Plan, Point, Stance, Turn

@@ -8,8 +8,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from core.documents import ocr
-from core.documents.boxes import PictureText, TextBox
-from core.documents.images import open_picture, read_image, remark_on
+from core.documents.images import PictureText, TextBox, open_picture, read_image, remark_on
 from core.documents.ocr import MOST_STRIPS
 from core.documents.readers import read
 from core.errors import InputError

@@ -19,8 +19,7 @@ from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
 from core.documents import isolation
 from core.documents.isolation import Task, read_source, worker_command
-from core.documents.kinds import kind_of
-from core.documents.readers import READERS
+from core.documents.readers import READERS, kind_of
 from core.errors import InputError, Stopped
 from core.records import Source, SourceKind
 from tests.documents.builders import bar_chart, needs_noto, pdf, png, scan, word

@@ -8,7 +8,7 @@ import time
 import pytest
 from PIL import Image
 
-from core.documents.kinds import kind_of
+from core.documents.readers import kind_of
 from core.documents.request import shown
 from core.errors import InputError
 from tests.documents.builders import pdf, png, word, zipped

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.documents import charts
-from core.documents.boxes import PictureText, TextBox, rows_of
 from core.documents.charts import single_numbers, value_of
 from core.documents.draft import Draft, Place
+from core.documents.images import PictureText, TextBox, rows_of
 from core.documents.layout import picture_blocks
 from tests.documents.builders import check_offsets, request
 

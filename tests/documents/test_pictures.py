@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
 
-from core.documents.page_pictures import (
+from core.documents.images import (
     boxes_of,
     page_picture,
     quote_boxes,

@@ -8,7 +8,7 @@ import pytest
 
 from core.concurrency import Stop
 from core.config import ENCODER_DIR
-from core.documents.page_pictures import boxes_of
+from core.documents.images import boxes_of
 from core.documents.readers import read
 from core.documents.retrieval import Retriever, ensure_index, passages_of
 from core.models.encoder import load_encoder

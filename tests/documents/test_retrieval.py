@@ -11,7 +11,7 @@ from core.errors import Stopped
 from core.models.encoder import Embedder, load_encoder
 from core.records import Page, Source
 from core.store import Store
-from core.store.readings import IndexedPassage, Vectors
+from core.store.cases import IndexedPassage, Vectors
 from tests.fakes import FakeEmbedder
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.documents.draft import Content, Draft, Piece, Place, storable
-from core.documents.text import decoded, read_text
+from core.documents.readers import decoded, read_text
 from core.errors import InputError
 from core.records import BlockKind, Box
 from tests.documents.builders import blocks_of, check_offsets, request

@@ -16,7 +16,7 @@ from core.evaluation.alignment import main, rated_at
 from core.evaluation.reasons_rated import aligned, ratings_of
 from core.learning.heard import rows_of
 from core.learning.reasons import Reasons, is_covered, note_name, reasons_of
-from core.models.fence import Fence
+from core.models.injection import Fence
 from core.models.prompting import PromptBook
 from core.reviews import EvidenceMark
 from core.seats import Seat

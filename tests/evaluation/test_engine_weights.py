@@ -11,9 +11,8 @@ from core.checking import first_project
 from core.evaluation.protocols import main as protocols
 from core.learned_marks import CONSENSUS
 from core.store import open_store
-from core.store.learned import Choice, Learned
-from core.verdict.seated_weigher import answerers
-from core.verdict.weigher import Answerer, LearnedWeights
+from core.store.versions import Choice, Learned
+from core.verdict.weigher import Answerer, LearnedWeights, answerers
 from tests.debates import built_in
 from tests.evaluation.test_evaluate import evaluated, write_claims
 from tests.evaluation.tiny_sets import FACTS

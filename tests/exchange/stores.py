@@ -10,7 +10,7 @@ from core.exchange.incoming import take_in
 from core.exchange.order import As, Order, Outcome
 from core.exchange.outgoing import rows_of
 from core.formats.registry import FORMATS
-from core.formats.row import ExchangeRow, Read
+from core.formats.rows import ExchangeRow, Read
 from core.records import Project
 from core.store import Store, open_store
 

@@ -25,8 +25,8 @@ from core.queueing import imported_item
 from core.records import Member, Plan, Project, Run, Span, Verdict
 from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store, open_store
-from core.store.batches import Batch, BatchRow
-from core.store.prompt_edits import PromptEdit
+from core.store.cases import Batch, BatchRow
+from core.store.projects import PromptEdit
 from tests.documents.builders import photograph, png
 from tests.exchange.stores import kept, project_of
 

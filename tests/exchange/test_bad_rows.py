@@ -14,7 +14,7 @@ from core.events import RunFinished, RunStarted
 from core.exchange import incoming
 from core.exchange.incoming import take_in
 from core.exchange.order import Order
-from core.formats.names import ONLY_READ, WRITTEN
+from core.formats.fields import ONLY_READ, WRITTEN
 from core.formats.packed import MOST_ROW
 from core.formats.registry import FORMATS
 from core.records import Member, Plan, Project, Run, Source, Verdict

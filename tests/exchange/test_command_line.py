@@ -18,10 +18,9 @@ import pytest
 from core.__main__ import main
 from core.categories import CATEGORY_WORDS
 from core.checking import first_project, person_here
-from core.exchange.arguments import ARCHIVE
-from core.exchange.command_line import MOST_SHOWN
+from core.exchange.command_line import ARCHIVE, MOST_SHOWN
+from core.formats.fields import ONLY_READ, WRITTEN
 from core.formats.label_studio import config_of
-from core.formats.names import ONLY_READ, WRITTEN
 from core.formats.registry import FORMATS
 from core.store import open_store
 from tests.test_architecture import ROOT

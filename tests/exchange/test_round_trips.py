@@ -10,9 +10,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.exchange.outgoing import rows_of
-from core.formats.names import WRITTEN
+from core.formats.fields import WRITTEN
 from core.formats.registry import FORMATS
-from core.formats.row import ExchangeRow, MachineVerdict, Read, correction_of, gold_of, imported_row
+from core.formats.rows import (
+    ExchangeRow,
+    MachineVerdict,
+    Read,
+    correction_of,
+    gold_of,
+    imported_row,
+)
 from core.records import Span, WordScore
 from core.reviews import Correction, Suggestion
 from core.store import open_store

@@ -17,8 +17,14 @@ from hypothesis import strategies as st
 from core.__main__ import main
 from core.checking import first_project
 from core.exchange.trajectories_out import FAILED_NAME, KEPT_NAME, Sorted, sorted_out, zipped
-from core.exchange.trajectory import Message, Trajectory, read_action, trajectory_of
-from core.exchange.trajectory_filter import REASON_WORDS, balanced
+from core.exchange.trajectory import (
+    REASON_WORDS,
+    Message,
+    Trajectory,
+    balanced,
+    read_action,
+    trajectory_of,
+)
 from core.models.prompting import PromptBook
 from core.records import Label
 from core.store import open_store

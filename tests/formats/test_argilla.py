@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from core.formats.registry import FORMATS
-from core.formats.row import ExchangeRow, gold_of
+from core.formats.rows import ExchangeRow, gold_of
 from core.records import Span
 from core.reviews import Suggestion
 

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 
 from core.formats.registry import FORMATS
-from core.formats.row import Document, ExchangeRow, Read, gold_of
+from core.formats.rows import Document, ExchangeRow, Read, gold_of
 from core.records import Span
 from core.reviews import Suggestion
 

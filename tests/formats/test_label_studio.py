@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from core.formats.registry import FORMATS
-from core.formats.row import ExchangeRow, Read
+from core.formats.rows import ExchangeRow, Read
 
 TEXT = "😀aaaa 😀b"
 

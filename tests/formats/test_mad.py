@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.events import JudgementReached
 from core.formats.mad import read
 from core.formats.registry import recognised
-from core.formats.row import ExchangeRow, RecordedRun
+from core.formats.rows import ExchangeRow, RecordedRun
 from core.records import Turn
 from tests.formats.recorded_debates import BASE, BETTER, OPEN, SOURCE, archive, debate, reply
 

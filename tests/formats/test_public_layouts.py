@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import InputError
 from core.formats.registry import FORMATS
-from core.formats.row import ExchangeRow
+from core.formats.rows import ExchangeRow
 from core.records import WordScore
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from core.errors import InputError
-from core.formats.record import Record
+from core.formats.rows import Record
 
 RECORD = Record(
     {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.errors import InputError
-from core.formats.names import ONLY_READ, WRITTEN
+from core.formats.fields import ONLY_READ, WRITTEN
 from core.formats.registry import FORMATS
 from core.formats.shown import shown
 

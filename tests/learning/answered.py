@@ -9,7 +9,7 @@ from core.records import Label, Plan, Project, Run, Verdict
 from core.reviews import Correction, Item
 from core.store import Store
 from core.store.answered import Answered
-from core.store.queue_filter import AT_RANDOM, Rules
+from core.store.queue import AT_RANDOM, Rules
 from tests.fakes import make_case
 
 OURS = Project("project", "Ours", 1.0)

@@ -13,8 +13,7 @@ from core.learning.answer_weights import fit
 from core.learning.answers import STRANGER, read_of, shares, weights_for
 from core.learning.policy import ENTROPY, Debates, is_installed, mixture_reward, reward, train
 from core.learning.reward_model import fit_network, fit_rewards, rewards, targets
-from core.verdict.answer_network import AnswerNetwork, network_from, softmax
-from core.verdict.weigher import READ, Method
+from core.verdict.weigher import READ, AnswerNetwork, Method, network_from, softmax
 from tests.learning.answers_made import made
 from tests.needs import need
 

@@ -9,7 +9,7 @@ from core.learning.calibration import FEWEST, calibrated
 from core.learning.head_fit import FEWEST_ON_SPLIT, Numbered, fit_calibration, fitted_head
 from core.learning.options import Options
 from core.learning.scores import Flags
-from core.verdict.calibrator import Calibrator, Numbers, sigmoid
+from core.verdict.head import Calibrator, Numbers, sigmoid
 
 
 def drawn(count: int, slope: float, shift: float, seed: int = 1) -> tuple[Numbers, Flags]:

@@ -10,8 +10,7 @@ from core.learning.calibration import Fitted
 from core.learning.head_fit import Numbered, fitted_head
 from core.learning.head_words import BOTH, TEXT, weighed
 from core.learning.options import Options
-from core.verdict.calibrator import Calibrator
-from core.verdict.head import head_of
+from core.verdict.head import Calibrator, head_of
 
 WORDS = {True: "contradicts the source", False: "the source carries it"}
 

@@ -22,7 +22,7 @@ from core.learning.learned_consensus import (
 from core.progress import folded
 from core.records import Label, Member, Stance
 from core.store import Store, open_store
-from core.store.learned import NONE
+from core.store.versions import NONE
 from tests.learning.runs_told import Told, tell
 
 SIDES: tuple[Label, Label] = ("supported", "hallucinated")

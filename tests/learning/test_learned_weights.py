@@ -24,9 +24,8 @@ from core.records import Plan, Run, Stance
 from core.reuse import rule_digest
 from core.roles import UNIFORM
 from core.store import Store, open_store
-from core.store.learned import Learned
-from core.verdict.seated_weigher import answerers, with_weigher
-from core.verdict.weigher import Answerer, LearnedWeigher
+from core.store.versions import Learned
+from core.verdict.weigher import Answerer, LearnedWeigher, answerers, with_weigher
 from tests.debates import seated
 from tests.fakes import ScriptedDebater, make_case, make_view
 from tests.learning.runs_told import tell

@@ -22,8 +22,7 @@ from core.learning.seed import seed_claims
 from core.records import Member
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION, Training, Version
-from core.verdict.classifier import load_classifier
-from core.verdict.version_files import version_folder
+from core.verdict.classifier import load_classifier, version_folder
 from tests.learning.corrected import CLAIMS, correct_claims
 from tests.learning.tiny_encoder import make_tiny_encoder
 

@@ -22,7 +22,7 @@ from core.learning.span_examples import Candidate, body_of, candidates, chosen
 from core.learning.span_use import decide, go_back, take_into_use
 from core.records import Member
 from core.store import Store
-from core.store.learned import NONE, Choice, Learned
+from core.store.versions import NONE, Choice, Learned
 from tests.learning.marked import PROJECT, WORDS, add_case, add_run, say, span
 
 

@@ -27,8 +27,7 @@ from core.learning.span_member import (
 from core.learning.span_scored import scored_cases
 from core.learning.span_threshold import FEWEST_CASES
 from core.records import Case, Judgement, Plan, RoleUsed, Run, Verdict
-from core.spans.marking import tally
-from core.spans.replayed import runs_of
+from core.spans.stage import runs_of, tally
 from core.spans.voting import KEPT_FROM, VotedRun, VotedSpan
 from core.store import Store
 from tests.learning.marked import add_case, say, span

@@ -25,8 +25,7 @@ from core.records import Judgement, Label, Project, Verdict
 from core.reviews import Gold
 from core.store import Store
 from core.store.answered import Answered
-from core.store.learned import Learned
-from core.store.versions import Side, Version
+from core.store.versions import Learned, Side, Version
 from tests.learning.answered import OURS, add_run, draw, say, verdicts
 
 

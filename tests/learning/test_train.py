@@ -29,8 +29,7 @@ from core.models.encoder import load_encoder
 from core.records import Member, Project
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION
-from core.verdict.classifier import load_classifier
-from core.verdict.version_files import load_head, version_folder
+from core.verdict.classifier import load_classifier, load_head, version_folder
 from tests.learning.test_training_set import LABELS, add_corrected
 
 

@@ -24,9 +24,8 @@ from core.store import Store, open_store
 from core.store.traces import export_trace, import_trace
 from core.store.verdicts import newest_verdicts, present_classifiers
 from core.store.versions import SEED_VERSION, Version
-from core.verdict.classifier import Classifier
+from core.verdict.classifier import Classifier, save_head, version_folder
 from core.verdict.head import Head
-from core.verdict.version_files import save_head, version_folder
 from tests.fakes import FakeEmbedder
 from tests.learning.test_training_set import LABELS, add_corrected
 

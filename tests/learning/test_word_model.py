@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.learning.word_model import Reading, counted, fit_words
-from core.verdict.word_part import grams, word_part_of
+from core.verdict.head import grams, word_part_of
 
 WRONG = ["the sum is wrong", "a wrong date", "this is wrong again", "wrong in part"]
 RIGHT = ["the sum holds", "the date holds", "this holds as well", "it holds in full"]

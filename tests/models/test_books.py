@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.models import books
-from core.models.books import Act, Books
+from core.models import metering as books
+from core.models.metering import Act, Books
 from core.store import Store, open_store
 
 MANY = 12

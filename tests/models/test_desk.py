@@ -30,8 +30,9 @@ from core.errors import (
     Stopped,
 )
 from core.models.call import Asked, Call, Completion, Message, Speak
-from core.models.desk import Account, Caps, LedgerDesk
+from core.models.limits import Caps
 from core.models.llm import Embedded
+from core.models.metering import Account, LedgerDesk
 from core.seats import Seat
 from core.store import open_store
 from core.store.database import DATABASE

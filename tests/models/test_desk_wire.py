@@ -10,12 +10,13 @@ import pytest
 
 from core.concurrency import Stop
 from core.errors import KeyMissing, ReviewError
-from core.models.attempts import Patience
 from core.models.call import Asked, Call, Message, in_silence
-from core.models.desk import Account, Caps, LedgerDesk
+from core.models.encoder import LlmEmbedder
+from core.models.failures import Patience
 from core.models.keys import Keys
+from core.models.limits import Caps
 from core.models.llm import LiteLlm
-from core.models.llm_embedder import LlmEmbedder
+from core.models.metering import Account, LedgerDesk
 from core.seats import Seat
 from core.store import open_store
 from core.store.database import DATABASE

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.models.faults import Faults, retry_after
+from core.models.failures import Faults, retry_after
 from core.models.keys import Keys
-from core.models.tap import Tap
+from core.models.stream import Tap
 from core.seats import Seat
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.models.disguise import skeleton, visible
-from core.models.fence import Fence, steering
+from core.models.injection import Fence, skeleton, steering, visible
 from tests.models.hostile import (
     FORGED_MARKS,
     HOSTILE,

@@ -23,9 +23,9 @@ from core.errors import (
     ReviewError,
     Stopped,
 )
-from core.models import kept_settings, llm
-from core.models.attempts import Patience
+from core.models import llm, stream
 from core.models.call import Call, Completion, Message, Picture, in_silence
+from core.models.failures import Patience
 from core.models.keys import Keys
 from core.models.llm import LiteLlm
 from core.seats import Seat
@@ -588,7 +588,7 @@ KEPT_SETTINGS = {
 
 @pytest.fixture
 def settings_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_settings, "_kept", {})
+    monkeypatch.setattr(stream, "_kept", {})
     for name, value in {**KEPT_SETTINGS, "WATSONX_PROJECT_ID": "project"}.items():
         monkeypatch.setenv(name, value)
 

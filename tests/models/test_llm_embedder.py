@@ -12,11 +12,10 @@ import pytest
 
 from core.concurrency import Stop
 from core.errors import ConfigError, ModelError, ModelTimeout, Stopped
-from core.models.attempts import Patience
-from core.models.encoder import Embedder
+from core.models.encoder import TEXTS_PER_CALL, Embedder, LlmEmbedder
+from core.models.failures import Patience
 from core.models.keys import Keys
 from core.models.llm import Embedded, LiteLlm
-from core.models.llm_embedder import TEXTS_PER_CALL, LlmEmbedder
 from core.seats import Seat
 from tests.models.loopback import Asked, Loopback, Reply, loopback
 

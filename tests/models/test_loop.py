@@ -15,7 +15,7 @@ import pytest
 
 from core.concurrency import Stop
 from core.errors import Stopped
-from core.models.loop import Put, streamed_from
+from core.models.stream import Put, streamed_from
 from tests.models.loopback import Reply, loopback
 
 ENDING = """

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from core.models.call import known_providers, provider_of, shown_address, wire_name
 from core.models.llm import _litellm
 from core.models.prices import Price, price_of, window_of
-from core.models.provider import known_providers, provider_of, shown_address, wire_name
 from core.seats import DEFAULT_WINDOW, Seat
 
 HOME = "http://127.0.0.1:8000/v1"
@@ -91,6 +91,6 @@ def test_the_list_is_read_without_loading_litellm() -> None:
     code = (
         "import sys; from core.models.prices import price_of; from core.seats import Seat; "
         "assert price_of(Seat(model='gpt-4o-mini')); "
-        "import core.models.llm, core.models.llm_embedder; assert 'litellm' not in sys.modules"
+        "import core.models.llm, core.models.encoder; assert 'litellm' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

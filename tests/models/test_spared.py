@@ -12,8 +12,7 @@ import pytest
 from core.concurrency import Stop
 from core.models.call import Call, Message, Picture, in_silence
 from core.models.keys import Keys
-from core.models.llm import LiteLlm
-from core.models.spared import BODIES
+from core.models.llm import BODIES, LiteLlm
 from core.seats import Seat
 from tests.models.loopback import USAGE, Loopback, Reply, loopback
 

@@ -14,7 +14,7 @@ from core.concurrency import Stop
 from core.models.call import Call, Message, in_silence
 from core.models.keys import Keys
 from core.models.llm import LiteLlm
-from core.models.tap import Tap
+from core.models.stream import Tap
 from core.seats import Seat
 from tests.models.loopback import Reply, chunk, loopback
 

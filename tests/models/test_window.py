@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from core.models.call import Picture
+from core.models.limits import beginning, estimated_tokens, fitting, picture_tokens
 from core.models.prompting import FIELDS, LANGUAGES, NAMES, filled, shipped
-from core.models.window import beginning, estimated_tokens, fitting, picture_tokens
 
 LEAST, MOST = 0.95, 1.6
 SAMPLES = {

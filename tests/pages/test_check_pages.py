@@ -18,7 +18,7 @@ from core.documents.library import remove_file, store_file
 from core.events import RunFailed, RunStopped
 from core.records import Plan, Project, Run
 from core.store import open_store
-from core.store.batches import Batch, BatchRow
+from core.store.cases import Batch, BatchRow
 from tests.pages.conftest import CATS, WRONG, OpenApp
 
 

@@ -18,7 +18,7 @@ from core.events import RunStopped
 from core.login import Identity
 from core.records import Member, PersonRole, Plan, Project, Run
 from core.store import open_store
-from core.store.batches import Batch, BatchRow
+from core.store.cases import Batch, BatchRow
 from core.store.traces import export_trace, import_trace
 from core.store.versions import Version
 from tests.pages.conftest import ROOT, TIMEOUT, WRONG

@@ -16,7 +16,7 @@ from core.curation import open_again, record, settle
 from core.reviews import Correction, Gold
 from core.store import Store, open_store
 from core.store.database import DATABASE
-from core.store.queue_filter import ItemFilter, Rules
+from core.store.queue import ItemFilter, Rules
 from tests.pages.conftest import OpenApp
 from tests.pages.test_review_pages import say
 

@@ -13,7 +13,7 @@ from core.checking import first_project
 from core.models.prompting import FIELDS, NAMES, shipped
 from core.records import Member
 from core.store import open_store
-from core.store.prompt_edits import PromptEdit
+from core.store.projects import PromptEdit
 
 OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/project.py"

@@ -12,7 +12,7 @@ from components.batch import html_of_many, told_runs
 from core.checking import first_project
 from core.reviews import Correction
 from core.store import open_store
-from core.store.run_filter import RunFilter
+from core.store.runs import RunFilter
 from tests.pages.conftest import CATS, WRONG
 
 OpenApp = Callable[..., AppTest]

@@ -27,7 +27,7 @@ from core.learning.rescoring import Rescored
 from core.queueing import enqueue
 from core.records import Member
 from core.store import open_store
-from core.store.queue_filter import Rules
+from core.store.queue import Rules
 from core.store.versions import Training, Version
 from tests.pages.conftest import OpenApp
 from tests.pages.test_review_pages import say

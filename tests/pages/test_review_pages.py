@@ -195,7 +195,7 @@ def test_what_waits_is_listed_and_filtered(app: OpenApp, run_id: str) -> None:
 def test_an_item_in_other_hands_is_shown_and_not_given(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    from core.store.queue_filter import Rules
+    from core.store.queue import Rules
 
     run = queued(home, run_id)
     with open_store(home) as store, store.writing():

@@ -20,7 +20,7 @@ from core.models.prompting import PromptBook
 from core.records import Member
 from core.seats import RosterSheet, Seat
 from core.store import open_store
-from core.store.rosters import SavedRoster
+from core.store.projects import SavedRoster
 from tests.models.loopback import Asked, Reply, loopback
 from tests.pages.conftest import ROOT
 

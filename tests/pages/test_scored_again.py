@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 from core.learning.rescoring import rescore
 from core.store import open_store
 from core.store.versions import Version
+from core.verdict.classifier import save_head, version_folder
 from core.verdict.head import Head
-from core.verdict.version_files import save_head, version_folder
 
 OpenApp = Callable[..., AppTest]
 WIDTH = 384  # of the embedded encoder

@@ -13,7 +13,7 @@ from core.learning.span_threshold import Figure, Fit
 from core.learning.span_use import take_into_use
 from core.records import Member
 from core.store import open_store
-from core.store.learned import Learned
+from core.store.versions import Learned
 from tests.learning.marked import PROJECT, add_case, add_run, marked_case, say, span
 from tests.learning.test_span_member import panel_run
 from tests.pages.conftest import OpenApp

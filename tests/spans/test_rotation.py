@@ -13,8 +13,7 @@ from core.errors import ModelError, ReplyError, ReviewError, Stopped
 from core.events import Event, ProblemMet, SpanProposed, SpanVoted, WordsScored
 from core.records import Span, WordScore
 from core.roles import CaseView
-from core.spans.rotation import named, rotate
-from core.spans.voting import VotedRun
+from core.spans.voting import VotedRun, named, rotate
 from core.voted import SpanVote
 from tests.fakes import make_case, make_view
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.learned_marks import Levels, PanelRule
 from core.records import Span, WordScore
-from core.spans.marking import rulings, tally
+from core.spans.stage import rulings, tally
 from core.spans.voting import VotedRun, VotedSpan, hard_places, soft_labels
 
 TEXT = "alpha bravo carol delta erika"  # five letters each

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from core.store import open_store
-from core.store.queue_filter import Rules
+from core.store.queue import Rules
 
 PEOPLE = 3  # an item
 SAYING = threading.Lock()

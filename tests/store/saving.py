@@ -25,7 +25,7 @@ from core.records import Case, Span
 from core.reviews import Correction, Gold, Handling
 from core.store import Store, open_store
 from core.store.codec import to_json
-from core.store.queue_filter import Rules
+from core.store.queue import Rules
 
 RULES = Rules(people=3, seconds=1e6)
 THREADS = 4

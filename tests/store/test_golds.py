@@ -8,8 +8,8 @@ import pytest
 
 from components.adjudication import versions_of
 from core.errors import ConflictError, InputError
+from core.exchange.incoming import is_said
 from core.exchange.outgoing import stored_row
-from core.exchange.said import is_said
 from core.progress import Progress
 from core.records import Project, Span
 from core.reviews import Correction, Gold, Handling, Ratings, Suggestion

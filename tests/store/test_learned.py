@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import ConfigError, InputError
 from core.store import Store
-from core.store.learned import NONE, Choice, Learned
+from core.store.versions import NONE, Choice, Learned
 
 
 def kept(store: Store, value: float, project: str = "p", kind: str = "threshold") -> int:

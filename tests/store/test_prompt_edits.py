@@ -7,7 +7,7 @@ import pytest
 from core.errors import ConflictError, InputError
 from core.records import Project
 from core.store import Store
-from core.store.prompt_edits import PromptEdit
+from core.store.projects import PromptEdit
 
 
 @pytest.fixture

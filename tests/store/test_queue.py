@@ -18,7 +18,7 @@ from core.errors import ConflictError
 from core.records import Case, Project
 from core.reviews import Item
 from core.store import Store, open_store
-from core.store.queue_filter import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
+from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
 from tests.fakes import make_case
 from tests.soak import often
 

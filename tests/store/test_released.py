@@ -10,7 +10,7 @@ import pytest
 from core.store import open_store
 from core.store.database import DATABASE
 from core.store.migrations import migrations
-from core.store.run_filter import RunFilter
+from core.store.runs import RunFilter
 
 RELEASED = sorted((Path(__file__).parent / "released").glob("*.db.gz"))
 

@@ -22,7 +22,7 @@ from core.records import Case, Plan, Project, Run, Span, Verdict
 from core.reviews import Correction
 from core.store import Store
 from core.store.codec import event_from_json, to_json
-from core.store.run_filter import RunFilter
+from core.store.runs import RunFilter
 from tests.fakes import make_case
 
 LEASE = 6.0

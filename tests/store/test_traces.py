@@ -57,10 +57,9 @@ from core.records import (
     WordScore,
 )
 from core.store import Store, open_store
-from core.store.argued_traces import LONGEST_SAID
 from core.store.codec import to_plain
-from core.store.run_filter import RunFilter
-from core.store.traces import export_trace, import_trace
+from core.store.runs import RunFilter
+from core.store.traces import LONGEST_SAID, export_trace, import_trace
 from core.voted import SoftLabel
 from tests.fakes import make_case, make_passage
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.evaluation.datasets import load
 from core.evaluation.splits import fold_of
-from core.verdict.version_files import SEED_FOLDER, load_head
+from core.verdict.classifier import SEED_FOLDER, load_head
 from tests.evaluation.tiny_sets import write_sets
 from training import train_seed_classifier as seed_head
 from training.train_seed_classifier import FOLDS, main

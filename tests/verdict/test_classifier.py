@@ -13,16 +13,16 @@ import pytest
 
 from core.errors import ConfigError
 from core.records import Judgement, Label
-from core.verdict.calibrator import Calibrator
-from core.verdict.classifier import Classifier, load_classifier
-from core.verdict.head import Head
-from core.verdict.version_files import (
+from core.verdict.classifier import (
     SEED_FOLDER,
+    Classifier,
     encoder_in,
+    load_classifier,
     load_head,
     save_head,
     version_folder,
 )
+from core.verdict.head import Calibrator, Head
 from tests.fakes import FakeEmbedder
 
 WRONG = (

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from core.errors import ConfigError
 from core.records import Stance
 from core.verdict.answer_features import answer_features, vector
-from core.verdict.answer_network import AnswerNetwork, softmax
 from core.verdict.weigher import (
     READ,
     STANCES,
     Answerer,
+    AnswerNetwork,
     LearnedWeigher,
     LearnedWeights,
     PastAnswers,
+    softmax,
     weights_from,
     with_the_mean,
 )

@@ -9,7 +9,7 @@ from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.marks import label_of
+from core.formats.rows import label_of
 from core.records import Label
 
 FACTS: dict[str, Label] = {

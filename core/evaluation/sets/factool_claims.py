@@ -9,8 +9,7 @@ from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.marks import FACT_IS_TRUE, label_of
-from core.formats.record import Record
+from core.formats.rows import FACT_IS_TRUE, Record, label_of
 from core.records import Label
 
 CHINESE_FILES = ("dataset_chinese*.jsonl",)

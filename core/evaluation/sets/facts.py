@@ -10,8 +10,7 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule
 from core.evaluation.sets.keyed import keyed
 from core.evaluation.sets.pairs import row_id
-from core.formats.marks import FACT_IS_TRUE, WRONG_IS_TRUE, label_of, word
-from core.formats.record import Record
+from core.formats.rows import FACT_IS_TRUE, WRONG_IS_TRUE, Record, label_of, word
 from core.records import Label
 
 ATOMIC: dict[str, Label | None] = {"s": "supported", "ns": "hallucinated", "ir": None}

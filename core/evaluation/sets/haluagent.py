@@ -10,8 +10,7 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule
 from core.evaluation.sets import factool_claims
 from core.evaluation.sets.pairs import row_id
-from core.formats.marks import WRONG_IS_TRUE, label_of
-from core.formats.record import Record
+from core.formats.rows import WRONG_IS_TRUE, Record, label_of
 
 TRANSLATE = "翻译"  # the word for "translate": the file holds these questions and those on dates
 # task -> (pattern of the file, language, field whose text is the evidence)

@@ -9,8 +9,7 @@ from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.marks import found_spans, label_of, word
-from core.formats.record import Record
+from core.formats.rows import Record, found_spans, label_of, word
 from core.records import Label
 
 QA_FILES = ("qa_cleaned*.json*", "qa_data*.json*", "final_english*.json*")

@@ -11,8 +11,7 @@ from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.rules import Rule
 from core.evaluation.sets.pairs import row_id
 from core.formats.haluquestqa import listed
-from core.formats.marks import found_spans, joined, majority, nearest, shares, span, word
-from core.formats.record import Record
+from core.formats.rows import Record, found_spans, joined, majority, nearest, shares, span, word
 from core.records import Label
 
 NO_WORDS = ("null", "")

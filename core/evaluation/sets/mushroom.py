@@ -9,8 +9,7 @@ from pathlib import Path
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.rules import Rule
-from core.formats.marks import span
-from core.formats.record import Record
+from core.formats.rows import Record, span
 
 LANGUAGES = tuple("ar ca cs de en es eu fa fi fr hi it sv zh".split())
 LABELLED = ("val/mushroom.*-val.*.jsonl", "test_labeled/mushroom.*-tst.*.jsonl")

@@ -10,8 +10,7 @@ from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.marks import word
-from core.formats.record import Record
+from core.formats.rows import Record, word
 from core.records import Label
 
 KEYS = ("category", "subcategory", "set_id", "figure_id", "question_id")

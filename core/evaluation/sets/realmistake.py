@@ -15,7 +15,7 @@ from core.evaluation.files import data_files, json_lines, members, read_member
 from core.evaluation.gold import GoldRow
 from core.evaluation.recorded_cases import Detector, RecordedCase, Said
 from core.evaluation.rules import Rule
-from core.formats.record import Record
+from core.formats.rows import Record
 from core.records import Label
 
 # Its authors print it beside the data: it keeps crawlers out.

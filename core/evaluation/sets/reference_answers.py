@@ -11,7 +11,7 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule
 from core.evaluation.sets.keyed import keyed
 from core.evaluation.sets.pairs import row_id
-from core.formats.record import Record
+from core.formats.rows import Record
 from core.records import Label
 
 JUDGED_ANSWER = re.compile(r"Q: (?P<question>.*?)\nA: (?P<answer>.*)\nTrue:\s*", re.DOTALL)

@@ -11,8 +11,7 @@ from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.rules import Rule
 from core.evaluation.sets.keyed import listed_under
 from core.evaluation.sets.pairs import row_id
-from core.formats.marks import FACT_IS_TRUE, joined, label_of, span, word
-from core.formats.record import Record
+from core.formats.rows import FACT_IS_TRUE, Record, joined, label_of, span, word
 from core.records import Label
 
 

@@ -13,7 +13,7 @@ from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow
 from core.evaluation.rules import Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.record import Record
+from core.formats.rows import Record
 
 MOST_BYTES = 4 * 2**20  # of one recorded debate; the largest has about a fiftieth
 MOST_TOGETHER = 256 * 2**20

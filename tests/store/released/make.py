@@ -21,7 +21,7 @@ from core.store import open_store
 from core.store.database import DATABASE
 from core.store.ledger import LedgerRow
 from core.store.migrations import migrations
-from core.store.prompt_edits import PromptEdit
+from core.store.projects import PromptEdit
 
 FOLDER = Path(__file__).parent
 CLAIM = "Female cats tend to be left pawed."

@@ -13,7 +13,7 @@ from core.concurrency import Stop
 from core.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError
 from core.models.keys import SEARCH_KEY, Keys
 from core.store import Store, open_store
-from core.store.web_searches import DAY, WebQuery
+from core.store.ledger import DAY, WebQuery
 from core.tools.registry import Found
 from core.tools.web_fetch import Answered, Fetch
 from core.tools.web_search import (

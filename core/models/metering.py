@@ -1,7 +1,17 @@
-"""Where the agents of a run have their calls made: from the ledger, or paid for within the caps.
+"""Writes what several threads want in the ledger at the same moment, in one transaction.
 
+Each of them alone would open the database anew and wait until the disk has its row, one behind the
+other: calls that could go out together would leave one by one.
+
+What becomes of a call's row in the ledger: answered, failed, or taken from another run. An answer
+settles the reservation at what was used. A failure that nothing is owed for (wrong key, refused
+connection) releases it. One after which something may be owed (a silent service, a broken stream,
+Stop, an unusable reply) keeps the prompt and what was heard of the reply counted, at an unknown
+cost.
+
+Where the agents of a run have their calls made: from the ledger, or paid for within the caps.
 Every call is reserved in the ledger at its worst case before it is sent and settled after it
-(`core/models/settlement.py`). A process that dies settles nothing: its reservation counts in full
+(`core/models/metering.py`). A process that dies settles nothing: its reservation counts in full
 until it is a day old, or until the resumed run asks the same again and settles it as failed.
 """
 
@@ -11,33 +21,33 @@ import contextlib
 import hashlib
 import json
 import logging
+import math
 import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from core.concurrency import Stop
+from core.config import shown_safely
 from core.errors import ConfigError, KeyMissing, ModelError, ReplyError, ReviewError, Stopped
-from core.models.books import Books
 from core.models.call import Asked, Call, Completion, Model, Speak, in_silence
-from core.models.caps import Caps, WorstCase, worst_case, worst_of_texts
-from core.models.settlement import (
-    Origin,
-    answered,
-    completion_of,
-    counted,
-    failed,
-    model_call,
-    released,
-    reused,
-    unanswered,
+from core.models.limits import (
+    MOST_TOKENS,
+    NANO,
+    Caps,
+    WorstCase,
+    estimated_tokens,
+    in_nano,
+    worst_case,
+    worst_of_texts,
 )
 from core.records import ModelCall
 from core.seats import Seat
-from core.store import Store
+from core.store import Store, open_store
 from core.store.ledger import LedgerRow
 
 if TYPE_CHECKING:
@@ -45,9 +55,251 @@ if TYPE_CHECKING:
 
     Embed = Callable[[Seat, Sequence[str], Stop], Embedded]
 
-__all__ = ["Account", "Caps", "LedgerDesk"]
+Origin = Literal["called", "resumed", "reused"]
+
+
+def counted(found: Completion, worst: WorstCase) -> Completion:
+    """The completion with our figures where the service's are missing or make no sense."""
+    tokens_in, tokens_out = (
+        min(max(tokens, 0), MOST_TOKENS) for tokens in (found.tokens_in, found.tokens_out)
+    )
+    is_counted = found.is_counted and tokens_in + tokens_out > 0
+    cost = found.cost
+    if tokens_in + tokens_out == 0:
+        tokens_in, tokens_out, cost = worst.prompt_tokens, estimated_tokens(found.text), None
+    if cost is not None and not 0 <= cost < math.inf:
+        cost = None
+    if cost is None and worst.price is not None:
+        cost = (worst.nano(tokens_in, tokens_out) or 0) / NANO
+    return replace(
+        found, tokens_in=tokens_in, tokens_out=tokens_out, is_counted=is_counted, cost=cost
+    )
+
+
+def answered(row: LedgerRow, completion: Completion, worst: WorstCase) -> LedgerRow:
+    """A call that was answered counts with what it used."""
+    cost = None if completion.cost is None else in_nano(completion.cost)
+    nano, tokens = worst.counts(completion.tokens_in, completion.tokens_out)
+    if worst.price is not None and cost is not None:
+        nano = cost
+    return replace(
+        row,
+        status="done",
+        counts_nano=nano,
+        counts_tokens=tokens,
+        tokens_in=completion.tokens_in,
+        tokens_out=completion.tokens_out,
+        is_counted=completion.is_counted,
+        cost_nano=cost,
+        seconds=completion.seconds,
+        reply=shown_safely(completion.text),
+        finish=completion.finish,
+    )
+
+
+def failed(
+    error: BaseException, row: LedgerRow, worst: WorstCase, heard: str, now: float
+) -> LedgerRow:
+    """A call that ended in this error: released, or kept at what may be owed for it."""
+    problem = shown_safely(str(error) or type(error).__name__)
+    seconds = max(0.0, now - row.at)
+    if not heard and _is_unbilled(error):
+        return replace(released(row, problem), seconds=seconds)
+    reply = error.reply if isinstance(error, ReplyError) else ""
+    tokens_out = min(estimated_tokens(max(heard, reply, key=len)), worst.reply_tokens)
+    return replace(
+        unanswered(row, worst, problem, tokens_out), seconds=seconds, reply=shown_safely(reply)
+    )
+
+
+def released(row: LedgerRow, problem: str) -> LedgerRow:
+    """Nothing is owed: the reservation is given back."""
+    return replace(
+        row, status="failed", counts_nano=0, counts_tokens=0, cost_nano=0, problem=problem
+    )
+
+
+def _is_unbilled(error: BaseException) -> bool:
+    """True where the service surely charges nothing: it was not reached, or it declined the key."""
+    return isinstance(error, ConfigError) or getattr(error, "is_unbilled", False)
+
+
+def unanswered(row: LedgerRow, worst: WorstCase, problem: str, tokens_out: int) -> LedgerRow:
+    """Sent, without a usable answer: prompt and what was heard count, the cost is not known."""
+    nano, tokens = worst.counts(worst.prompt_tokens, tokens_out)
+    return replace(
+        row,
+        status="failed",
+        counts_nano=nano,
+        counts_tokens=tokens,
+        tokens_in=worst.prompt_tokens,
+        tokens_out=tokens_out,
+        cost_nano=0 if worst.price is not None and nano == 0 else None,
+        problem=problem,
+    )
+
+
+def reused(row: LedgerRow, other: LedgerRow) -> LedgerRow:
+    """The other run's answer as this run's own, for nothing."""
+    return replace(
+        row,
+        status="done",
+        reserved_nano=0,
+        reserved_tokens=0,
+        counts_nano=0,
+        counts_tokens=0,
+        tokens_in=other.tokens_in,
+        tokens_out=other.tokens_out,
+        is_counted=other.is_counted,
+        cost_nano=0,
+        reply=other.reply,
+        finish=other.finish,
+        reused_from=other.id,
+    )
+
+
+def completion_of(row: LedgerRow) -> Completion:
+    """The answer that the ledger kept."""
+    return Completion(
+        row.reply,
+        "length" if row.finish == "length" else "stop",
+        row.tokens_in,
+        row.tokens_out,
+        row.is_counted,
+        _dollars(row),
+        row.seconds,
+    )
+
+
+def model_call(row: LedgerRow, origin: Origin) -> ModelCall:
+    """The row as the trace tells it."""
+    return ModelCall(
+        id=row.id,
+        role=row.role,
+        slot=row.slot,
+        model=row.model,
+        prompt=row.prompt,
+        prompt_hash=row.prompt_hash,
+        tokens_in=row.tokens_in,
+        tokens_out=row.tokens_out,
+        cost=_dollars(row),
+        seconds=row.seconds,
+        origin=origin,
+        cut=row.cut,
+        problem=row.problem,
+    )
+
+
+def _dollars(row: LedgerRow) -> float | None:
+    return None if row.cost_nano is None else row.cost_nano / NANO
+
 
 T = TypeVar("T")
+Act = Callable[[Store], T]
+
+
+@dataclass
+class _Entry(Generic[T]):
+    """What one thread wants written, and what came of it once it `is_done`."""
+
+    act: Act[T]
+    is_note: bool
+    is_done: bool = False
+    result: T | None = None
+    error: BaseException | None = None
+
+
+class Books:
+    """The ledger of a home, for the threads of one run."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._waiting: list[_Entry[Any]] = []
+        self._keepers = 0
+        self._kept: Store | None = None
+
+    @contextlib.contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Around several writes: they share one connection, whichever threads they come from."""
+        with self._lock:
+            self._keepers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._keepers -= 1
+                is_last = not self._keepers
+            if is_last:
+                with self._turn:
+                    self._let_go()
+
+    def write(self, act: Act[T]) -> T:
+        """What `act` returns, once what it wrote is on the disk; it may run in another thread.
+
+        It is all written or none of it. What it raises is raised here and is no other act's loss,
+        but for errors of the database, which every act of the transaction gets to hear.
+        """
+        return self._written(_Entry(act, is_note=False))
+
+    def note(self, act: Act[T]) -> T:
+        """As `write`, without waiting for the disk (`Store.noting`)."""
+        return self._written(_Entry(act, is_note=True))
+
+    def _written(self, entry: _Entry[T]) -> T:
+        with self._lock:
+            self._waiting.append(entry)
+        with self._turn:  # whoever comes first writes for all that wait by then
+            if not entry.is_done:
+                self._write_waiting()
+        if entry.error is not None:
+            raise entry.error
+        return entry.result  # type: ignore[return-value]  # done, so it is what the act returned
+
+    def _write_waiting(self) -> None:
+        with self._lock:
+            entries, self._waiting = self._waiting, []
+        try:
+            store = self._kept = self._kept or open_store(self._home, is_shared=True)
+            with _turn_of(entries, store):
+                for entry in entries:
+                    _carry_out(entry, store)
+        except BaseException as error:  # noqa: BLE001 - handed to those whose writes are lost
+            for entry in entries:
+                entry.error = error
+            self._let_go(is_broken=True)
+        else:
+            self._let_go()
+        finally:  # also where a connection cannot even be closed: others wait for theirs
+            for entry in entries:
+                entry.is_done = True
+
+    def _let_go(self, *, is_broken: bool = False) -> None:
+        """Close the connection unless others go on with it; by whoever has the turn."""
+        with self._lock:
+            if self._kept is None or (self._keepers and not is_broken):
+                return
+            store, self._kept = self._kept, None
+        store.close()
+
+
+def _turn_of(entries: Sequence[_Entry[Any]], store: Store) -> AbstractContextManager[None]:
+    """The transaction for all of them, on the disk when it ends unless none of them minds."""
+    return store.noting() if all(entry.is_note for entry in entries) else store.writing()
+
+
+def _carry_out(entry: _Entry[T], store: Store) -> None:
+    """One act in a part of the transaction that is taken back alone where it fails."""
+    try:
+        with store.part():
+            entry.result = entry.act(store)
+    except sqlite3.Error:
+        raise  # the whole transaction may be gone, and with it what was written before
+    except BaseException as error:  # noqa: BLE001 - carried over to the thread that asked
+        entry.error = error
+
+
 LOST = "The program ended before the reply came; whether it was billed is not known."
 log = logging.getLogger(__name__)
 
