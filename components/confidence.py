@@ -13,7 +13,7 @@ from components.calibration import level_figure, record_of, risk_figure
 from components.error_rate import draw_in_use, draw_rates
 from components.wording import counted, percent, roster_words, when
 from core.answering import KIND, Limit, policy_of
-from core.learning.selective import (
+from core.learning.metrics import (
     RATES,
     Point,
     area,

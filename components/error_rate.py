@@ -14,7 +14,7 @@ from components.calibration import record_of
 from components.wording import counted, escaped
 from core.answering import HIGHEST, LOWEST, Limit, Policy, policy_of, require_rate
 from core.errors import ReviewError
-from core.learning.selective import fewest_for, fit
+from core.learning.metrics import fewest_for, fit
 from core.records import Project
 from core.store import Store
 

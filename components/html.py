@@ -34,9 +34,8 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from components.wording import clipped, percent
-from core.agents.contested import ARROW, NOTHING, QUOTES
-from core.agents.heard import without_marks
-from core.agents.stated import CONFIDENCE, DOUBT, WORDS_LINE
+from core.agents.llm_judge import ARROW, NOTHING, QUOTES
+from core.agents.reply_parser import CONFIDENCE, DOUBT, WORDS_LINE, without_marks
 from core.baseline.wording import listed
 from core.progress import Progress
 from core.records import Reply, Span, Stance

@@ -18,7 +18,7 @@ from components.wording import LABEL_WORDS, counted, escaped
 from core.errors import ReviewError
 from core.learning.learning_curve import advice
 from core.learning.overview import Origin, Overview, Reason, conflicts, overview
-from core.learning.rescoring import rescore, waiting_runs
+from core.learning.retrain import rescore, waiting_runs
 from core.learning.training_set import FEWEST_PER_LABEL, LABELS
 from core.records import Label
 from core.store import open_store

@@ -44,7 +44,7 @@ from core.store.sqlite import Mark
 from core.underway import Live, is_debated
 
 if TYPE_CHECKING:
-    from core.learning.heard import Heard
+    from core.learning.reasoning import Heard
 
 HEIGHT = 68
 
@@ -162,9 +162,9 @@ def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts
 
     Of equal names, the one with the most cases.
     """
-    from core.learning.heard import DEBATER, rows_of
-    from core.learning.posterior import FEWEST
+    from core.learning.reasoning import DEBATER, rows_of
     from core.learning.reliability import records, table_of
+    from core.learning.weights import FEWEST
 
     with open_store(home) as store:
         rows = rows_of(store, project_id, known)

@@ -23,9 +23,7 @@ from components import state
 from components.charts import Cell, counts_figure, pairs_figure, reward_figure
 from components.wording import counted, escaped, when
 from core.errors import ConfigError, ReviewError
-from core.learning.complement import FEWEST, Pair, pairs
 from core.learning.debate_worth import Worth, worth
-from core.learning.heard import MOST_RUNS, Agent, Known, Row, rows_of, words_of
 from core.learning.learned_consensus import (
     KIND,
     adapt,
@@ -36,6 +34,8 @@ from core.learning.learned_consensus import (
     weights_in,
 )
 from core.learning.learned_weights import policy_words
+from core.learning.model_card import FEWEST, Pair, pairs
+from core.learning.reasoning import MOST_RUNS, Agent, Known, Row, rows_of, words_of
 from core.learning.reliability import (
     KINDS,
     KindRecord,

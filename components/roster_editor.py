@@ -50,7 +50,7 @@ from core.seats import BUILT_IN, RosterSheet
 from core.store import Store
 
 if TYPE_CHECKING:
-    from core.agents.probe import Probe
+    from core.agents.roster_test import Probe
     from core.models.metering import Account
 
 LOGGER = logging.getLogger(__name__)
@@ -153,7 +153,7 @@ def _start(name: str) -> None:
 def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
     """The thread: whatever happens, the test comes to an end that can be seen."""
     try:
-        from core.agents.probe import probe
+        from core.agents.roster_test import probe
 
         for found in probe(
             trial.sheet, keys, trial.stop, home=home, account=account, clock=time.time

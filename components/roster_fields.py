@@ -15,8 +15,8 @@ import streamlit as st
 
 from components.html import Html, element, joined
 from components.wording import escaped
+from core.agents.rosters import COOL, TURN_TOKENS, WARM, WRITING_TOKENS
 from core.agents.sheet_rules import DEBATERS, HIGHEST_PRICE, PANELISTS, TEMPERATURE, WHOLE, wrong
-from core.agents.shipped import COOL, TURN_TOKENS, WARM, WRITING_TOKENS
 from core.models.call import shown_address
 from core.models.prices import price_of
 from core.models.prompting import LANGUAGES, Prompt, PromptBook

@@ -28,7 +28,7 @@ from components.roster_editor import (
 )
 from components.roster_fields import roster_table
 from components.wording import escaped, roster_words, when
-from core.agents.roster_file import MOST_BYTES, SUFFIX, ReadRoster, read_roster, roster_file
+from core.agents.roster_files import MOST_BYTES, SUFFIX, ReadRoster, read_roster, roster_file
 from core.agents.rosters import SHIPPED, sheet_named, sheets_of
 from core.errors import InputError, ReviewError
 from core.models.prompting import PromptBook

@@ -28,8 +28,15 @@ from core.learned_marks import (
     members_from,
     threshold_from,
 )
-from core.learning.span_answers import SpanAnswer, span_answers
-from core.learning.span_examples import Candidate, candidates
+from core.learning.span_examples import (
+    Candidate,
+    SpanAnswer,
+    candidates,
+    go_back,
+    span_answers,
+    take_into_use,
+    threshold_body,
+)
 from core.learning.span_member import BestMember, best_members, marked_by_panels, member_body
 from core.learning.span_scored import scored_cases, shipped_thresholds
 from core.learning.span_threshold import (
@@ -42,7 +49,6 @@ from core.learning.span_threshold import (
     Proposal,
     proposal,
 )
-from core.learning.span_use import go_back, take_into_use, threshold_body
 from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import NONE, Choice, Learned, read_body

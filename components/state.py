@@ -14,7 +14,7 @@ import streamlit as st
 
 from components import login
 from components.login import remembered
-from core.agents.keys_here import keys_here
+from core.agents.roster_files import keys_here
 from core.checking import first_project, person_here
 from core.config import PROJECT_ROOT, home_from
 from core.errors import ReviewError

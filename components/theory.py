@@ -10,10 +10,8 @@ from components import state
 from components.charts import judge_figure, majority_figure
 from components.reliability_agents import figures
 from components.wording import LABEL_WORDS, escaped, protocol_words
-from core.learning.debate_information import FEWEST as FEWEST_DEBATED
-from core.learning.debate_information import Information, information
-from core.learning.heard import Row, words_of
-from core.learning.judge_model import collaborative, competitive, evidence_in, separation
+from core.learning.debate_worth import FEWEST as FEWEST_DEBATED
+from core.learning.debate_worth import Information, information
 from core.learning.majority import (
     FEWEST,
     Interval,
@@ -22,6 +20,14 @@ from core.learning.majority import (
     hoeffding,
     majority_error,
     measured,
+)
+from core.learning.reasoning import (
+    Row,
+    collaborative,
+    competitive,
+    evidence_in,
+    separation,
+    words_of,
 )
 from core.store.sqlite import Mark
 

@@ -29,8 +29,8 @@ from components.wording import (
     percent,
 )
 from core.errors import ConfigError
-from core.learning.heard import words_of
 from core.learning.learned_consensus import KIND, Opinion, opinion
+from core.learning.reasoning import words_of
 from core.progress import Progress
 from core.records import Judgement, ReaderView, Verdict
 from core.store import open_store

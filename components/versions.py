@@ -26,7 +26,7 @@ from components.kept_results import Kept, keep, kept
 from components.learning_material import draw_rescore
 from components.wording import LABEL_WORDS, clipped, counted, escaped, seconds, when
 from core.errors import ReviewError
-from core.learning.comparison import compare
+from core.learning.model_card import compare
 from core.learning.retrain import activate, is_worse
 from core.store import open_store
 from core.store.sqlite import Mark

@@ -1,7 +1,7 @@
 """Which verdicts a project answers by itself, and which are for people to decide.
 
 A project says how many of the verdicts that nobody looks at may be wrong; a limit on confidence,
-fitted on people's answers (`core/learning/selective.py`), holds that. Where nothing was fitted, or
+fitted on people's answers (`core/learning/metrics.py`), holds that. Where nothing was fitted, or
 nothing can be promised, the project answers nothing by itself.
 """
 

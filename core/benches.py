@@ -124,8 +124,7 @@ def _library(place: Place, settings: Settings, case: Case) -> Library:
 
 def _asker(place: Place, store: Store, settings: Settings, project_id: str) -> Asker:
     """A language model on the home's ledger, within its caps."""
-    from core.agents.ask import Work
-    from core.agents.asker import SeatAsker
+    from core.agents.prompt_call import SeatAsker, Work
     from core.models.injection import Fence
     from core.models.limits import Caps
     from core.models.llm import LiteLlm

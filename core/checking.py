@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core.agents.chosen import chosen_roster
-from core.agents.rosters import SHIPPED
+from core.agents.rosters import SHIPPED, chosen_roster
 from core.answering import policy_of
 from core.audited import AUDIT
 from core.baseline.readers import brought, calibration_notice

@@ -6,13 +6,13 @@ import argparse
 import unicodedata
 from typing import NoReturn
 
-from core.agents.shipped import SHIPPED
+from core.agents.rosters import SHIPPED
 from core.debate import NAMES
 from core.errors import InputError
-from core.evaluation.arguments import add_commands as add_evaluation
+from core.evaluation.engine_runs import add_commands as add_evaluation
 from core.evaluation.reader_commands import add_commands as add_readers
 from core.exchange.command_line import add_commands
-from core.learning.arguments import add_commands as add_learning
+from core.learning.command_line import add_commands as add_learning
 from core.manners import DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
 from core.tools.command_line import add_commands as add_tools
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from PIL import Image, ImageDraw, ImageFont
 
-from core.agents.keys_here import keys_here
+from core.agents.roster_files import keys_here
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
 from core.documents.isolation import read_source

@@ -122,7 +122,7 @@ def _auditing(sheet: RosterSheet, about: _About) -> Iterator[Step]:
 @cache
 def _toolbox_tokens() -> int:
     """Of every tool with its two examples, as a picker reads them."""
-    from core.agents.llm_tool_picker import told_tools  # which loads all tools: 0.15 s
+    from core.agents.llm_audit import told_tools  # which loads all tools: 0.15 s
 
     return sum(estimated_tokens(text) for text in told_tools())
 

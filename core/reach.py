@@ -18,7 +18,7 @@ from core.tools.registry import Asker, Bench
 from core.tools.web_search import Account, web_choice, web_search
 
 if TYPE_CHECKING:
-    from core.agents.ask import Work
+    from core.agents.prompt_call import Work
     from core.seats import Seat
 
 MakeBench = Callable[[Case, Stop], Bench]
@@ -43,6 +43,6 @@ def asker_of(seat: Seat, work: Work) -> MakeAsker | None:
     """Lets tools ask the model in that seat; None where it is a built-in agent's."""
     if seat.is_built_in:
         return None
-    from core.agents.asker import SeatAsker
+    from core.agents.prompt_call import SeatAsker
 
     return lambda case, stop: SeatAsker(seat, work, case.language, stop)

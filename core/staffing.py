@@ -32,7 +32,7 @@ from core.store import Store
 Notices = Callable[[CaseView], tuple[str, ...]]
 
 if TYPE_CHECKING:
-    from core.agents.ask import Work
+    from core.agents.prompt_call import Work
     from core.baseline.assessment import Assessor
     from core.engine import Resources
     from core.models.encoder import Embedder
@@ -199,9 +199,9 @@ def _with_models(
     sources: Path | None,
 ) -> _Seated:
     """The roster of the run's sheet, its embedding model if it has one, and what its tools ask."""
-    from core.agents.ask import Work
-    from core.agents.laid_out import notices
+    from core.agents.prompt_call import Work
     from core.agents.rosters import seated
+    from core.agents.transcript import notices
     from core.debate.protocols import seated_for
     from core.debate.questions import require_room
     from core.models.injection import Fence

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.acting import Play
-from core.agents.ask import Work
-from core.agents.llm_context_writer import LlmContextWriter
-from core.agents.llm_debater import LlmDebater
+from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
+from core.agents.prompt_call import Work
 from core.agents.rosters import roster_named
 from core.argued import PersonSpoke
 from core.concurrency import Stop

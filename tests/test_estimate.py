@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.agents.llm_tool_picker import told_tools
+from core.agents.llm_audit import told_tools
 from core.estimate import (
     PER_IMAGE_SECONDS,
     PER_MEGABYTE_SECONDS,

@@ -13,7 +13,7 @@ from core.baseline.span_reader import word_scorer
 from core.checking import first_project
 from core.jobs import Jobs
 from core.learned_marks import EXAMPLES, MEMBER, THRESHOLD
-from core.learning.span_use import decide, go_back, take_into_use
+from core.learning.span_examples import decide, go_back, take_into_use
 from core.models.keys import Keys
 from core.progress import Progress, folded
 from core.records import Case, Member, Plan

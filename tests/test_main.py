@@ -17,7 +17,7 @@ from PIL import Image
 
 import core.doctor
 from core.__main__ import main
-from core.agents.roster_file import roster_file
+from core.agents.roster_files import roster_file
 from core.agents.rosters import SHIPPED, one_model
 from core.baseline.encoder import load_multilingual_encoder
 from core.checking import first_project

@@ -11,7 +11,7 @@ import pytest
 from core.checking import Draft, first_project, store_case
 from core.choosing import SHARES
 from core.jobs import Jobs
-from core.learning.heard import said_in
+from core.learning.reasoning import said_in
 from core.progress import Progress
 from core.queueing import disagreement, fill, item_of, offer, stances
 from core.records import Judgement, Plan, ReaderView, Run, Stance, Turn

@@ -22,8 +22,7 @@ from core.baseline.span_features import (
     words_of,
 )
 from core.baseline.span_reader import read_sentences
-from core.evaluation.gold import GoldRow
-from core.evaluation.splits import normalised
+from core.evaluation.gold import GoldRow, normalised
 
 Numbers = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]

@@ -34,7 +34,7 @@ from core.baseline.features import FAMILIES, FEATURES
 from core.baseline.shipped_reader import load_reader
 from core.baseline.trees import Trees, as_rows, trees_of
 from core.evaluation.datasets import load
-from core.evaluation.splits import fold_of, part_of
+from core.evaluation.gold import fold_of, part_of
 from core.learning.evidence_calibration import (
     FEWEST_OF_MATERIAL,
     HALLUCINATED_ERROR,
@@ -52,7 +52,7 @@ from core.learning.evidence_calibration import (
     reliability_by_material,
 )
 from core.learning.measured_rows import EvidenceRow, MeasuredRow, measured_rows
-from core.learning.scores import auroc
+from core.learning.metrics import auroc
 from core.records import MaterialKind
 from core.verdict.head import sigmoid
 from training.constructed import PairMaker

@@ -26,10 +26,9 @@ import numpy as np
 from core.baseline.panel import WEIGHTS
 from core.baseline.span_features import FOLDER
 from core.baseline.span_reader import load_span_reader
-from core.evaluation.bootstrap import figures
 from core.evaluation.datasets import load
 from core.evaluation.gold import GoldSpan
-from core.evaluation.metrics import measures
+from core.evaluation.metrics import figures, measures
 from core.evaluation.outcomes import Numbers, Outcomes, Prediction, mark_all
 from core.learning.span_threshold import GRID, best
 from core.spans.voting import KEPT_FROM, VotedRun, hard_places, soft_labels

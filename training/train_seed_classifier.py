@@ -26,12 +26,11 @@ from core.agents.llm_judge import verdict_text
 from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load
-from core.evaluation.gold import GoldRow
-from core.evaluation.splits import fold_of
+from core.evaluation.gold import GoldRow, fold_of
 from core.learning.head_fit import fit_head
+from core.learning.metrics import reliability, scores
 from core.learning.options import Options
-from core.learning.scores import reliability, scores
-from core.learning.verdict_texts import JudgedClaim, LabelledClaim, Lesson, judged
+from core.learning.training_set import JudgedClaim, LabelledClaim, Lesson, judged
 from core.models.encoder import Embedder, load_encoder
 from core.verdict.classifier import SEED_FOLDER, save_head
 from core.verdict.head import logit_of, sigmoid

@@ -2,27 +2,208 @@
 
 Each manner has a prompt of its name; what it may show of the debate so far is one fenced text.
 Source: CEDA A.3.3 for the manner “debate”; core/roles.py says of the others what they are.
+
+What a language model writes of a debate: a round in brief, and the response as it should read.
+Source: SC-MAKS 3.4 (context summarisation), 3.2 (the output O*).
+
+Agent C by a language model: facts, conflicts, and a share of the evidence for each debater.
+Source: CEDA 3.3. The judge gets every passage whatever the model says.
+
+Agent B by a language model: writes itself a prompt for the image, then reads it (CEDA A.3.2).
 """
 
 from __future__ import annotations
 
+import io
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
-from core.agents.ask import Asking, LlmAgent, case_fields, one_line
-from core.agents.contested import contested_in, marked_in, place_lines
-from core.agents.heard import quotes_in, reply_of, stance_of, whole_sentences, without_name
-from core.agents.laid_out import conflict_lines, passage_lines
-from core.agents.stated import confidence_in, doubt_in, reason_in, stated_in
-from core.agents.told import Told, fitted_debate, heard, last_message
-from core.baseline.wording import SIDES, reply_to
+import msgspec
+from PIL import Image
+
+from core.agents.llm_judge import MARK, contested_in, marked_in, place_lines
+from core.agents.prompt_call import Asking, LlmAgent, case_fields, one_line
+from core.agents.reply_parser import (
+    confidence_in,
+    doubt_in,
+    is_refusal,
+    quotes_in,
+    reason_in,
+    reply_of,
+    stance_of,
+    stated_in,
+    whole_sentences,
+    without_name,
+)
+from core.agents.transcript import (
+    Told,
+    conflict_lines,
+    fitted_debate,
+    heard,
+    ids_of,
+    last_message,
+    passage_lines,
+    ranked,
+    transcript,
+)
+from core.baseline.wording import SIDES, cited, counted, reply_to
 from core.concurrency import Stop
-from core.errors import ReplyError
+from core.config import Settings
+from core.documents.images import open_picture
+from core.documents.library import file_bytes
+from core.errors import ModelRefused, ReplyError
 from core.manners import ANSWERING, NAMING, turn_tokens
+from core.models.call import Completion, Picture
 from core.models.limits import estimated_tokens, fitting
 from core.models.prices import window_of
 from core.models.prompting import FIELDS
-from core.records import Point, Reply, Stance, Turn
-from core.roles import DebateView, Speak
+from core.models.structured import Shape, Unusable, ask_readable, ask_structured
+from core.records import Case, Context, Fact, Judgement, Point, Reply, Share, Source, Stance, Turn
+from core.roles import CaseView, DebateView, Evidence, JudgeView, Speak
+
+LONGEST_SIDE = 1568  # what Claude takes without scaling down itself; others take less or as much
+MOST_BYTES = 3_500_000  # providers refuse images of 5 MB, which base64 makes of these
+
+
+class LlmImageReader(LlmAgent):
+    """Image reader with a language model that sees."""
+
+    prompts = ("image_question", "image_reading")
+
+    def describe(self, case: Case, image: Source, stop: Stop) -> str:
+        """One conclusive paragraph on what the image shows that matters to the claim.
+
+        Raises:
+            ModelRefused: the model declined, or says that it sees no image.
+            ReplyError: it said nothing.
+        """
+        about = f"image {image.id[:8]}"
+        asking = self._asking(
+            "image_question", case, stop, role="image reader", slot=f"{about} question"
+        )
+        name = asking.fenced("image name", image.name)
+        with ThreadPoolExecutor(max_workers=1) as pool:  # while the model thinks of its question
+            ready = pool.submit(picture_of, file_bytes(self._work.home, image.id), image.name)
+            question = asking.say(asking.whole({**case_fields(asking, case), "image_name": name}))
+            picture = ready.result()
+        asking = self._asking(
+            "image_reading", case, stop, role="image reader", slot=f"{about} reading"
+        )
+        prompt = asking.fenced("image prompt", _usable(question))
+        messages = asking.whole({"image_prompt": prompt, "image_name": name}, (picture,))
+        seen = asking.say(messages)
+        text = " ".join(_usable(seen).split())
+        return whole_sentences(text, case.language) if seen.finish == "length" else text
+
+
+def picture_of(data: bytes, name: str) -> Picture:
+    """The image upright, on white, at most `LONGEST_SIDE` pixels long, without its metadata.
+
+    Photographs know where they were taken; a provider need not.
+    """
+    with Image.open(io.BytesIO(data)) as stored:
+        is_photograph = stored.format == "JPEG"
+    image = open_picture(name, data, Settings().megapixels).image
+    image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
+    if not is_photograph:
+        out = io.BytesIO()
+        image.save(out, "PNG")
+        if out.tell() <= MOST_BYTES:
+            return Picture("image/png", out.getvalue())
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=90)
+    return Picture("image/jpeg", out.getvalue())
+
+
+def _usable(said: Completion) -> str:
+    if not said.text.strip():
+        raise ReplyError("Expected a text, found an empty reply.", reply=said.text)
+    if is_refusal(said.text):
+        raise ModelRefused("It declined to describe the image.", reply=said.text)
+    return said.text.strip()
+
+
+# The last closing mark counts: the text itself may hold one.
+MARKED = re.compile(
+    r"^[ \t]*<<<[ \t]*TEXT[ \t]*\n(?P<text>.*?)\n?[ \t]*TEXT[ \t]*>>>\s*\Z",
+    re.DOTALL | re.MULTILINE,
+)
+NO_CONTEXT = Context((), (), "")
+
+
+class LlmSummariser(LlmAgent):
+    """Summariser with a language model."""
+
+    def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
+        """The key points of these turns and of the summary `before` them.
+
+        Where they do not fit the model's window, the earliest are left out.
+
+        Raises:
+            ReplyError: it says nothing.
+        """
+        number = max((turn.round for turn in turns), default=0)
+        asking = self._asking(
+            "summary", view.case, stop, role="context writer", slot=f"summary {number}"
+        )
+        case = case_fields(asking, view.case)
+        heard = JudgeView(view, NO_CONTEXT, tuple(turns), False, summary=before)
+        fields = {"claim": case["claim"], "question": case["question"]}
+        asking, messages = fitted_debate(asking, transcript(asking, heard), fields)
+        said = asking.say(messages)
+        text = said.text.strip()
+        if not text:
+            raise ReplyError("Expected a summary, found nothing.", reply=said.text)
+        return whole_sentences(text, view.case.language) if said.finish == "length" else text
+
+
+class LlmReviser(LlmAgent):
+    """Reviser with a language model."""
+
+    def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
+        """The whole response with what is wrong put right.
+
+        Raises:
+            ReplyError: twice no text between the marks.
+        """
+        case, evidence = view.view.case, view.view.evidence
+        asking = self._asking("corrected", case, stop, role="context writer", slot="corrected")
+        fields = {
+            "response": asking.fenced("text", case.response),
+            "question": asking.fenced("question", case.question),
+            "finding": asking.fenced("finding", judgement.prose or judgement.text),
+        }
+        told = transcript(asking, view)
+        lines = passage_lines(evidence)
+        asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
+
+        def read(said: Completion) -> str:
+            return revised_in(said, case.response)
+
+        return ask_readable(asking.say, messages, read, asking.mend)
+
+
+def revised_in(said: Completion, response: str) -> str:
+    """The text between the marks, as it stands there.
+
+    Raises:
+        Unusable: there is none, the reply was cut off within it, or there are several, as a draft
+            before the last one, and the `response` holds no such marks itself.
+    """
+    match = MARKED.search(said.text)
+    if match is None or not match["text"].strip():
+        cut = " The reply was cut off at its token limit." if said.finish == "length" else ""
+        raise Unusable(
+            "Expected a line “<<<TEXT”, the whole text, and a line “TEXT>>>” at the end; found "
+            f"none.{cut}"
+        )
+    if MARK.search(match["text"]) and not MARK.search(response):
+        raise Unusable("Expected one text between “<<<TEXT” and “TEXT>>>”, found several.")
+    return match["text"]
+
 
 PLACES_SHARE = 8  # so much of a window is for contested places
 
@@ -158,3 +339,101 @@ def _position(view: DebateView, text: str) -> tuple[Reply, Stance]:
         return reply, stance_of(reply, rest, last)
     stance = stated_in(text).stance
     return ("agree" if stance == last else "deny"), stance
+
+
+class _Fact(msgspec.Struct, frozen=True):
+    claim: str
+    passages: list[str]
+
+
+class _Conflict(msgspec.Struct, frozen=True):
+    about: str
+    passages: list[str]
+
+
+class _Sorted(msgspec.Struct, frozen=True):
+    facts: list[_Fact]
+    conflicts: list[_Conflict]
+    shares: dict[str, list[str]]
+    summary: str
+
+
+SHAPE = Shape(_Sorted)
+
+
+class LlmContextWriter(LlmSummariser, LlmReviser):
+    """Context writer with a language model; its seat also writes what a debate comes to."""
+
+    @property
+    def _ruling(self) -> tuple[str, ...]:
+        """Those that the run's protocol has it asked by."""
+        return self._work.writing
+
+    def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
+        """Each debater's share, the judge's whole, facts and conflicts; no call over nothing."""
+        found = ranked(view.evidence)
+        whole = tuple(passage.id for passage in found)
+        if not found:
+            empty = tuple(Share(name, ()) for name in debaters)
+            return Context(empty, (), "There is no evidence to share out.")
+        asking = self._asking(
+            "context",
+            view.case,
+            stop,
+            role="context writer",
+            slot="context",
+            schema=_schema_for(debaters),
+        )
+        fields = case_fields(asking, view.case)
+        fields["debaters"] = ", ".join(one_line(name) for name in debaters)
+        lines = passage_lines(view.evidence)
+        asking, messages, kept = asking.fitted(lines, fields, "passages")
+        answer = ask_structured(asking.say, messages, SHAPE, asking.mend)
+        unseen = whole[kept:]
+        return Context(
+            shares=tuple(_share(name, answer, view.evidence, unseen) for name in debaters),
+            whole=whole,
+            summary=answer.summary.strip() or f"{counted(len(whole), 'passage')}.",
+            conflicts=_conflicts(answer, view.evidence),
+            facts=_facts(answer, view.evidence),
+        )
+
+
+def _schema_for(debaters: Sequence[str]) -> Mapping[str, Any]:
+    """The schema with a share for each debater by name: some providers refuse open objects."""
+    ids = {"type": "array", "items": {"type": "string"}}
+    names = [one_line(name) for name in debaters]
+    shares = {
+        "type": "object",
+        "properties": dict.fromkeys(names, ids),
+        "required": names,
+        "additionalProperties": False,
+    }
+    return {**SHAPE.schema, "properties": {**SHAPE.schema["properties"], "shares": shares}}
+
+
+def _share(name: str, answer: _Sorted, evidence: Evidence, unseen: Sequence[str]) -> Share:
+    """What the debater is given; all of it where nothing of its share can be found.
+
+    Passages that the model had no room to see go to everybody.
+    """
+    by_name = {given.casefold().strip(): ids for given, ids in answer.shares.items()}
+    ids = ids_of(by_name.get(one_line(name).casefold(), ()), evidence)
+    return Share(name, (*ids, *unseen) if ids else tuple(p.id for p in ranked(evidence)))
+
+
+def _facts(answer: _Sorted, evidence: Evidence) -> tuple[Fact, ...]:
+    """Those that rest on a passage: what rests on none is the model's own opinion."""
+    facts = (Fact(f.claim.strip(), ids_of(f.passages, evidence)) for f in answer.facts)
+    return tuple(fact for fact in facts if fact.claim and fact.passages)
+
+
+def _conflicts(answer: _Sorted, evidence: Evidence) -> tuple[str, ...]:
+    """In words, each with the passages that stand against each other."""
+    told = []
+    for conflict in answer.conflicts:
+        sides = [cited(evidence.passages[i]) for i in ids_of(conflict.passages, evidence)]
+        about = conflict.about.strip().rstrip(".")
+        if len(sides) > 1 and about:
+            told.append(f"{about}: {' stands against '.join(sides)}.")
+    return tuple(told)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from core.agents.stated import reason_in
+from core.agents.reply_parser import reason_in
 from core.argued import ConsensusWeighed
 from core.baseline.plain_verdict import verdict_text
 from core.baseline.wording import capitalised, counted, listed_plainly, shortened

@@ -2,7 +2,7 @@
 
 A question in its shortest form is the prompt around the response, one passage of the evidence and
 the beginning of two turns, beside the longest answer: what grows in a debate is cut to the window
-(`core/agents/told.py`), and these are not.
+(`core/agents/transcript.py`), and these are not.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from core.agents.ask import too_small
-from core.agents.talk import LEAST_TOKENS
+from core.agents.prompt_call import too_small
+from core.agents.transcript import LEAST_TOKENS
 from core.debate.protocols import manners_of, protocol_of, seated_for, then_of
 from core.errors import InputError
 from core.manners import STYLES, judge_prompt, turn_tokens

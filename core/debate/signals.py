@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.agents.heard import QUOTED, is_stance_said
-from core.agents.stated import CONFIDENCE, DOUBT
+from core.agents.reply_parser import CONFIDENCE, DOUBT, QUOTED, is_stance_said
 from core.baseline.wording import SIDES, counted, shortened
 from core.documents.segmentation import folded_with_map
 from core.documents.terms import IS_UNSPACED, query_terms

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from core.acting import sampled
-from core.agents.stated import argument_in
+from core.agents.reply_parser import argument_in
 from core.baseline.debate_manners import PHRASE
 from core.baseline.plain_verdict import verdict_text
 from core.baseline.wording import capitalised, counted, listed, shortened

@@ -26,17 +26,15 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core.agents.ask import Work
-from core.agents.asker import SeatAsker
-from core.agents.chosen import chosen_roster
-from core.agents.keys_here import keys_here
+from core.agents.prompt_call import SeatAsker, Work
+from core.agents.roster_files import keys_here
+from core.agents.rosters import chosen_roster
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, home_from
 from core.errors import InputError, ModelError, ReplyError, ReviewError
 from core.evaluation.reasons_rated import MOST, UNRATED, Rate, Ratings, aligned, ratings_of
 from core.jobs import new_id
-from core.learning.heard import rows_of
-from core.learning.reasons import Reasons, note_name, reasons_of
+from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
 from core.models.injection import Fence
 from core.models.limits import Caps
 from core.models.metering import Account, LedgerDesk

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.errors import InputError
-from core.evaluation.gold import GoldRow
-from core.evaluation.rules import Rule, as_table
+from core.evaluation.gold import PARTS, GoldRow, Rule, as_table, part_of
 from core.evaluation.sets import (
     claims,
     factcheck,
@@ -30,7 +29,6 @@ from core.evaluation.sets import (
     unlabelled,
     written_answers,
 )
-from core.evaluation.splits import PARTS, part_of
 
 # One line for each task of each set; a set's first task is the one taken where none is named.
 RULES: tuple[Rule, ...] = (

@@ -24,13 +24,11 @@ from core.config import home_from
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import rule_of
 from core.evaluation.engine_runs import Tell, engine_of, opened_runs
-from core.evaluation.evaluate import Order, labelled_rows
+from core.evaluation.evaluate import Order, Way, labelled_rows, sampled, ways_of
 from core.evaluation.gold import GoldRow
 from core.evaluation.kept import digest_of
-from core.evaluation.recorded_debates import answers_given
+from core.evaluation.recorded import answers_given
 from core.evaluation.recorded_weights import methods_here, plainly
-from core.evaluation.sample import sampled
-from core.evaluation.ways import Way, ways_of
 from core.learning.answer_figures import compare_answers
 from core.learning.answers import Answers
 from core.models.keys import Keys

@@ -1,15 +1,37 @@
-"""Has an engine check rows, one after the other, and keeps what it said of each."""
+"""Has an engine check rows, one after the other, and keeps what it said of each.
+
+Figures of what agents said on the way to a verdict: CAAR, FCR and HR (SC-MAKS 4.7). - CAAR, the
+cross-agent agreement rate, asks how often agents come to one stance independently. A first answer
+is independent where its debater heard nobody: the manners `answer` and `detect` (core/roles.py).
+`caar` is the share of pairs of such answers of a row that take the same stance, its mean over
+rows; `caar_all` the share of rows in which all take one. A row counts where two debaters or more
+answered so; in CEDA, where each hears the one before, it is left out. `caar_chance` is what it
+would be had the same answers fallen on debaters and rows by lot: the chance that two of all these
+answers are alike. - FCR, the factual consistency ratio (`fcr`): the share of rows of whose
+statements the judgement found each carried by the evidence. HR, the hallucination rate (`hr`):
+the share with a statement found hallucinated. Where a judgement labels no statements, its label
+stands for them. What stays open counts in neither, so that both may sum to less than 1. FCR and
+HR say how the engine reads a set; how many of its rows people hold to be supported stands in
+`golds`. Rows that broke off or were refused have no figure.
+
+What `evaluate` takes on the command line.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import hashlib
+import itertools
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.readers import assessor_of, reader_in_use
@@ -18,15 +40,14 @@ from core.concurrency import Stop
 from core.config import PROJECT_ROOT
 from core.debate.protocols import is_weighed, may_be_learned
 from core.errors import InputError, ModelError
-from core.evaluation.agent_figures import first_answers, statement_labels
 from core.evaluation.engine_weights import weights_in_use, weights_said
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.kept import Kept, digest_of
-from core.evaluation.outcomes import FAILED, REFUSED, Prediction
+from core.evaluation.outcomes import FAILED, REFUSED, Numbers, Outcomes, Prediction
 from core.learning.bench import BY, Bench, Material, opened_bench
 from core.models.keys import Keys
 from core.progress import RESUMABLE, Progress
-from core.records import Plan, Run
+from core.records import Label, Plan, Run, Stance
 from core.spans.voting import hard_places
 from core.staffing import Payer, Staff, staffed
 from core.store import Store, open_store
@@ -34,6 +55,156 @@ from core.store.codec import to_json
 from core.store.versions import NONE
 from core.verdict.weigher import with_weigher
 from core.warm_up import warm_up
+
+WEIGHTS = ("uniform", "learned")
+MOST_ROWS = 1_000_000_000
+EVALUATE_WORDS = """\
+Measure an engine on a labelled public set, and print figures with their 95 % intervals.
+
+--path is the folder that holds the sets' folders, as they lie; a set's name is its folder's name.
+Beside the engine's figures stand those of trivial answers and of the same engine with its evidence
+taken away or exchanged. What is done is kept in the home, row by row: an evaluation that was
+stopped, or killed, goes on where it was. Progress goes to standard error."""
+EVALUATE_EXAMPLES = """\
+examples:
+  python -m core evaluate --dataset fever_symmetric --path data --json
+  python -m core evaluate --dataset halueval --task qa --path data --split dev20 --limit 500
+  python -m core evaluate --dataset qags --path data --model openai/gpt-4.1-mini --token-cap 900000
+  python -m core evaluate --dataset realmistake --task recorded --system consensus --path data
+  python -m core evaluate --dataset haluagent --task ape --tool calculator --path data
+
+exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
+line that says so."""
+
+
+def add_commands(
+    commands: Any, add_home: Any, add_who: Any, whole: Callable[[str, int, int], int]
+) -> None:
+    """Add it; `whole(text, least, most)` reads a number, `add_who` adds who checks."""
+    parser = commands.add_parser(
+        "evaluate",
+        help="measure an engine on a labelled public set",
+        description=EVALUATE_WORDS,
+        epilog=EVALUATE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_which(parser, whole)
+    _add_systems(parser)
+    add_who(parser)
+    add_weights(parser)
+    parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_home(parser)
+
+
+def _add_which(parser: argparse.ArgumentParser, whole: Callable[[str, int, int], int]) -> None:
+    """Which rows."""
+
+    def count(text: str) -> int:
+        return whole(text, 1, MOST_ROWS)
+
+    def seed(text: str) -> int:
+        return whole(text, 0, MOST_ROWS)
+
+    parser.add_argument("--dataset", required=True, metavar="NAME", help="the set's name")
+    parser.add_argument(
+        "--path", required=True, metavar="DIR", help="the folder that holds the sets' folders"
+    )
+    parser.add_argument("--task", help="which task of the set (default: its first)")
+    parser.add_argument(
+        "--split",
+        help="dev20, train80, train70 or calibration10 (by hash of the group), or a split of files "
+        "such as train, dev or test (default: whatever files are there)",
+    )
+    parser.add_argument(
+        "--limit", metavar="N", type=count, help="a seeded sample, each label with its share"
+    )
+    parser.add_argument("--seed", metavar="S", type=seed, default=0, help="of all samples")
+    parser.add_argument(
+        "--trivial-limit",
+        metavar="N",
+        type=count,
+        default=200,
+        help="rows that are checked again without, and with other, evidence (default: 200)",
+    )
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """By which weights debaters' answers count, where a protocol weighs them."""
+    parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default=WEIGHTS[0],
+        help="how debaters' answers count where a protocol weighs them (sc_maks): all alike, or "
+        "by the weights that are in use in the home's first project (default: uniform)",
+    )
+
+
+def _add_systems(parser: argparse.ArgumentParser) -> None:
+    """What else than an engine may be measured."""
+    parser.add_argument(
+        "--system",
+        help="where a set records what detectors said (realmistake, task recorded): own_answer, "
+        "classifier, majority or consensus instead of an engine",
+    )
+    parser.add_argument("--detector", metavar="NAME", help="with --system: whose verdicts")
+    parser.add_argument("--prompt", metavar="N", help="with --system: under which prompt (1 to 4)")
+    parser.add_argument(
+        "--fit",
+        metavar="DIR",
+        help="with --system: the folder that holds the sets' folders to learn from "
+        "(default: five folds of --path)",
+    )
+    parser.add_argument(
+        "--tool",
+        metavar="NAME",
+        help="one tool of an audit alone instead of an engine, on what it reads by itself",
+    )
+
+
+STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
+INDEPENDENT = ("answer", "detect")
+
+
+def first_answers(progress: Progress) -> tuple[Stance, ...]:
+    """The stance of each debater's first answer that was given alone, in the debaters' order."""
+    found: dict[str, Stance] = {}
+    for turn in sorted(progress.turns, key=lambda turn: turn.number):
+        if turn.manner in INDEPENDENT and turn.assigned is None:
+            found.setdefault(turn.debater, turn.stance)
+    return tuple(found.values())
+
+
+def statement_labels(progress: Progress) -> tuple[Label, ...]:
+    """What the judgement found of each statement; of the whole where it tells none apart."""
+    judgement = progress.judgement
+    return (judgement.statement_labels or (judgement.label,)) if judgement is not None else ()
+
+
+def agent_rows(found: Outcomes) -> dict[str, Numbers]:
+    """(n,) each figure of each row, NaN where the row has none; a figure of no row is left out."""
+    rows = np.array([_row(one) for one in found.said], dtype=np.float64).reshape(-1, 4)
+    named = zip(("caar", "caar_all", "fcr", "hr"), rows.T, strict=True)
+    return {name: values for name, values in named if not np.isnan(values).all()}
+
+
+def openings(found: Outcomes) -> Numbers:
+    """(n, 3) how many first answers took each stance, of rows that have an agreement."""
+    rows = [one.openings if len(one.openings) > 1 else () for one in found.said]
+    counts = [[row.count(stance) for stance in STANCES] for row in rows]
+    return np.array(counts, dtype=np.float64).reshape(-1, len(STANCES))
+
+
+def _row(said: Prediction) -> tuple[float, float, float, float]:
+    pair = whole = carried = wrong = np.nan
+    if len(said.openings) > 1:
+        pairs = [a == b for a, b in itertools.combinations(said.openings, 2)]
+        pair, whole = sum(pairs) / len(pairs), float(all(pairs))
+    if said.statements and not said.is_failure:
+        carried = float(all(label == "supported" for label in said.statements))
+        wrong = float("hallucinated" in said.statements)
+    return pair, whole, carried, wrong
+
 
 Tell = Callable[[str], None]
 TELL_SECONDS = 5.0

@@ -2,28 +2,146 @@
 
 `claim_only` is the same engine with the evidence taken away; `other_evidence` the same over
 documents of another row, which shows what wording alone gives away. Both are run on a seeded
-sample. Rows of one group are drawn together for the intervals (`core/evaluation/bootstrap.py`);
+sample. Rows of one group are drawn together for the intervals (`core/evaluation/metrics.py`);
 what each figure counts is said in `core/evaluation/metrics.py`. A task whose rows are recorded
 verdicts of other detectors is measured on these: no engine is run.
+
+Which rows of a set are measured, and the same rows with their evidence taken or exchanged.
+
+A way to argue as it is named to be measured: a protocol, perhaps with options of its own.
+`colmad:rounds=1` is ColMAD with one round, `copmad:swap` is CopMAD judged both ways round, and
+`sc_maks:without=adversary` SC-MAKS without its attacks. What is not said is the protocol's own.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from core.debate.protocols import PROTOCOLS
 from core.errors import InputError
-from core.evaluation.bootstrap import Figure, calibrated_null, figures
 from core.evaluation.datasets import load, rule_of
 from core.evaluation.engine_runs import Engine, Tell, opened_runs
-from core.evaluation.gold import GoldRow
-from core.evaluation.metrics import measures, risk_coverage
+from core.evaluation.gold import GoldRow, normalised
+from core.evaluation.metrics import Figure, calibrated_null, figures, measures, risk_coverage
 from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all, recorded
-from core.evaluation.sample import sampled, with_other_evidence, without_evidence
+from core.manners import AS_IS, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
+
+NUMBERS = ("rounds", "samples", "seed")
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "style": STYLES, "then": DEBATE_NAMES, "without": PARTS,
+}  # fmt: skip
+DIGITS = len(str(MOST_ROUNDS))
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way that is measured; `name` is what it was asked for by."""
+
+    name: str
+    protocol: str
+    options: DebateOptions = AS_IS
+
+
+def ways_of(text: str) -> tuple[Way, ...]:
+    """The ways that a list names, each once, in its order.
+
+    Raises:
+        InputError: a protocol or option is not known, or a value is none of its own.
+    """
+    named = dict.fromkeys(part.strip() for part in text.split(","))
+    return tuple(_way(name) for name in named)
+
+
+def _way(name: str) -> Way:
+    protocol, *chosen = name.split(":")
+    if protocol not in PROTOCOLS:
+        known = ", ".join(PROTOCOLS)
+        raise InputError(f"Expected protocols of {known}; found “{protocol[:80]}”.")
+    options = AS_IS
+    for one in chosen:
+        key, _, value = one.partition("=")
+        options = replace(options, **_option(key, value))
+    return Way(name, protocol, options)
+
+
+def _option(key: str, value: str) -> dict[str, Any]:
+    """The option as `DebateOptions` has it."""
+    if key == "swap" and not value:
+        return {"is_swapped": True}
+    is_number = value.isascii() and value.isdigit() and len(value) <= DIGITS
+    if key in NUMBERS and is_number and 1 <= int(value) <= MOST_ROUNDS:
+        return {key: int(value)}
+    if key in WORDS and value in WORDS[key]:
+        return {key: value}
+    raise InputError(
+        "Expected an option such as rounds=1, samples=5 (at most "
+        f"{MOST_ROUNDS}), style=thought, then=ceda, without=adversary or swap, found "
+        f"“{key[:40]}={value[:40]}”."
+    )
+
+
+def sampled(rows: Sequence[GoldRow], limit: int | None, seed: int) -> list[GoldRow]:
+    """At most `limit` rows, each label with its share of the set, in the set's order.
+
+    Shares are rounded so that they add up. A label that is there gets one row at least, at the cost
+    of the label with most rows, unless there are more labels than rows to choose. The same rows and
+    seed always give the same sample.
+    """
+    if limit is None or limit >= len(rows):
+        return list(rows)
+    places: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(row.label or "", []).append(place)
+    chosen: list[int] = []
+    for label, count in _counts({name: len(found) for name, found in places.items()}, limit):
+        chosen += random.Random(f"{seed} {label}").sample(places[label], count)
+    return [rows[place] for place in sorted(chosen)]
+
+
+def _counts(there: dict[str, int], limit: int) -> list[tuple[str, int]]:
+    """How many of each label: the whole part of its share, then the largest rests."""
+    whole = sum(there.values())
+    shares = {name: n * limit / whole for name, n in sorted(there.items())}
+    counts = {name: int(share) for name, share in shares.items()}
+    by_need = sorted(shares, key=lambda name: (counts[name] > 0, counts[name] - shares[name], name))
+    for name in by_need[: limit - sum(counts.values())]:
+        counts[name] += 1
+    for name in [one for one, count in counts.items() if not count]:
+        most = max(counts, key=lambda one: counts[one])
+        if counts[most] > 1:
+            counts[most], counts[name] = counts[most] - 1, 1
+    return list(counts.items())
+
+
+def without_evidence(rows: Sequence[GoldRow]) -> list[GoldRow]:
+    """The same rows with nothing to check them against."""
+    return [replace(row, documents=(), images=()) for row in rows]
+
+
+def with_other_evidence(
+    rows: Sequence[GoldRow], donors: Sequence[GoldRow], seed: int
+) -> list[GoldRow]:
+    """The same rows, each over the documents of a row of another group, in its language if any.
+
+    What is still right then was read off the wording. Rows for which there is none are left out.
+    """
+    pool = [(normalised(row.group), row) for row in donors if row.documents or row.images]
+    exchanged = []
+    for row in rows:
+        group = normalised(row.group)
+        others = [d for own, d in pool if own != group and d.documents != row.documents]
+        near = [d for d in others if d.language == row.language] or others
+        if near and (row.documents or row.images):
+            donor = random.Random(f"{seed} {row.id}").choice(near)
+            exchanged.append(replace(row, documents=donor.documents, images=donor.images))
+    return exchanged
+
 
 TRIVIAL_ROWS = 200
 RECORDED = "recorded"  # the roster where verdicts that a set holds are measured

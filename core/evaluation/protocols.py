@@ -2,11 +2,17 @@
 
 `python -m core.evaluation.protocols --path DATA --dataset NAME` prints one table, in Markdown. What
 is done is kept in the home, row by row, so that a command that was stopped goes on. Rows, labels
-and figures are those of `python -m core evaluate`; a difference is a paired one
-(`core/evaluation/paired.py`). `--protocols colmad,colmad:rounds=1` lays options beside each other,
+and figures are those of `python -m core evaluate`; a difference is a paired one.
+`--protocols colmad,colmad:rounds=1` lays options beside each other,
 and `--against sc_maks --protocols sc_maks:without=adversary` a way beside itself without a part
 (SC-MAKS 4.10). Calls are those that language models would be asked for at most, by each
 protocol's own formula and for as many debaters as the roster seats: built-in agents make none.
+
+Ways to argue side by side, as Markdown: what each comes to, and what its agents said (4.7).
+
+Two engines on the same rows: by how much one's figures differ, and whether that may be chance.
+The interval is a bootstrap of the difference itself: a draw of groups weighs both engines' rows
+alike, so what makes a row hard for both cancels out (`core/evaluation/metrics.py`).
 """
 
 from __future__ import annotations
@@ -21,26 +27,180 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from core.agents.keys_here import keys_here
+from core.agents.roster_files import keys_here
 from core.agents.rosters import SHIPPED
 from core.checking import Request, planned
 from core.config import PROJECT_ROOT, home_from
 from core.debate.protocols import PROTOCOLS
 from core.errors import InputError, ModelError, ReviewError
-from core.evaluation.arguments import add_weights
 from core.evaluation.datasets import rule_of
-from core.evaluation.engine_runs import Engine, Tell, engine_of, opened_runs
+from core.evaluation.engine_runs import Engine, Tell, add_weights, engine_of, opened_runs
 from core.evaluation.engine_weights import require_weighed
-from core.evaluation.evaluate import Order, figures_of, labelled_rows
+from core.evaluation.evaluate import Order, Way, figures_of, labelled_rows, sampled, ways_of
 from core.evaluation.gold import GoldRow
-from core.evaluation.outcomes import Outcomes, always
-from core.evaluation.paired import BESIDE, COMPARED, against
-from core.evaluation.protocol_table import as_table
-from core.evaluation.sample import sampled
-from core.evaluation.ways import Way, ways_of
+from core.evaluation.metrics import Figure, Measure, figures, measures
+from core.evaluation.outcomes import Numbers, Outcomes, always
 from core.models.keys import Keys
 from core.records import Plan
 from core.seats import BUILT_IN
+
+COMPARED = ("balanced_accuracy", "auroc")
+BESIDE = ("f1", "fcr", "hr")  # what ablations are expected to move (SC-MAKS table 4)
+DECIDES = "balanced_accuracy"
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One engine's figures less the other's, each with its 95 % interval.
+
+    `righted` rows are right here and wrong there, `wronged` the other way round. `words` say what
+    the interval of the balanced accuracy shows; where a set has one label only, of nothing.
+    """
+
+    figures: Mapping[str, Figure]
+    righted: int
+    wronged: int
+    is_same: bool = False
+
+    @property
+    def words(self) -> str:
+        """What this shows, for people."""
+        figure = self.figures.get(DECIDES)
+        if self.is_same:
+            return "the same answer on every row"
+        if figure is None or figure["low"] <= 0 <= figure["high"]:
+            return "no difference shown"
+        return "better" if figure["low"] > 0 else "worse"
+
+
+def against(found: Outcomes, other: Outcomes, seed: int) -> Paired:
+    """`found` beside `other`, which holds the same rows in the same order.
+
+    Raises:
+        ValueError: they hold other rows.
+    """
+    if [row.id for row in found.rows] != [row.id for row in other.rows]:
+        raise ValueError("paired figures need the same rows")
+    here, there = measures(found), measures(other)
+    named = {
+        name: _difference(here[name], there[name])
+        for name in (*COMPARED, *BESIDE)
+        if name in here and name in there
+    }
+    right, right_there = found.right, other.right
+    return Paired(
+        figures(named, found.groups, seed),
+        int((right & ~right_there).sum()),
+        int((~right & right_there).sum()),
+        found.told == other.told,
+    )
+
+
+def _difference(one: Measure, other: Measure) -> Measure:
+    def measure(weights: Numbers) -> Numbers:
+        return one(weights) - other(weights)
+
+    return measure
+
+
+NOT_THERE = "–"
+TITLES = {
+    "single": "a single judge",
+}
+
+
+def as_table(result: Mapping[str, Any]) -> str:
+    """The result as Markdown: what was measured, and a row for each protocol in two tables."""
+    what = " ".join(str(result[key]) for key in ("dataset", "task", "split") if result[key])
+    baseline = str(result["baseline"])
+    weighed = [one for one in result["protocols"] if one["weights"]]
+    lines = [
+        f"{what}: {result['rows']:,} rows in {result['groups']:,} groups, seed {result['seed']}; "
+        f"roster {result['roster']}, {result['debaters']} debaters",
+        "",
+        *_verdicts(result, TITLES.get(baseline, baseline)),
+        "",
+        *_agents(result, TITLES.get(baseline, baseline)),
+        *([""] if weighed else []),
+        *(f"{one['protocol']}: weights of answers: {one['weights']}" for one in weighed),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _verdicts(result: Mapping[str, Any], baseline: str) -> list[str]:
+    """What each comes to, and what it takes."""
+    head = (
+        "Protocol", "Balanced accuracy", "AUROC", "Answered", "Turns taken", "Calls at most",
+        "Seconds", f"Against {baseline}", "Righted / wronged",
+    )  # fmt: skip
+    nothing = [_figure(result["always_hallucinated"].get(name)) for name in COMPARED]
+    return [
+        *_head(head),
+        _line(["always hallucinated", *nothing, *[NOT_THERE] * 6]),
+        *(_line(_cells(one)) for one in result["protocols"]),
+    ]
+
+
+def _agents(result: Mapping[str, Any], baseline: str) -> list[str]:
+    """CAAR, FCR and HR (SC-MAKS 4.7), and by how much they differ from the baseline's (4.10)."""
+    head = (
+        "Protocol", "CAAR", "by chance", "all agree", "F1", "FCR", "HR",
+        *(f"{name} less that of {baseline}" for name in ("F1", "FCR", "HR")),
+    )  # fmt: skip
+    golds, rows = result["golds"], result["rows"]
+    shares = [f"{golds[label] / rows:.3f}" for label in ("supported", "hallucinated")]
+    nothing = [_figure(result["always_hallucinated"].get(name)) for name in BESIDE]
+    return [
+        *_head(head),
+        _line(["the set's labels", *[NOT_THERE] * 4, *shares, *[NOT_THERE] * 3]),
+        _line(["always hallucinated", *[NOT_THERE] * 3, *nothing, *[NOT_THERE] * 3]),
+        *(_line(_agent_cells(one)) for one in result["protocols"]),
+    ]
+
+
+def _cells(one: Mapping[str, Any]) -> list[str]:
+    beside, calls = one["against"], one["calls"]
+    shown = ["the baseline", NOT_THERE]
+    if beside:
+        figure = beside.get(COMPARED[0])
+        by = f": {_figure(figure, signed=True)}" if figure else ""
+        shown = [f"{beside['words']}{by}", f"{beside['righted']} / {beside['wronged']}"]
+    return [
+        str(one["protocol"]),
+        *(_figure(one.get(name)) for name in COMPARED),
+        f"{one['coverage']['value']:.0%}",
+        f"{one['turns']:.1f}",
+        f"{calls['total']} ({calls['chain']} in a row)",
+        f"{one['seconds']:.2f}",
+        *shown,
+    ]
+
+
+def _agent_cells(one: Mapping[str, Any]) -> list[str]:
+    beside = one["against"] or {}
+    return [
+        str(one["protocol"]),
+        *(_figure(one.get(name)) for name in ("caar", "caar_chance", "caar_all", *BESIDE)),
+        *(_figure(beside.get(name), signed=True) for name in BESIDE),
+    ]
+
+
+def _figure(figure: Mapping[str, float] | None, *, signed: bool = False) -> str:
+    """Value and interval; a dash where the rows cannot show it."""
+    if figure is None:
+        return NOT_THERE
+    form = "{:+.3f}" if signed else "{:.3f}"
+    value, low, high = (form.format(figure[key]) for key in ("value", "low", "high"))
+    return f"{value} ({low} to {high})"
+
+
+def _head(titles: Sequence[str]) -> list[str]:
+    return [_line(titles), _line(["---"] * len(titles))]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
 
 SINGLE = Way("single", "single")
 OF_AGENTS = ("caar", "caar_chance", "caar_all", *BESIDE)

@@ -16,8 +16,8 @@ from core.baseline.onnx_reader import OnnxReader
 from core.baseline.readers import CALIBRATION, require_reader
 from core.errors import InputError
 from core.evaluation.datasets import load
-from core.evaluation.sample import sampled
-from core.evaluation.splits import part_of
+from core.evaluation.evaluate import sampled
+from core.evaluation.gold import part_of
 from core.learning.evidence_calibration import (
     HALLUCINATED_ERROR,
     SUPPORTED_ERROR,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import BudgetReached
-from core.evaluation.bootstrap import figures
+from core.evaluation.metrics import figures
 from core.evaluation.outcomes import Numbers
-from core.learning.reasons import Reasons
-from core.learning.votes import numbered
+from core.learning.reasoning import Reasons
+from core.learning.weights import numbered
 
 SEED = 11
 MOST = 200

@@ -9,26 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
-from core.evaluation.evaluate import Measured, Order, answers, counted_rows, figures_of
+from core.evaluation.evaluate import Measured, Order, answers, counted_rows, figures_of, sampled
+from core.evaluation.gold import PARTS, part_of
 from core.evaluation.outcomes import Outcomes, Prediction
-from core.evaluation.recorded_cases import RecordedCase, detectors_of
-from core.evaluation.recorded_systems import (
+from core.evaluation.recorded import (
     LEARNED,
     SYSTEMS,
     WHOLE,
     Fitting,
+    RecordedCase,
     Tell,
     classifier,
     consensus,
     decided,
+    detectors_of,
     fitted_elsewhere,
     five_folds,
     majority,
     own_answer,
 )
-from core.evaluation.sample import sampled
 from core.evaluation.sets.realmistake import load_cases
-from core.evaluation.splits import PARTS, part_of
 
 # Sets that record what several detectors said of each case.
 RECORDED_SETS: dict[str, Callable[[Path], list[RecordedCase]]] = {"realmistake": load_cases}

@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 
 from core.errors import ReviewError
-from core.evaluation.recorded_cases import detectors_of
-from core.evaluation.recorded_debates import answers_from
+from core.evaluation.recorded import answers_from, detectors_of
 from core.evaluation.sets.realmistake import load_cases
 from core.learning.answer_figures import NAMES, compare_answers
-from core.learning.complement import Pair, pairs
-from core.learning.policy import MISSING, is_installed
+from core.learning.model_card import Pair, pairs
+from core.learning.reward_policy import MISSING, is_installed
 from core.verdict.weigher import METHODS, Method
 
 SET = "realmistake"

@@ -22,10 +22,10 @@ from core.audited import AUDIT
 from core.concurrency import Stop
 from core.config import home_from
 from core.errors import ReviewError
+from core.evaluation.command_line import plainly
 from core.evaluation.datasets import load
 from core.evaluation.engine_runs import Engine, Tell, engine_of
 from core.evaluation.evaluate import Measured, answers, counted_rows, figures_of
-from core.evaluation.figures_shown import plainly
 from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
 from core.evaluation.sets.factool_claims import CLAIM_FILES

@@ -17,9 +17,8 @@ import numpy as np
 
 from core.learning.answer_weights import fit
 from core.learning.answers import Answers, Flags
-from core.learning.consensus import log_losses
-from core.learning.consensus_figures import Figure, drawn_groups, figure_of, measures
-from core.learning.votes import Numbers, Places, folds, numbered
+from core.learning.consensus import Figure, drawn_groups, figure_of, log_losses, measures
+from core.learning.weights import Numbers, Places, folds, numbered
 from core.verdict.weigher import METHODS, Method
 
 ALWAYS = "always"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from core.learning.heard import Agent, Row
-from core.learning.votes import HALLUCINATED, SUPPORTED, UNCLEAR, Numbers, Places, numbered
+from core.learning.reasoning import Agent, Row
+from core.learning.weights import HALLUCINATED, SUPPORTED, UNCLEAR, Numbers, Places, numbered
 from core.records import Stance
 from core.verdict.answer_features import NAMES, vector
 from core.verdict.weigher import (

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.learning.scores import Flags, Numbers, log_loss
+from core.learning.metrics import Flags, Numbers, log_loss
 from core.verdict.head import Calibrator, CalibratorKind
 
 FOLDS = 5

@@ -20,7 +20,7 @@ from core.baseline.trees import as_rows
 from core.errors import InputError
 from core.learning.calibration import fold_of
 from core.learning.measured_rows import MeasuredRow
-from core.learning.scores import auroc, balanced_accuracy, ece
+from core.learning.metrics import auroc, balanced_accuracy, ece
 from core.records import MaterialKind
 from core.verdict.head import sigmoid
 

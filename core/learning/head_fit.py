@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.learning.calibration import FOLDS, Fitted, calibrated, fold_of
+from core.learning.metrics import Flags, Numbers
 from core.learning.options import Options
-from core.learning.scores import Flags, Numbers
-from core.learning.training_set import Row
-from core.learning.verdict_texts import Lesson
+from core.learning.training_set import Lesson, Row
 from core.models.encoder import Embedder, Matrix
 from core.verdict.head import Head, logit_of
 

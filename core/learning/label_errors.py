@@ -14,15 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from core.errors import NotEnoughLabels
-from core.learning.cheap_head import (
+from core.learning.heads import (
     Numbers,
+    Told,
     Truth,
     cases_by_label,
     inputs_of,
     out_of_fold,
     truth_of,
+    vectors_of,
 )
-from core.learning.embeddings import Told, vectors_of
 from core.learning.overview import Taught
 from core.models.encoder import Embedder
 from core.records import Label

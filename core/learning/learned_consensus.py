@@ -11,14 +11,12 @@ import numpy as np
 
 from core.errors import ConfigError, InputError
 from core.learned_marks import CONSENSUS
-from core.learning.consensus import fit
-from core.learning.consensus_figures import compare
+from core.learning.consensus import compare, fit
 from core.learning.debate_features import NAMES, SCHEMA, DebateFeatures, features_of
-from core.learning.heard import Agent, Row, form_of, said_in
 from core.learning.learned_weights import adapted, kept_weights, weights_of_answers
-from core.learning.policy import require_installed
-from core.learning.votes import Votes
-from core.learning.weights import Weighting, Weights, weights_from
+from core.learning.reasoning import Agent, Row, form_of, said_in
+from core.learning.reward_policy import require_installed
+from core.learning.weights import Votes, Weighting, Weights, weights_from
 from core.progress import Progress
 from core.store import Store
 from core.store.versions import NONE, Choice, Learned, read_body

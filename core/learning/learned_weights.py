@@ -17,11 +17,10 @@ from core.errors import ConfigError, InputError
 from core.learning.answer_figures import Gain, compare_answers, gain_over
 from core.learning.answer_weights import Fitted, fit, with_platt
 from core.learning.answers import Answers, answers_of, past_of, read_of, weights_for
-from core.learning.heard import Row
-from core.learning.policy import MISSING, is_installed
-from core.learning.reward_model import rewards
-from core.learning.scores import auroc
-from core.learning.votes import Numbers, folds, numbered
+from core.learning.metrics import auroc
+from core.learning.reasoning import Row
+from core.learning.reward_policy import MISSING, is_installed, rewards
+from core.learning.weights import Numbers, folds, numbered
 from core.store.versions import Learned, read_body
 from core.verdict.weigher import METHODS, NOTHING, LearnedWeights, Method, learned_in, weights_from
 

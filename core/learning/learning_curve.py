@@ -14,19 +14,20 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from core.learning.cheap_head import (
+from core.learning.heads import (
     Numbers,
     Places,
+    Told,
     Truth,
     cases_by_label,
     inputs_of,
     on_one_core,
     probabilities,
     truth_of,
+    vectors_of,
 )
-from core.learning.embeddings import Told, vectors_of
 from core.learning.label_errors import require_cases
-from core.learning.scores import auroc
+from core.learning.metrics import auroc
 from core.learning.stack import grouped_folds
 from core.learning.training_set import Row
 from core.models.encoder import Embedder

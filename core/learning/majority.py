@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.learning.heard import READER, Agent, Row
-from core.learning.votes import UNCLEAR, Numbers
+from core.learning.reasoning import READER, Agent, Row
+from core.learning.weights import UNCLEAR, Numbers
 
 DRAWS = 500
 SEED = 11

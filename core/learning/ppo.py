@@ -17,7 +17,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
 from core.learning.answers import Flags
-from core.learning.votes import Numbers
+from core.learning.weights import Numbers
 from core.verdict.weigher import AnswerNetwork, softmax
 
 HIDDEN = 8
@@ -56,7 +56,7 @@ class OneStepDebates(VecEnv):  # type: ignore[misc]
 
     def step_wait(self) -> Any:
         """Rewards of the weights that the scores come to, and the next debates."""
-        from core.learning.policy import mixture_reward
+        from core.learning.reward_policy import mixture_reward
 
         weights = softmax(self._actions, self._there[self._drawn])
         found = mixture_reward(weights, self._rewards[self._drawn], self._entropy)

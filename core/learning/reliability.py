@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.learning.heard import DEBATER, READER, Agent, Row
-from core.learning.posterior import Share, by_kind, posterior
-from core.learning.votes import UNCLEAR, Numbers
+from core.learning.reasoning import DEBATER, READER, Agent, Row
+from core.learning.weights import UNCLEAR, Numbers, Share, by_kind, posterior
 
 KINDS: dict[str, Callable[[Row], Iterable[str]]] = {
     "language": lambda row: (row.heard.language,),

@@ -3,21 +3,155 @@
 A case teaches much where the machine's marks were far from people's, and people's are clear, short
 and unlike those chosen already. Source: MSA (few-shot extraction). Only cases whose response the
 machine called hallucinated, with words that people marked: others say nothing on how to mark.
+
+What people marked in a project's cases, beside what the newest run over each had marked.
+
+Takes what people's marks taught into use, and back; pins and removes examples. Every step is
+appended with who took it and why; call inside `Store.writing()`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import groupby, pairwise
+from typing import Any, Literal
 
 from rapidfuzz.fuzz import ratio
 
-from core.learned_marks import MOST_TOKENS, base_of
-from core.learning.span_answers import SpanAnswer, joined
+from core.errors import InputError
+from core.learned_marks import EXAMPLES, MOST_TOKENS, base_of
+from core.learning.span_threshold import Kind, Proposal
 from core.models.limits import estimated_tokens
-from core.reviews import category_words
+from core.progress import Progress, folded
+from core.records import Case, Span
+from core.reviews import Correction, Gold, category_words
+from core.store import Store
+from core.store.cases import fingerprint
+from core.store.verdicts import events_of, newest_finished
+from core.store.versions import NONE, Choice, Learned, read_body
+
+How = Literal["settled", "agreed", "several", "one", "imported"]
+# Of a run only these tell what was scored, proposed and ruled upon.
+TOLD = (
+    "run_started", "statement_found", "judgement_reached", "words_scored", "span_proposed",
+    "span_voted", "soft_labelled", "span_adjudicated", "label_predicted", "run_finished",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SpanAnswer:
+    """What people hold to be the wrong words of a case; no spans: they said that none is wrong.
+
+    `spans` may overlap in what several people marked; `places` are the characters of
+    `case.response` that at least half of them marked. `said` are the ids of their corrections or
+    of the right answer; `sure` in [0, 1] is the least sure person's, None where nobody said.
+    """
+
+    case: Case
+    group: str
+    how: How
+    spans: tuple[Span, ...]
+    places: tuple[tuple[int, int], ...]
+    said: tuple[str, ...]
+    people: int
+    sure: float | None
+    reason: str
+    run_id: str = ""
+    run: Progress | None = None
+
+    @property
+    def was_marked_by_machine(self) -> bool:
+        """True where judge and label let words be marked: only there do marks depend on scores.
+
+        The label is the one that the run ended with: a new score marks no words anew.
+        """
+        run = self.run
+        verdict = (run.first_verdict or run.verdict) if run else None
+        return (
+            run is not None
+            and run.judgement is not None
+            and verdict is not None
+            and run.judgement.label == verdict.label == "hallucinated"
+        )
+
+
+def span_answers(store: Store, project_id: str) -> list[SpanAnswer]:
+    """One for each case whose wrong words people told; held-out cases are left out."""
+    held = {group for group, is_held in store.versions.holdout().items() if is_held}
+    said = store.corrections.newest_by_person(project_id)
+    by_case = {case_id: list(own) for case_id, own in groupby(said, key=lambda c: c.case_id)}
+    golds = store.golds.of_project(project_id)
+    runs = newest_finished(store, project_id)
+    found = []
+    for case in store.cases.several(sorted({*by_case, *golds})):
+        answer = _answer(case, by_case.get(case.id, ()), golds.get(case.id))
+        if answer is not None and answer.group not in held:
+            run_id = runs.get(case.id, "")
+            run = folded(events_of(store, run_id, TOLD)) if run_id else None
+            found.append(replace(answer, run_id=run_id, run=run))
+    return found
+
+
+def _answer(case: Case, said: Sequence[Correction], gold: Gold | None) -> SpanAnswer | None:
+    """What was settled here, else what people said, else what came with a file."""
+    group = fingerprint(case.response, case.question)
+    told = [c for c in said if c.spans or c.is_unmarked or c.label == "supported"]
+    is_told = gold is not None and bool(gold.spans or gold.label == "supported")
+    if gold is not None and is_told and (gold.origin != "imported" or not told):
+        how: How = "imported" if gold.origin == "imported" else "settled"
+        spans = tuple(sorted(gold.spans, key=lambda s: s.start))
+        places = joined((s.start, s.end) for s in spans)
+        return SpanAnswer(case, group, how, spans, places, (gold.id,), 1, None, gold.reason)
+    if not told:
+        return None
+    places = _most_marked([c.spans for c in told])
+    known: dict[tuple[int, int], Span] = {}
+    for span in (span for c in told for span in c.spans):
+        if any(start < span.end and span.start < end for start, end in places):
+            known.setdefault((span.start, span.end), span)
+    sure = [c.sure for c in told if c.sure is not None]
+    alike = len({joined((s.start, s.end) for s in c.spans) for c in told}) == 1
+    return SpanAnswer(
+        case,
+        group,
+        "one" if len(told) == 1 else "agreed" if alike else "several",
+        tuple(known[place] for place in sorted(known)),
+        places,
+        tuple(c.id for c in told),
+        len(told),
+        min(sure) if sure else None,
+        next((c.reason for c in told if c.reason.strip()), ""),
+    )
+
+
+def joined(places: Iterator[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The places in their order; those that overlap or touch as one."""
+    whole: list[tuple[int, int]] = []
+    for start, end in sorted(places):
+        if whole and start <= whole[-1][1]:
+            whole[-1] = (whole[-1][0], max(end, whole[-1][1]))
+        else:
+            whole.append((start, end))
+    return tuple(whole)
+
+
+def _most_marked(said: Sequence[Sequence[Span]]) -> tuple[tuple[int, int], ...]:
+    """The characters that at least half of the people marked."""
+    steps: Counter[int] = Counter()
+    for spans in said:
+        for start, end in joined((s.start, s.end) for s in spans):
+            steps[start] += 1
+            steps[end] -= 1
+    cuts = sorted(steps)
+    found, count = [], 0
+    for cut, following in pairwise(cuts):
+        count += steps[cut]
+        if 2 * count >= len(said):
+            found.append((cut, following))
+    return joined(iter(found))
+
 
 MOST_OF_A_LANGUAGE = 4
 MOST_KEPT = 40
@@ -209,3 +343,100 @@ def body_of(
 def decided(body: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
     """(pinned, removed) fingerprints of a kept body."""
     return list((body or {}).get("pinned", ())), list((body or {}).get("removed", ()))
+
+
+Decision = Literal["pin", "unpin", "remove", "allow"]
+LEADS = "say what people's marks change"
+LONGEST_REASON = 1000  # characters
+DECISION_WORDS: dict[Decision, str] = {
+    "pin": "Pinned an example",
+    "unpin": "Unpinned an example",
+    "remove": "Removed an example",
+    "allow": "Allowed a removed example again",
+}
+
+
+def threshold_body(
+    proposals: Mapping[Kind, Proposal], answers: Sequence[SpanAnswer]
+) -> dict[str, Any]:
+    """What is kept of thresholds: each kind's that do better, and what they rest on."""
+    used = {case for found in proposals.values() for case in found.cases}
+    said = [i for answer in answers if answer.case.id in used for i in answer.said]
+    return {
+        **{kind: found.body for kind, found in proposals.items() if found.is_better},
+        "corrections": sorted(said),
+    }
+
+
+def take_into_use(store: Store, learned: Learned, reason: str) -> int:
+    """Keep a learned thing and use it in new checks; its number.
+
+    Raises:
+        NotAllowed: the author is no lead of the project.
+        InputError: there is no reason, or one that is too long.
+    """
+    store.projects.require(learned.project_id, learned.author, "lead", LEADS)
+    words = _reason(reason)
+    number = store.learned.add(learned)
+    store.learned.use(
+        Choice(learned.kind, learned.project_id, number, learned.at, learned.author, words)
+    )
+    return number
+
+
+def go_back(store: Store, choice: Choice) -> None:
+    """Use an earlier one again from now on, or (number 0) what ships.
+
+    Raises:
+        NotAllowed: they are no lead of the project.
+        InputError: no reason, too long a one, no such number, or it is in use already.
+    """
+    store.projects.require(choice.project_id, choice.by, "lead", LEADS)
+    _reason(choice.reason)
+    choices = store.learned.choices(choice.kind, choice.project_id)
+    # Not `in_use`: one that was tampered with cannot be read, and is what people go back from.
+    if (choices[0].number if choices else NONE) == choice.number:
+        raise InputError("That is in use already; nothing was changed.")
+    store.learned.use(choice)
+
+
+def decide(
+    store: Store, project_id: str, example_id: str, decision: Decision, *, by: str, now: float
+) -> int:
+    """Pin or remove one of the examples in use, or take that back; the new number.
+
+    Raises:
+        InputError: it is not among those in use (any more).
+        ConfigError: those in use are not as they were kept, or of another form.
+    """
+    current = store.learned.in_use(EXAMPLES, project_id)
+    known = read_body(current, lambda body: body["examples"]) if current else []
+    if current is None or all(one["id"] != example_id for one in known):
+        raise InputError("That example is not in use any more; reload the page.")
+    pinned, removed = (set(part) - {example_id} for part in decided(current.body))
+    if decision == "pin":
+        pinned.add(example_id)
+    elif decision == "remove":
+        removed.add(example_id)
+    body = current.body | {
+        "examples": sorted(known, key=lambda one: one["id"] not in pinned),
+        "pinned": sorted(pinned),
+        "removed": sorted(removed),
+    }
+    learned = Learned(EXAMPLES, project_id, now, by, body)
+    return take_into_use(store, learned, DECISION_WORDS[decision])
+
+
+def _reason(words: str) -> str:
+    """The reason on one line.
+
+    Raises:
+        InputError: there is none, or it is too long.
+    """
+    reason = " ".join(words.split())
+    if not reason or len(reason) > LONGEST_REASON:
+        raise InputError(
+            f"Expected a reason of up to {LONGEST_REASON:,} characters, found {len(reason):,}; a "
+            "few words are enough."
+        )
+    return reason

@@ -18,8 +18,7 @@ import numpy as np
 
 from core.learned_marks import base_of
 from core.learning.calibration import fold_of
-from core.learning.span_answers import SpanAnswer
-from core.learning.span_examples import overlap
+from core.learning.span_examples import SpanAnswer, overlap
 from core.learning.span_threshold import FEWEST_CASES, FOLDS, Figure, Numbers, intervals
 from core.spans.stage import runs_of
 from core.spans.voting import hard_places, soft_labels

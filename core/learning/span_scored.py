@@ -14,7 +14,7 @@ from core.baseline.span_reader import load_span_reader
 from core.baseline.spans import READER, free_words
 from core.events import SoftLabelled
 from core.learned_marks import base_of
-from core.learning.span_answers import SpanAnswer
+from core.learning.span_examples import SpanAnswer
 from core.learning.span_threshold import GRID, VOTE, Kind, ScoredCase
 from core.progress import Progress
 from core.records import WordScore

@@ -2,11 +2,32 @@
 
 Runs as `python -m core.learning.train --home DIR ID`, reports its progress to the store, and sees
 there that it was cancelled. Source: CEDA 3.4.
+
+The seed texts of every retraining: the built-in judge over small cases of our own writing. They
+keep a retrained head from forgetting what a plain verdict looks like when people have corrected
+only a few odd ones (setfit #430: heads trained on new data alone forget). Checking the cases
+takes half a minute: what came of it is kept in the home for as long as program and encoder stay
+as they are.
+
+Whether a head should read the words of verdict texts beside their embedding, and how much.
+Fine-tuned embeddings of the cases that tuned them look better than they are, so both are weighed
+on the calibration split alone, which neither has seen; where that says too little, words are not
+read.
+
+Contrastive fine-tuning of an encoder (SetFit) on pairs of verdict texts, and its export to ONNX.
+setfit's own `save_pretrained` writes a pickled head: it is not used. Source: CEDA 3.4; SetFit's
+default recipe makes far too many pairs, so steps are capped.
+
+What a training says of itself while it runs: stage, steps, time left, the whole loss curve.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
+import hashlib
+import json
 import logging
 import os
 import resource
@@ -14,29 +35,320 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from core.config import ENCODER_DIR
 from core.errors import ConfigError, ReviewError, Stopped
-from core.learning.comparison import side_by_side
-from core.learning.encoders import WEIGHTS, encoder_folder, is_full
-from core.learning.fine_tune import fine_tuned
-from core.learning.head_fit import fit_calibration, fitted_head, lesson_of, numbered
-from core.learning.head_words import weighed
-from core.learning.model_card import card_text, learned_from, limits_of
+from core.learning.calibration import FOLDS, WORTH, fold_of
+from core.learning.head_fit import (
+    Numbered,
+    fit_calibration,
+    fitted_head,
+    has_enough,
+    lesson_of,
+    numbered,
+)
+from core.learning.heads import TOKENIZER, WEIGHTS, encoder_folder, is_full
+from core.learning.metrics import Numbers, log_loss
+from core.learning.model_card import card_text, learned_from, limits_of, side_by_side
 from core.learning.options import EMBEDDED, Options, options_of
-from core.learning.seed import kept_seed_rows
-from core.learning.training_lease import beating
-from core.learning.training_report import CANCELLED, Reporter, Tell
-from core.learning.training_set import TrainingSet, training_set
-from core.learning.verdict_texts import Lesson
-from core.models.encoder import OnnxEncoder, load_encoder
+from core.learning.retrain import beating
+from core.learning.stack import fit_stack
+from core.learning.training_set import LabelledClaim, Lesson, TrainingSet, judged, training_set
+from core.learning.word_model import Reading, counted, fit_words
+from core.models.encoder import Embedder, OnnxEncoder, load_encoder
+from core.models.export import export_encoder
+from core.records import Label
+from core.reuse import code_digest
 from core.store import Store, open_store
 from core.store.versions import Version
 from core.verdict.classifier import ENCODER, Classifier, load_classifier, save_head
+from core.verdict.head import Head
+
+STAGES = (
+    "Collecting the corrections",
+    "Finding the encoder",
+    "Making the seed texts",
+    "Loading SetFit",
+    "Fine-tuning",
+    "Exporting the encoder",
+    "Fitting the head",
+    "Comparing on the held-out cases",
+    "Storing the version",
+)
+EVERY_SECONDS = 0.5
+MOST_LOSSES = 400  # points of the curve that are kept; then every second one goes
+CANCELLED = "The training was cancelled."
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Report(Protocol):
+    """Says how far a training is."""
+
+    def __call__(
+        self, stage: str, step: int = 0, steps: int = 0, loss: float | None = None
+    ) -> None:
+        """Raise `Stopped` when the training was cancelled meanwhile."""
+        ...
+
+
+def thinned(losses: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """At most MOST_LOSSES points, the newest among them."""
+    while len(losses) > MOST_LOSSES:
+        losses = losses[-1::-2][::-1]
+    return losses
+
+
+@dataclass
+class Reporter:
+    """Keeps a training's progress in the store, written about twice a second.
+
+    `tell` is shown the same, for who trains at a terminal.
+    """
+
+    store: Store
+    training_id: str
+    began: float
+    tell: Tell = lambda _: None
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    _stage: str = ""
+    _stage_began: float = 0.0
+    _written: float = 0.0
+
+    def __call__(
+        self, stage: str, step: int = 0, steps: int = 0, loss: float | None = None
+    ) -> None:
+        """Keep the progress.
+
+        Raises:
+            Stopped: the training was cancelled, or counts as gone, meanwhile.
+        """
+        now = time.time()
+        is_new = stage != self._stage
+        if is_new:
+            self._stage, self._stage_began = stage, now
+        if loss is not None:
+            self.losses = thinned([*self.losses, (step, round(loss, 5))])
+        if not is_new and step < steps and now - self._written < EVERY_SECONDS:
+            return
+        self._written = now
+        progress = self._progress(now, step, steps)
+        status = self.store.versions.report_training(self.training_id, progress, now, os.getpid())
+        if status != "running":
+            raise Stopped(CANCELLED)
+        self.tell(progress)
+
+    def _progress(self, now: float, step: int, steps: int) -> dict[str, Any]:
+        """`eta` is of the stage under way, in seconds."""
+        progress: dict[str, Any] = {
+            "stage": self._stage,
+            "stage_number": STAGES.index(self._stage) + 1,
+            "stages": len(STAGES),
+            "seconds": round(now - self.began, 1),
+        }
+        if self.losses:
+            progress["losses"] = self.losses
+        if steps:
+            progress |= {"step": step, "steps": steps}
+            progress["loss"] = self.losses[-1][1] if self.losses else None
+        if step:
+            progress["eta"] = round((now - self._stage_began) / step * (steps - step), 1)
+        return progress
+
+
+# Tokens of a text while pairs are learned; heads read twice as many. A batch is as long as its
+# longest text: at 256 a step over detectors' reasonings took three times as long.
+LONGEST = 128
+
+
+def fine_tuned(
+    rows: Sequence[tuple[str, Label]],
+    options: Options,
+    source: Path,
+    out: Path,
+    name: str,
+    report: Report,
+) -> None:
+    """Contrastive fine-tuning of the encoder in `source` on pairs of texts, then export to `out`.
+
+    Beside the ONNX of checks, `out` gets the tuned weights as safetensors.
+    """
+    report("Loading SetFit")
+    from sentence_transformers import SentenceTransformer
+    from setfit import SetFitModel
+    from sklearn.linear_model import LogisticRegression
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    body = SentenceTransformer(str(source), device="cpu", local_files_only=True)
+    body.max_seq_length = min(LONGEST, body.max_seq_length or LONGEST)
+    model = SetFitModel(model_body=body, model_head=LogisticRegression())
+    scratch = out.parent / "scratch"
+    _train_body(model, rows, _arguments(options, len(rows), scratch), report)
+    report("Exporting the encoder")
+    shutil.rmtree(scratch, ignore_errors=True)
+    tuned = body[0].auto_model.eval()
+    tuned.zero_grad(set_to_none=True)
+    gc.collect()  # the optimiser's moments are three times the weights
+    tuned.config._attn_implementation = "eager"
+    export_encoder(tuned, source / TOKENIZER, out, name=name)
+    tuned.save_pretrained(str(out))
+
+
+def _arguments(options: Options, rows: int, scratch: Path) -> Any:
+    """The options as SetFit's own arguments, for that many texts."""
+    from setfit import TrainingArguments
+
+    return TrainingArguments(
+        output_dir=str(scratch),
+        batch_size=options.batch,
+        num_iterations=options.pairs,
+        max_steps=options.steps_for(rows),
+        body_learning_rate=2e-5,
+        seed=options.seed,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        show_progress_bar=False,
+    )
+
+
+def _train_body(
+    model: Any, rows: Sequence[tuple[str, Label]], arguments: Any, report: Report
+) -> None:
+    """Fine-tune the model's body in place and report each step."""
+    from datasets import Dataset
+    from setfit import Trainer
+    from transformers import TrainerCallback
+    from transformers.trainer_callback import PrinterCallback, ProgressCallback
+
+    class Steps(TrainerCallback):  # type: ignore[misc]
+        """Passes each step and its loss on."""
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            report("Fine-tuning", int(state.global_step), int(state.max_steps))
+
+        def on_log(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            logs = rest.get("logs") or {}
+            loss = logs.get("embedding_loss", logs.get("loss"))
+            if loss is not None:
+                step = int(state.global_step)
+                report("Fine-tuning", step, int(state.max_steps), float(loss))
+
+    texts = {"text": [t for t, _ in rows], "label": [int(y == "hallucinated") for _, y in rows]}
+    trainer = Trainer(
+        model=model,
+        args=arguments,
+        train_dataset=Dataset.from_dict(texts),
+        callbacks=[Steps()],
+    )
+    for printing in (PrinterCallback, ProgressCallback):  # onto standard output
+        trainer.remove_callback(printing)
+    trainer.train_embeddings(texts["text"], texts["label"], args=arguments)
+
+
+TEXT, BOTH = "embedding", "embedding and words"
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """The head that did better on cases not seen, and the log loss of both; none was tried: {}."""
+
+    head: Head
+    log_loss: dict[str, float]
+    n: int
+
+    def card(self) -> dict[str, Any]:
+        """What the version's card says of it."""
+        read = BOTH if self.head.words is not None else TEXT
+        return {"read": read, "n": self.n, "log_loss": self.log_loss}
+
+
+def weighed(head: Head, learned: Numbered, split: Numbered) -> Weighed:
+    """The head with words of the texts `learned`, where they tell more on the calibration split."""
+    if not has_enough(split):
+        return Weighed(head, {}, len(split))
+    found = counted([Reading(((text,),)) for text in learned.texts])
+    words = fit_words(found, np.arange(len(learned)), learned.truth).part(found)
+    told = head.log_odds(split.vectors, split.judged, split.texts)
+    both = np.column_stack([told, words.scores(split.texts)])
+    losses = {TEXT: _unseen_loss(told[:, None], split), BOTH: _unseen_loss(both, split)}
+    if losses[BOTH] > losses[TEXT] - WORTH:
+        return Weighed(head, losses, len(split))
+    stack = fit_stack(both, split.truth)
+    main, own = (float(share) for share in stack.weights / stack.spreads)
+    shift = stack.intercept - float((stack.weights * stack.centres / stack.spreads).sum())
+    return Weighed(replace(head, words=words, shares=(main, own, shift)), losses, len(split))
+
+
+def _unseen_loss(scores: Numbers, split: Numbered) -> float:
+    """The log loss of a stack of the scores, each case by one that has not seen it."""
+    folds = np.array([fold_of(group) for group in split.groups], dtype=np.int64)
+    p = np.full(len(split), 0.5)
+    for fold in range(FOLDS):
+        inside, rest = folds == fold, folds != fold
+        if inside.any() and len(set(split.truth[rest].tolist())) == 2:
+            p[inside] = fit_stack(scores[rest], split.truth[rest]).p(scores[inside])
+    return round(log_loss(split.truth, p), 4)
+
+
+SEED_CASES = Path(__file__).parent / "seed_cases.json"
+KEPT = "seed_texts.json"
+
+
+def seed_claims() -> list[LabelledClaim]:
+    """Our own cases: each text with claims that it supports and claims that it contradicts."""
+    found: list[LabelledClaim] = []
+    for number, entry in enumerate(json.loads(SEED_CASES.read_text(encoding="utf-8"))):
+        for label in ("supported", "hallucinated"):
+            for claim in entry[label]:
+                found.append(LabelledClaim(claim, (entry["text"],), label, str(number)))
+    return found
+
+
+def seed_rows(encoder: Embedder, done: Callable[[int, int], None]) -> list[Lesson]:
+    """The judge's text and p, with the label, of the seed cases on which it reached a verdict.
+
+    `done` is told how many cases of how many were checked.
+    """
+    claims, found = seed_claims(), []
+    for number, item in enumerate(judged(claims, encoder), start=1):
+        done(number, len(claims))
+        said = item.judgement
+        if said.label != "unclear":
+            group = f"seed {item.row.group}"
+            found.append(Lesson(said.text, item.row.label, said.p, group))
+    return found
+
+
+def kept_seed_rows(
+    folder: Path, encoder: Embedder, done: Callable[[int, int], None]
+) -> list[Lesson]:
+    """The seed rows as they are kept in the folder; made and kept there where they are not."""
+    name = hashlib.sha256(f"{code_digest()} {encoder.id}".encode()).hexdigest()
+    path = folder / KEPT
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if kept["of"] == name and kept["sha256"] == _digest(kept["rows"]):
+            return [Lesson(**row) for row in kept["rows"]]
+    rows = seed_rows(encoder, done)
+    plain = [asdict(row) for row in rows]
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = {"of": name, "rows": plain, "sha256": _digest(plain)}
+    new = path.with_suffix(".part")
+    new.write_text(json.dumps(whole, ensure_ascii=False), encoding="utf-8")
+    new.replace(path)
+    return rows
+
+
+def _digest(rows: object) -> str:
+    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
+
 
 LOGGER = logging.getLogger(__name__)
 COPIES = 4  # of the weights, on disk at once while they are trained and exported

@@ -19,8 +19,8 @@ from typing import Any
 from core.checking import first_project, person_here
 from core.config import home_from
 from core.errors import ReviewError
-from core.learning.heard import rows_of
 from core.learning.learned_consensus import adapt, choose, learn
+from core.learning.reasoning import rows_of
 from core.store import open_store
 
 FIGURES = ("log_loss", "auroc", "balanced_accuracy")

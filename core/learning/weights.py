@@ -1,16 +1,170 @@
-"""Fitted weights of agents in plain numbers: what each one's word adds to the log-odds."""
+"""Fitted weights of agents in plain numbers: what each one's word adds to the log-odds.
+
+What several agents said of the same cases, as numbers, and how cases are dealt into folds.
+
+How likely an agent is to be right, given how often it was: Beta posteriors with intervals. Over
+all cases the prior is Beta(1, 1). On one kind of case it is a Beta around the agent's own mean:
+how firmly is estimated from how far its kinds lie apart (empirical Bayes on the beta-binomial
+likelihood), so that three lucky cases do not make an expert.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from core.errors import ConfigError
-from core.learning.votes import UNCLEAR, Numbers, Places
+from core.errors import ConfigError, InputError
 from core.verdict.head import sigmoid
+
+FEWEST = 10  # cases below which a share says little
+# How many cases a prior may weigh as much as; the estimate is the likeliest of these.
+FIRMNESS = tuple(float(f) for f in np.geomspace(2.0, 200.0, 25))
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share with the interval that holds it with 95 %, from `right` of `n` cases."""
+
+    mean: float
+    low: float
+    high: float
+    right: int
+    n: int
+
+    @property
+    def is_thin(self) -> bool:
+        """Too few cases to say."""
+        return self.n < FEWEST
+
+
+def posterior(right: int, n: int, a: float = 1.0, b: float = 1.0) -> Share:
+    """The share after `right` of `n`, from a Beta(a, b) prior."""
+    from scipy.special import betaincinv
+
+    a, b = a + right, b + n - right
+    low, high = (float(betaincinv(a, b, q)) for q in (0.025, 0.975))
+    return Share(a / (a + b), low, high, right, n)
+
+
+def by_kind(counts: Mapping[str, tuple[int, int]], whole: Share) -> dict[str, Share]:
+    """Each kind's share, drawn to the agent's; `counts` are (right, n) by kind."""
+    firm = firmness([own for own in counts.values() if own[1]], whole.mean)
+    prior = (firm * whole.mean, firm * (1.0 - whole.mean))
+    return {kind: posterior(right, n, *prior) for kind, (right, n) in counts.items()}
+
+
+def firmness(counts: list[tuple[int, int]], mean: float) -> float:
+    """How many cases the prior around `mean` weighs as much as: the likeliest of `FIRMNESS`.
+
+    The firmest where one kind or none has cases: nothing then tells kinds apart.
+    """
+    from scipy.special import betaln
+
+    if len(counts) < 2:
+        return FIRMNESS[-1]
+    right, n = np.array(counts, dtype=np.float64).T
+    firm = np.array(FIRMNESS)[:, None]
+    a, b = firm * mean, firm * (1.0 - mean)
+    likely = (betaln(a + right, b + n - right) - betaln(a, b)).sum(axis=1)
+    return FIRMNESS[int(likely.argmax())]
+
+
+Numbers = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+HALLUCINATED = 1.0
+SUPPORTED = 0.0
+UNCLEAR = 0.5  # what `said` holds for an agent that would not decide
+FOLDS = 5
+
+
+def _nothing() -> Numbers:
+    return np.zeros((0, 0))
+
+
+@dataclass(frozen=True)
+class Votes:
+    """n cases with what each agent said of them and what is right.
+
+    `said` is (n, agents): 1 hallucinated, 0 supported, one half unclear, a probability of being
+    hallucinated in between, NaN where the agent said nothing. `kinds` and `groups` are n names:
+    cases of one group never lie in two folds. `labels` is (n,), 1 hallucinated and 0 supported;
+    what people left unclear has no place here. `features` is (n, d), NaN where not known, and
+    `names` are its columns.
+    """
+
+    agents: tuple[str, ...]
+    said: Numbers
+    kinds: tuple[str, ...]
+    groups: tuple[str, ...]
+    labels: Numbers
+    features: Numbers = field(default_factory=_nothing)
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.labels)
+        if not self.names:
+            object.__setattr__(self, "features", np.zeros((n, 0)))
+        shapes = (self.said.shape, len(self.kinds), len(self.groups), self.features.shape)
+        wanted = ((n, len(self.agents)), n, n, (n, len(self.names)))
+        if shapes != wanted:
+            raise InputError(
+                f"Expected {n} cases by {len(self.agents)} agents and {len(self.names)} features, "
+                f"found {shapes}; give every case its row."
+            )
+        told = self.said[~np.isnan(self.said)]
+        if told.size and not (told.min() >= 0.0 and told.max() <= 1.0):
+            raise InputError("Expected what agents said as numbers from 0 to 1, found others.")
+        if not np.isin(self.labels, (SUPPORTED, HALLUCINATED)).all():
+            raise InputError("Expected labels 0 (supported) or 1 (hallucinated), found others.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def rows(self, which: Places | npt.NDArray[np.bool_]) -> Votes:
+        """The same of these cases only, in this order."""
+        places = np.arange(len(self))[which]
+        return replace(
+            self,
+            said=self.said[places],
+            kinds=tuple(self.kinds[i] for i in places),
+            groups=tuple(self.groups[i] for i in places),
+            labels=self.labels[places],
+            features=self.features[places],
+        )
+
+
+def numbered(names: Sequence[str]) -> Places:
+    """(n,) which of the distinct names each is, from 0 in alphabetical order."""
+    place = {name: number for number, name in enumerate(sorted(set(names)))}
+    return np.array([place[name] for name in names], dtype=np.int64)
+
+
+def folds(groups: Sequence[str], labels: Numbers, seed: int, count: int = FOLDS) -> Places:
+    """(n,) in which of `count` folds each case lies: whole groups, labels spread evenly.
+
+    The same for the same seed. Groups are dealt one after the other, the mostly hallucinated ones
+    first and larger ones before smaller ones.
+
+    Raises:
+        InputError: there are fewer groups than folds.
+    """
+    place = numbered(groups)
+    many = int(place.max()) + 1 if len(place) else 0
+    if many < count:
+        raise InputError(f"Expected at least {count} groups of cases, found {many}.")
+    size = np.bincount(place, minlength=many)
+    wrong = np.bincount(place, weights=labels, minlength=many) / size
+    lot = np.random.default_rng(seed).random(many)
+    order = np.lexsort((lot, -size, -(wrong >= 0.5).astype(np.int64)))
+    dealt = np.empty(many, dtype=np.int64)
+    dealt[order] = np.arange(many) % count
+    found: Places = dealt[place]
+    return found
+
 
 Weighting = Literal["uniform", "history", "stack"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)  # the simplest first

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.agents.ask import Work
+from core.agents.prompt_call import Work
 from core.models.call import Call
 from core.models.injection import Fence
 from core.models.prompting import PromptBook

@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from core.agents.asker import SeatAsker
+from core.agents.prompt_call import SeatAsker
 from core.concurrency import Stop
 from core.errors import ConfigError, ModelError, ReplyError
 from core.models.limits import estimated_tokens

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.contested import contested_in, marked_in, place_lines
 from core.agents.llm_debater import LlmDebater
+from core.agents.llm_judge import contested_in, marked_in, place_lines
 from core.concurrency import Stop
 from core.errors import ReplyError
 from core.manners import LINES_TOKENS, Manner

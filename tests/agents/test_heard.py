@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.heard import quotes_in, reply_of, stance_of, whole_sentences, without_name
+from core.agents.reply_parser import quotes_in, reply_of, stance_of, whole_sentences, without_name
 from core.errors import ReplyError
 from core.records import Reply, Stance
 

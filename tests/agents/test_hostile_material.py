@@ -7,11 +7,10 @@ import re
 
 import pytest
 
-from core.agents.llm_context_writer import LlmContextWriter
-from core.agents.llm_debater import LlmDebater
+from core.agents.llm_audit import LlmSegmenter
+from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.agents.llm_segmenter import LlmSegmenter
-from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor
+from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor
 from core.concurrency import Stop
 from core.models.call import in_silence
 from core.records import Context, Fact, Judgement, Quote, Span, Turn

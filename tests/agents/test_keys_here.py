@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.keys_here import keys_here
+from core.agents.roster_files import keys_here
 from core.errors import ConfigError
 
 

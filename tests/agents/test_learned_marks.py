@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor, example_shown
+from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, example_shown
 from core.baseline.spans import READER, PointSpanExtractor, ThresholdSpanAdjudicator
 from core.concurrency import Stop
 from core.learned_marks import LearnedMarks, Levels, SpanExample, SpanThreshold

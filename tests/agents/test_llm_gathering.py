@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from core.agents.llm_context_writer import LlmContextWriter
-from core.agents.llm_image_reader import LONGEST_SIDE, LlmImageReader, picture_of
-from core.agents.llm_segmenter import LlmSegmenter
+from core.agents.llm_audit import LlmSegmenter
+from core.agents.llm_debater import LONGEST_SIDE, LlmContextWriter, LlmImageReader, picture_of
 from core.checking import first_project
 from core.concurrency import Stop
 from core.config import Settings

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from core.agents.ask import Work
+from core.agents.prompt_call import Work
 from core.agents.rosters import seated
 from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.agents.llm_spans import LlmSpanAdjudicator, LlmSpanExtractor, category_of
+from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, category_of
 from core.categories import Category
 from core.concurrency import Stop
 from core.errors import ReplyError

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.ask import Work
-from core.agents.llm_context_writer import LlmContextWriter
-from core.agents.llm_debater import LlmDebater
-from core.agents.llm_writing import revised_in
+from core.agents.llm_debater import LlmContextWriter, LlmDebater, revised_in
+from core.agents.prompt_call import Work
 from core.concurrency import Stop
 from core.errors import ModelError, ReplyError
 from core.models.call import Completion, in_silence

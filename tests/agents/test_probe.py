@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.probe import Probe, probe
+from core.agents.roster_test import Probe, probe
 from core.agents.rosters import SHIPPED, one_model
 from core.concurrency import Stop
 from core.errors import Stopped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.agents.refusal import is_refusal
+from core.agents.reply_parser import is_refusal
 
 
 @pytest.mark.parametrize(

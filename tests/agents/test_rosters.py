@@ -10,10 +10,17 @@ from typing import Any
 
 import pytest
 
-from core.agents.ask import Work
+from core.agents.prompt_call import Work
 from core.agents.rosters import (
+    GEMINI,
+    HAIKU,
+    MISTRAL,
+    OLLAMA_VISION,
     ROSTER_WORDS,
     SHIPPED,
+    SONNET,
+    TITAN,
+    TO_FILL_IN,
     one_model,
     require_filled_in,
     roster_named,
@@ -21,7 +28,6 @@ from core.agents.rosters import (
     sheet_named,
     sheets_of,
 )
-from core.agents.shipped import GEMINI, HAIKU, MISTRAL, OLLAMA_VISION, SONNET, TITAN, TO_FILL_IN
 from core.errors import InputError
 from core.models.injection import Fence
 from core.models.prompting import PromptBook

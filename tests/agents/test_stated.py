@@ -6,8 +6,7 @@ from typing import get_args
 
 import pytest
 
-from core.agents.heard import reply_of, stance_of
-from core.agents.stated import confidence_in, stated_in
+from core.agents.reply_parser import confidence_in, reply_of, stance_of, stated_in
 from core.errors import ReplyError
 from core.manners import Manner
 from core.models.prompting import FIELDS, shipped

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.agents.llm_context_writer import LlmContextWriter
-from core.agents.llm_debater import LlmDebater
+from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.agents.talk import Line, Talk
+from core.agents.transcript import Line, Talk
 from core.concurrency import Stop
 from core.errors import ModelError
 from core.models.call import in_silence

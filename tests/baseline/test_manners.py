@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.agents.contested import contested_in
-from core.agents.stated import stated_in
+from core.agents.llm_judge import contested_in
+from core.agents.reply_parser import stated_in
 from core.baseline.debate_manners import NOTHING, Own, Side, turn_in_manner
 from core.baseline.debaters import KINDS, BuiltInDebater
 from core.concurrency import Stop

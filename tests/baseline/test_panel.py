@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.rosters import panel_reader, sheet_named
-from core.agents.shipped import SHIPPED
+from core.agents.rosters import SHIPPED, panel_reader, sheet_named
 from core.baseline import panel
 from core.concurrency import Stop
 from core.errors import ConfigError

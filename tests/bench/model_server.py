@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from core.agents.llm_tool_picker import WHOLE
+from core.agents.llm_audit import WHOLE
 from tests.models.cast import Cast, Part, as_json
 from tests.models.loopback import Asked, Reply, loopback
 

@@ -28,8 +28,7 @@ from core.evaluation.files import data_files, json_lines, members, read_member
 from core.evaluation.sets.realmistake import LABELS, PASSWORD
 from core.events import JudgementReached, RunStarted
 from core.learning.bench import IN_MEMORY
-from core.learning.retrain import cancel_training, start_training
-from core.learning.training_lease import LEASE_SECONDS
+from core.learning.retrain import LEASE_SECONDS, cancel_training, start_training
 from core.records import Judgement, Label, Member, Plan, Project, Run
 from core.reviews import Correction
 from core.store import Store, open_store

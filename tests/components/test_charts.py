@@ -10,7 +10,7 @@ import pytest
 
 from components.calibration import level_figure, risk_figure
 from components.charts import threshold_figure
-from core.learning.selective import Point
+from core.learning.metrics import Point
 from core.learning.track_record import Share
 
 CONFIG = Path(__file__).resolve().parent.parent.parent / ".streamlit" / "config.toml"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.stated import argument_in
+from core.agents.reply_parser import argument_in
 from core.debate import ensemble
 from core.debate.ensemble import coin
 from core.errors import ReplyError, ReviewError

@@ -9,23 +9,27 @@ import numpy as np
 import pytest
 
 from core.choosing import Shares
-from core.evaluation import active_learning, active_rounds
+from core.evaluation import active_learning
 from core.evaluation.active_learning import (
+    RANDOM,
+    Material,
+    Strategy,
     as_table,
+    counts,
+    curves,
     interval,
     labels_needed,
     main,
     measured,
     mixes,
 )
-from core.evaluation.active_rounds import RANDOM, Material, Strategy, counts, curves
 
 DIVERSE = Strategy(Shares(0.0, 0.0, 1.0))
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(active_rounds, "MOST", 40)
+    monkeypatch.setattr(active_learning, "MOST", 40)
     monkeypatch.setattr(active_learning, "ENOUGH", 30)
 
 
@@ -45,17 +49,17 @@ def test_a_group_is_asked_about_or_measured_on_and_nothing_is_asked_twice(
 ) -> None:
     rows = material()
     seen: list[list[int]] = []
-    asked = active_rounds._asked
+    asked = active_learning._asked
 
     def told(material: Material, known: Sequence[int], *rest: object) -> list[int]:
         found = asked(material, known, *rest)  # type: ignore[arg-type]
         seen.append([*known, *found])
         return found
 
-    monkeypatch.setattr(active_rounds, "_asked", told)
+    monkeypatch.setattr(active_learning, "_asked", told)
     mixed = Strategy(Shares(0.4, 0.3, 0.3), 0.2)
     found = curves(rows, {"random": RANDOM, "mixed": mixed}, 0)
-    _, test = active_rounds._split(rows.groups, np.random.default_rng(0))
+    _, test = active_learning._split(rows.groups, np.random.default_rng(0))
     assert counts() == [10, 20, 30, 40]
     assert all(len(curve.auroc) == 4 for curve in found.values())
     assert seen[0][:10] == seen[3][:10], "both begin with the same rows"
@@ -86,7 +90,7 @@ def test_a_committee_that_the_set_has_is_asked_and_no_other_is_trained(
     apart = np.zeros(300)
     apart[::5] = 1.0
     known = Material("made up", rows.vectors, rows.wrong, rows.groups, None, apart)
-    asked = active_rounds._asked(
+    asked = active_learning._asked(
         known, [1, 2], np.arange(10, 100), Strategy(Shares(0.0, 1.0, 0.0)), None,
         np.random.default_rng(0),
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluation.agent_figures import agent_rows, first_answers, statement_labels
+from core.evaluation.engine_runs import agent_rows, first_answers, statement_labels
 from core.evaluation.gold import GoldRow
 from core.evaluation.kept import Kept
 from core.evaluation.metrics import measures

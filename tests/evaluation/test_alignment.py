@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from core.agents.ask import Work
+from core.agents.prompt_call import Work
 from core.errors import BudgetReached
 from core.evaluation.alignment import main, rated_at
 from core.evaluation.reasons_rated import aligned, ratings_of
-from core.learning.heard import rows_of
-from core.learning.reasons import Reasons, is_covered, note_name, reasons_of
+from core.learning.reasoning import Reasons, is_covered, note_name, reasons_of, rows_of
 from core.models.injection import Fence
 from core.models.prompting import PromptBook
 from core.reviews import EvidenceMark

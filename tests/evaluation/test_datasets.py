@@ -8,8 +8,7 @@ import pytest
 
 from core.errors import InputError
 from core.evaluation.datasets import NAMES, RULES, load, rule_of, tasks_of
-from core.evaluation.rules import as_table
-from core.evaluation.splits import part_of
+from core.evaluation.gold import as_table, part_of
 from tests.evaluation.sets.files import write_lines
 from training import pairs, train_evidence_model, train_seed_classifier, train_span_reader
 

@@ -10,9 +10,8 @@ import pytest
 from core.evaluation import debate_weights
 from core.evaluation.datasets import load
 from core.evaluation.debate_weights import argued, main
-from core.evaluation.evaluate import Order
-from core.evaluation.recorded_debates import answers_given
-from core.evaluation.ways import ways_of
+from core.evaluation.evaluate import Order, ways_of
+from core.evaluation.recorded import answers_given
 from core.verdict.answer_features import NAMES
 from core.verdict.weigher import METHODS, Answerer
 from tests.debates import built_in

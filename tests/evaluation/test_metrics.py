@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
-from core.evaluation.bootstrap import calibrated_null, figures
 from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.metrics import measures
+from core.evaluation.metrics import calibrated_null, figures, measures
 from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all
 from core.records import Label
 

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evaluation.engine_runs import EngineRuns
+from core.evaluation.evaluate import ways_of
 from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import Outcomes, Prediction
-from core.evaluation.paired import against
-from core.evaluation.protocols import main
-from core.evaluation.ways import ways_of
+from core.evaluation.protocols import against, main
 from core.manners import AS_IS, DebateOptions
 from core.records import Label
 from tests.evaluation.test_evaluate import write_claims

@@ -10,19 +10,22 @@ import pytest
 from core.__main__ import main
 from core.errors import InputError
 from core.evaluation import recorded_evaluation
+from core.evaluation.command_line import plainly
 from core.evaluation.evaluate import Order
-from core.evaluation.figures_shown import plainly
 from core.evaluation.gold import GoldRow
-from core.evaluation.recorded_cases import Detector, RecordedCase, Said, detectors_of
-from core.evaluation.recorded_evaluation import Wanted, evaluate_recorded
-from core.evaluation.recorded_systems import (
+from core.evaluation.recorded import (
+    Detector,
+    RecordedCase,
+    Said,
     consensus,
     decided,
+    detectors_of,
     fitted_elsewhere,
     five_folds,
     majority,
     own_answer,
 )
+from core.evaluation.recorded_evaluation import Wanted, evaluate_recorded
 from core.records import Label
 
 KEEN, DULL, MUTE = Detector("keen", "1"), Detector("dull", "1"), Detector("mute", "2")

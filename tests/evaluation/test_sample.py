@@ -6,10 +6,9 @@ from collections import Counter
 
 import pytest
 
-from core.evaluation import sample
-from core.evaluation.gold import GoldRow
-from core.evaluation.sample import sampled, with_other_evidence, without_evidence
-from core.evaluation.splits import normalised
+from core.evaluation import evaluate as sample
+from core.evaluation.evaluate import sampled, with_other_evidence, without_evidence
+from core.evaluation.gold import GoldRow, normalised
 from core.records import Label
 
 

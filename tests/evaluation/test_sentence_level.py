@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.audited import Remembered
-from core.evaluation.figures_shown import result_name
+from core.evaluation.command_line import result_name
 from core.evaluation.outcomes import FAILED
 from core.evaluation.sentence_level import joined, main, predictions
 from core.progress import Progress

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.evaluation.figures_shown import write_result
+from core.evaluation.command_line import write_result
 from core.evaluation.table import (
     BEGIN,
     END,

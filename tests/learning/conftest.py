@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.learning import train as training
-from core.learning.verdict_texts import Lesson
+from core.learning.training_set import Lesson
 from core.records import Member, Project
 from core.store import Store, open_store
 from tests.fakes import FakeEmbedder

@@ -7,8 +7,8 @@ import pytest
 
 from core.learning.calibration import FEWEST, calibrated
 from core.learning.head_fit import FEWEST_ON_SPLIT, Numbered, fit_calibration, fitted_head
+from core.learning.metrics import Flags
 from core.learning.options import Options
-from core.learning.scores import Flags
 from core.verdict.head import Calibrator, Numbers, sigmoid
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.__main__ import main
-from core.learning import command_line, rescoring
+from core.learning import command_line, retrain
 from core.learning import train as training
 from core.learning.retrain import begin_training
 from core.store import Store, open_store
@@ -128,7 +128,7 @@ def test_a_new_home_has_too_few_corrections(run: Run) -> None:
 def test_rescore_counts_what_it_scored(
     ready: Store, home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rescoring, "load_classifier", scripted)
+    monkeypatch.setattr(retrain, "load_classifier", scripted)
     for number in range(4):
         finish(ready, f"r{number}", 0.7)
     code, out, err = run("rescore", "--by", "Nora", "--json")

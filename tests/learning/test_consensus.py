@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import ConfigError, InputError
-from core.learning.consensus import cross_fitted, fit, log_losses
-from core.learning.consensus_figures import compare, measures
-from core.learning.votes import Votes, folds, numbered
-from core.learning.weights import WEIGHTINGS, Weighting, weights_from
+from core.learning.consensus import compare, cross_fitted, fit, log_losses, measures
+from core.learning.weights import WEIGHTINGS, Votes, Weighting, folds, numbered, weights_from
 
 ACCURACIES = (0.9, 0.8, 0.6, 0.55, 0.5)
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.learning.debate_information import information
-from core.learning.heard import rows_of
-from core.learning.judge_model import (
+from core.learning.debate_worth import information
+from core.learning.reasoning import (
     collaborative,
     competitive,
     evidence_in,
     risk_of,
+    rows_of,
     separation,
 )
 from core.records import Stance

@@ -8,8 +8,8 @@ import pytest
 from core.learning import head_fit
 from core.learning.calibration import Fitted
 from core.learning.head_fit import Numbered, fitted_head
-from core.learning.head_words import BOTH, TEXT, weighed
 from core.learning.options import Options
+from core.learning.train import BOTH, TEXT, weighed
 from core.verdict.head import Calibrator, head_of
 
 WORDS = {True: "contradicts the source", False: "the source carries it"}

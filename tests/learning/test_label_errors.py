@@ -9,7 +9,7 @@ import pytest
 
 from core.concurrency import Stop
 from core.errors import NotEnoughLabels
-from core.learning.embeddings import kept_at, vectors_of
+from core.learning.heads import kept_at, vectors_of
 from core.learning.label_errors import doubts
 from core.learning.overview import Taught
 from core.learning.training_set import Row

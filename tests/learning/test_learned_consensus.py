@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError, NotAllowed
-from core.learning.heard import rows_of
 from core.learning.learned_consensus import (
     KIND,
     choose,
@@ -19,6 +18,7 @@ from core.learning.learned_consensus import (
     opinion,
     weights_in,
 )
+from core.learning.reasoning import rows_of
 from core.progress import folded
 from core.records import Label, Member, Stance
 from core.store import Store, open_store

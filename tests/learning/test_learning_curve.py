@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.errors import NotEnoughLabels
-from core.learning.cheap_head import Numbers, Truth
+from core.learning.heads import Numbers, Truth
 from core.learning.learning_curve import Curve, Point, advice, at_size, curve_of, learning_curve
 from core.learning.stack import grouped_folds
 from tests.fakes import FakeEmbedder

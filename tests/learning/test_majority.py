@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.learning.heard import rows_of
 from core.learning.majority import effective_agents, hoeffding, majority_error, measured
+from core.learning.reasoning import rows_of
 from core.records import Stance
 from core.store import open_store
 from tests.learning.runs_told import Told, tell

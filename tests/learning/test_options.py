@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigError, InputError
-from core.learning.encoders import encoder_folder
+from core.learning.heads import encoder_folder
 from core.learning.options import EMBEDDED, Options, options_of
 from core.models.export import wheel_folder
 

@@ -19,11 +19,11 @@ from core.events import (
     StatementFound,
 )
 from core.jobs import new_id
-from core.learning.complement import pair, pairs
 from core.learning.debate_worth import worth
-from core.learning.heard import Agent, Heard, Row, rows_of, said_in, words_of
-from core.learning.posterior import FIRMNESS, Share, by_kind, firmness, posterior
+from core.learning.model_card import pair, pairs
+from core.learning.reasoning import Agent, Heard, Row, rows_of, said_in, words_of
 from core.learning.reliability import Record, Table, by_kinds, records, table_of, voices_once
+from core.learning.weights import FIRMNESS, Share, by_kind, firmness, posterior
 from core.progress import folded
 from core.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict
 from core.reviews import Gold

@@ -18,7 +18,7 @@ from core.learning.retrain import (
     is_worse,
     start_training,
 )
-from core.learning.seed import seed_claims
+from core.learning.train import seed_claims
 from core.records import Member
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION, Training, Version

@@ -7,7 +7,7 @@ import pytest
 
 from core.answering import policy_of
 from core.errors import InputError
-from core.learning.selective import (
+from core.learning.metrics import (
     ENOUGH_AT_RANDOM,
     THRESHOLDS,
     area,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from core.events import LabelPredicted
-from core.learning.span_answers import SpanAnswer, span_answers
+from core.learning.span_examples import SpanAnswer, span_answers
 from core.learning.span_scored import scored_cases
 from core.records import Judgement, Label, Verdict
 from core.reviews import Gold, GoldOrigin

@@ -17,9 +17,16 @@ from core.learned_marks import (
     fitting_examples,
     threshold_from,
 )
-from core.learning.span_answers import span_answers
-from core.learning.span_examples import Candidate, body_of, candidates, chosen
-from core.learning.span_use import decide, go_back, take_into_use
+from core.learning.span_examples import (
+    Candidate,
+    body_of,
+    candidates,
+    chosen,
+    decide,
+    go_back,
+    span_answers,
+    take_into_use,
+)
 from core.records import Member
 from core.store import Store
 from core.store.versions import NONE, Choice, Learned

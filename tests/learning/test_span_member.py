@@ -17,7 +17,7 @@ from core.events import (
 )
 from core.jobs import new_id
 from core.learned_marks import PanelRule, members_from, threshold_from
-from core.learning.span_answers import span_answers
+from core.learning.span_examples import span_answers
 from core.learning.span_member import (
     MarkedByPanel,
     best_members,

@@ -21,10 +21,9 @@ from core.errors import ConfigError, ConflictError, Stopped
 from core.learning import train as training
 from core.learning.head_fit import fit_head
 from core.learning.options import Options
-from core.learning.retrain import begin_training, cancel_training
-from core.learning.training_lease import LEASE_SECONDS
-from core.learning.training_report import Reporter
-from core.learning.verdict_texts import Lesson
+from core.learning.retrain import LEASE_SECONDS, begin_training, cancel_training
+from core.learning.train import Reporter
+from core.learning.training_set import Lesson
 from core.models.encoder import load_encoder
 from core.records import Member, Project
 from core.store import Store, open_store

@@ -14,7 +14,7 @@ from sklearn import metrics
 from core.errors import NotEnoughLabels
 from core.events import Event, JudgementReached, RunStarted
 from core.learning import training_set as sets
-from core.learning.scores import difference, reliability, scores
+from core.learning.metrics import difference, reliability, scores
 from core.learning.training_set import (
     FEWEST_PER_LABEL,
     Row,

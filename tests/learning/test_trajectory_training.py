@@ -11,13 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from core.learning.trajectory_tokens import IGNORED, Chat, Said, chats_of, tokens_of
 from core.learning.trajectory_training import (
     CARD,
+    IGNORED,
+    Chat,
     Options,
+    Said,
+    chats_of,
     loss_of,
     main,
     material_of,
+    tokens_of,
     train,
     trained_folder,
 )

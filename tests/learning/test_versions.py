@@ -11,11 +11,10 @@ import pytest
 from core.choosing import FIRST
 from core.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.events import Event, LabelPredicted, RunFinished
-from core.learning import comparison, rescoring, retrain, selective
-from core.learning.comparison import compare
-from core.learning.rescoring import rescore, waiting_runs
-from core.learning.retrain import activate, is_worse
-from core.learning.selective import fit
+from core.learning import metrics, model_card, retrain
+from core.learning.metrics import fit
+from core.learning.model_card import compare
+from core.learning.retrain import activate, is_worse, rescore, waiting_runs
 from core.learning.training_set import grow_holdout
 from core.progress import folded
 from core.queueing import enqueue
@@ -43,7 +42,7 @@ def scripted(_home: Path, version: str) -> Classifier:
 @pytest.fixture
 def filled(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Forty corrected runs whose judge was right; versions that believe it, or the contrary."""
-    for room in (comparison, retrain, rescoring):
+    for room in (model_card, retrain):
         monkeypatch.setattr(room, "load_classifier", scripted)
     with open_store(home) as store:
         store.projects.save(Project("project", "Ours", 1.0))
@@ -195,15 +194,15 @@ def test_a_trace_that_was_scored_again_travels_as_it_is(filled: Store, home: Pat
 def test_runs_that_somebody_else_scores_meanwhile_get_one_score(
     filled: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = rescoring.waiting_runs
+    waiting = retrain.waiting_runs
 
     def raced(store: Store, version: str) -> list[str]:
         found = waiting(store, version)
-        monkeypatch.setattr(rescoring, "waiting_runs", waiting)
+        monkeypatch.setattr(retrain, "waiting_runs", waiting)
         assert rescore(store, home, version, by="Nora").runs == 40
         return found
 
-    monkeypatch.setattr(rescoring, "waiting_runs", raced)
+    monkeypatch.setattr(retrain, "waiting_runs", raced)
     assert rescore(filled, home, "wrong", by="Nora").runs == 0
     scores = "SELECT count(*) AS n FROM events WHERE kind = 'label_predicted' GROUP BY run_id"
     assert {row["n"] for row in filled.db.query(scores)} == {2}, "its own, and one more"
@@ -273,7 +272,7 @@ def test_a_limit_that_cannot_be_fitted_does_not_take_an_activation_back(
     def broken(*_: object) -> None:
         raise ConfigError("no")
 
-    monkeypatch.setattr(selective, "fit", broken)
+    monkeypatch.setattr(metrics, "fit", broken)
     activate(filled, home, "right", by="Nora", reason="")
     assert filled.versions.active() == "right"
     assert filled.learned.in_use("selective", "project") is None

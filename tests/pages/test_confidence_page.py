@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.answering import policy_of
-from core.learning.selective import curve
+from core.learning.metrics import curve
 from core.records import Member
 from core.store import open_store
 from core.store.answered import AnsweredVerdicts

@@ -23,7 +23,7 @@ from components.versions import (
 from core.checking import first_project
 from core.learning.label_errors import Doubt, Doubts
 from core.learning.overview import taught
-from core.learning.rescoring import Rescored
+from core.learning.retrain import Rescored
 from core.queueing import enqueue
 from core.records import Member
 from core.store import open_store

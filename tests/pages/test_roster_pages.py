@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.agents.roster_file import read_roster, roster_file
+from core.agents.roster_files import read_roster, roster_file
 from core.agents.rosters import SHIPPED, one_model
 from core.checking import first_project
 from core.models.prompting import PromptBook

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
-from core.learning.rescoring import rescore
+from core.learning.retrain import rescore
 from core.store import open_store
 from core.store.versions import Version
 from core.verdict.classifier import save_head, version_folder

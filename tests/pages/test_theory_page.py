@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.theory import finding, same_cases
-from core.learning.debate_information import Information
+from core.learning.debate_worth import Information
 from core.learning.majority import Interval
 from core.store import open_store
 from tests.learning.runs_told import tell

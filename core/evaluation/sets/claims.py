@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from core.evaluation.files import Record, data_files, records
-from core.evaluation.gold import GoldRow
-from core.evaluation.rules import Rule
+from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.pairs import (
     FEVER,
     TABLES,

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.evaluation.files import data_files, records
-from core.evaluation.gold import GoldRow
-from core.evaluation.rules import Rule
+from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets import factool_claims
 from core.evaluation.sets.pairs import row_id
 from core.formats.rows import WRONG_IS_TRUE, Record, label_of

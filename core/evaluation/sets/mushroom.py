@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.evaluation.files import data_files, records
-from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.rules import Rule
+from core.evaluation.gold import GoldRow, GoldSpan, Rule
 from core.formats.rows import Record, span
 
 LANGUAGES = tuple("ar ca cs de en es eu fa fi fr hi it sv zh".split())

@@ -12,9 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.evaluation.files import data_files, json_lines, members, read_member
-from core.evaluation.gold import GoldRow
-from core.evaluation.recorded_cases import Detector, RecordedCase, Said
-from core.evaluation.rules import Rule
+from core.evaluation.gold import GoldRow, Rule
+from core.evaluation.recorded import Detector, RecordedCase, Said
 from core.formats.rows import Record
 from core.records import Label
 

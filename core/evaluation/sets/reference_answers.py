@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.evaluation.files import data_files, records
-from core.evaluation.gold import GoldRow
-from core.evaluation.rules import Rule
+from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.keyed import keyed
 from core.evaluation.sets.pairs import row_id
 from core.formats.rows import Record

@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from core.evaluation.gold import GoldRow
-from core.evaluation.rules import Rule
+from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.pairs import LETTERS, TABLES, THREE, Columns, PairLoader
 from core.records import Label
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.evaluation.files import data_files, records
-from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.rules import Rule
+from core.evaluation.gold import GoldRow, GoldSpan, Rule
 from core.evaluation.sets.keyed import listed_under
 from core.evaluation.sets.pairs import row_id
 from core.formats.rows import FACT_IS_TRUE, Record, joined, label_of, span, word

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.evaluation.files import data_files, records
-from core.evaluation.gold import GoldRow
-from core.evaluation.rules import Rule
+from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.pairs import row_id
 from core.formats.rows import Record
 

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from core.evaluation.files import Record, data_files, records
-from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.rules import Rule
+from core.evaluation.gold import GoldRow, GoldSpan, Rule
 from core.evaluation.sets.pairs import FEVER, Columns, PairLoader, clean, row_id
 from core.records import Label
 

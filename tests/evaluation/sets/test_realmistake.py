@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.recorded_cases import Detector
+from core.evaluation.recorded import Detector
 from core.evaluation.sets.realmistake import (
     PASSWORD,
     load_cases,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.evaluation.datasets import load
-from core.evaluation.splits import part_of
+from core.evaluation.gold import part_of
 from tests.needs import need
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"

@@ -1,21 +1,44 @@
-"""What each agent of the runs over decided cases said, beside what people decided.
+"""People's reasons beside those of runs that came to the same verdict on the same case.
 
-An agent is a name, the part it played, its model and the digest of its prompts or rules: two unlike
-models under one name are two agents.
+ColMAD's figure 5b has a language model say how well explanations agree with people's. That is
+`core/evaluation/alignment.py`. What needs no model is measured here: of the words that people
+marked in the sources, how many a run quotes where it argues for its verdict. Beside it stands how
+many lie in any passage that the run found, which is the most that it could have quoted.
+
+What each agent of the runs over decided cases said, beside what people decided. An agent is a
+name, the part it played, its model and the digest of its prompts or rules: two unlike models
+under one name are two agents.
+
+A judge between debaters as a model to try out: what pushing and what true evidence do to it. Of
+ColMAD 2.2, 2.3 and A: a judge adds up log-likelihood ratios (LLR) and takes the likelier of two
+equally likely labels. Ours is the plainest such case. What it has without a debate is normal, L0
+~ N(+d^2 / 2, d^2) under one label, N(-d^2 / 2, d^2) under the other; R0 = Phi(-d / 2) and each
+debater's message moves the sum by at most a budget m >= 0 (in nats, the paper's bound on the
+LLR). - Collaborative: the messages bring true evidence that is independent of L0, of mean LLR m.
+It has separation sqrt(2 m), so R_collab = Phi(-sqrt(d^2 + 2 m) / 2) <= R0, strictly below for m >
+0, as there is I(label; messages | answers) > 0 (Proposition 2.3). - Competitive: each pushes its
+own side as far as it can whatever is true, one with m, the other with w m, w in [0, 1]. The sum
+moves by s = (1 - w) m the same way under both labels, so it tells nothing. A judge who takes
+pushes for evidence errs R_compete = (Phi((s - d^2 / 2) / d) + Phi((-s - d^2 / 2) / d)) / 2 >= R0,
+equal where both push alike (w = 1). The best judge drops the messages and keeps R0 (Proposition
+2.2: no less than R0).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 
 from core.audited import AUDIT
 from core.debate.protocols import seated_for
 from core.learning.debate_features import DebateFeatures, features_of
 from core.progress import Progress, folded
 from core.queueing import stances
-from core.records import Case, Label, Turn
+from core.records import Case, Label, Quote, Turn
+from core.reviews import EvidenceMark
 from core.store import Store
 from core.store.decided import (
     Decision,
@@ -30,8 +53,43 @@ from core.store.decided import (
 from core.store.verdicts import events_of
 from core.verdict.answer_features import AnswerFeatures, answer_features
 
+COIN = 0.5
+LEAST_RISK = 1e-6
+
+
+def separation(risk: float) -> float:
+    """D of a judge whose risk without a debate is that; 0 at a coin's or above."""
+    if risk >= COIN:
+        return 0.0
+    return -2.0 * NormalDist().inv_cdf(max(risk, LEAST_RISK))
+
+
+def risk_of(d: float) -> float:
+    """R0 of a separation."""
+    return NormalDist().cdf(-d / 2.0)
+
+
+def collaborative(d: float, budget: float) -> float:
+    """The risk when messages bring true evidence of mean LLR `budget`."""
+    return risk_of(math.sqrt(d * d + 2.0 * budget))
+
+
+def competitive(d: float, budget: float, weaker: float = 0.0) -> float:
+    """The risk of a judge who takes pushes for evidence; the other side pushes `weaker` as far."""
+    if d == 0.0:
+        return COIN
+    push, half = (1.0 - weaker) * budget, d * d / 2.0
+    normal = NormalDist()
+    return (normal.cdf((push - half) / d) + normal.cdf((-push - half) / d)) / 2.0
+
+
+def evidence_in(base: float, full: float) -> float:
+    """The mean LLR of true evidence that takes a base risk to the full one; 0 where it does not."""
+    return max(0.0, (separation(full) ** 2 - separation(base) ** 2) / 2.0)
+
+
 MOST_RUNS = 4_000
-KINDS = ("run_started", "statement_found", "turn_finished", "consensus_reached",
+TURN_KINDS = ("run_started", "statement_found", "turn_finished", "consensus_reached",
          "judgement_reached", "label_predicted", "run_finished")  # fmt: skip
 LONG_FROM = 4  # statements
 VALUES: dict[Label, float] = {"hallucinated": 1.0, "supported": 0.0, "unclear": 0.5}
@@ -160,7 +218,7 @@ def without_own_teaching(heard: Heard, taught: dict[str, float], made: dict[str,
 
 
 def _heard(store: Store, run: RunDone) -> Heard:
-    events = events_of(store, run.id, KINDS)
+    events = events_of(store, run.id, TURN_KINDS)
     progress = folded(events)
     ends = [event.at for event in events if event.kind == "turn_finished"]
     last, opening, opener = said_in(progress)
@@ -295,3 +353,126 @@ def words_of(agents: Iterable[Agent]) -> dict[Agent, str]:
         told = [words(agent) for agent in left]
         shown |= {a: w for a, w in zip(left, told, strict=True) if told.count(w) == 1}
     return shown | {agent: agent.key.replace("\x1f", " ") for agent in every if agent not in shown}
+
+
+KINDS = ("run_started", "statement_found", "passages_found", "turn_finished",
+         "judgement_reached", "label_predicted", "run_finished")  # fmt: skip
+COVERED_FROM = 0.5  # of a mark's characters
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """A person's reason and a run's on one case, with the label that both came to.
+
+    `marks` are the words of sources that the person marked, `quoted` and `found` how many of them
+    the run's argument quotes, and its passages contain. `group` is that of equal cases.
+    """
+
+    run_id: str
+    protocol: str
+    group: str
+    language: str
+    claim: str
+    label: Label
+    reason: str
+    rationale: str
+    marks: int
+    quoted: int
+    found: int
+
+
+def reasons_of(store: Store, rows: Sequence[Row]) -> list[Reasons]:
+    """Of the newest run of each case by each protocol, where its verdict is the person's.
+
+    `rows` come newest first, as `rows_of` gives them; those without a reason and without marks
+    have nothing to compare.
+    """
+    newest: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        newest.setdefault((row.decision.group, row.heard.protocol), row)
+    found = (_reasons(store, row) for row in newest.values())
+    return [own for own in found if own is not None]
+
+
+def _reasons(store: Store, row: Row) -> Reasons | None:
+    said = _said(store, row)
+    if said is None or not (said[0].strip() or said[1]):
+        return None
+    progress = folded(events_of(store, row.heard.run.id, KINDS))
+    if progress.verdict is None or progress.verdict.label != row.decision.label:
+        return None
+    case = progress.case or store.cases.get(row.heard.run.case_id)
+    reason, marks = said
+    quotes = arguing_for(progress)
+    return Reasons(
+        row.heard.run.id,
+        row.heard.protocol,
+        row.decision.group,
+        row.heard.language,
+        case.response if case else "",
+        progress.verdict.label,
+        reason.strip(),
+        rationale_of(progress),
+        len(marks),
+        sum(is_covered(mark, _places(quotes)) for mark in marks),
+        sum(is_covered(mark, _passages(progress)) for mark in marks),
+    )
+
+
+def _said(store: Store, row: Row) -> tuple[str, tuple[EvidenceMark, ...]] | None:
+    """(reason, marked evidence) of what counts for the case."""
+    decision = row.decision
+    if decision.is_settled:
+        gold = next((g for g in store.golds.of_case(decision.case_id) if g.id == decision.id), None)
+        return (gold.reason, ()) if gold else None
+    correction = store.corrections.get(decision.id)
+    return (correction.reason, correction.evidence) if correction else None
+
+
+def rationale_of(progress: Progress) -> str:
+    """What a run tells people of why: the judge's words for them, else the verdict's."""
+    judgement, verdict = progress.judgement, progress.verdict
+    prose = judgement.prose if judgement else ""
+    return (prose or (verdict.rationale if verdict else "")).strip()
+
+
+def arguing_for(progress: Progress) -> list[Quote]:
+    """The quotes that argue for the verdict: the judge's, and last turns' of those who share it."""
+    if progress.verdict is None:
+        return []
+    label = progress.verdict.label
+    last = {turn.debater: turn for turn in progress.turns}
+    judged = progress.judgement.points if progress.judgement else ()
+    points = [*judged, *(p for t in last.values() if t.stance == label for p in t.points)]
+    quotes = [quote for t in last.values() if t.stance == label for quote in t.quotes]
+    return [*quotes, *(point.quote for point in points if point.quote is not None)]
+
+
+Place = tuple[str, int, int]  # source, [start, end) in its text
+
+
+def _places(quotes: Iterable[Quote]) -> list[Place]:
+    return [
+        (quote.source_id, quote.start, quote.end)
+        for quote in quotes
+        if quote.status != "not_found" and quote.start is not None and quote.end is not None
+    ]
+
+
+def _passages(progress: Progress) -> list[Place]:
+    return [(p.source_id, p.start, p.end) for p in progress.evidence.values()]
+
+
+def is_covered(mark: EvidenceMark, places: Sequence[Place]) -> bool:
+    """At least half of the mark's characters lie in these places of its source."""
+    inside: set[int] = set()
+    for source, start, end in places:
+        if source == mark.source_id:
+            inside.update(range(max(start, mark.start), min(end, mark.end)))
+    length = mark.end - mark.start
+    return length > 0 and len(inside) >= COVERED_FROM * length
+
+
+def note_name(project_id: str) -> str:
+    """Under which note a project's newest ratings are kept."""
+    return f"alignment.{project_id}"

@@ -1,10 +1,13 @@
-"""Systems that decide from what detectors are recorded to have said: one, most, or all of them.
+"""Cases with what several detectors said of each: verdicts and reasonings that a set records.
 
+Debates over labelled rows as answers to be weighed; recorded verdicts are such, each alone.
+
+Systems that decide from what detectors are recorded to have said: one, most, or all of them.
 `own_answer` and `majority` learn nothing. `classifier` reads one detector's reasoning, and the
-answer that it was about; `consensus` all verdicts, all reasonings and the answer. Both say p as the
-stack of cross-fitted scores has it (core/learning/stack.py), and call hallucinated what is likelier
-wrong than the cases they learned from. `variants` are parts of the same, on the same folds.
-Source: CEDA 3.4 (a classifier over verdict texts), SC-MAKS 3.5 (learned consensus).
+answer that it was about; `consensus` all verdicts, all reasonings and the answer. Both say p as
+the stack of cross-fitted scores has it (core/learning/stack.py), and call hallucinated what is
+likelier wrong than the cases they learned from. `variants` are parts of the same, on the same
+folds. Source: CEDA 3.4 (a classifier over verdict texts), SC-MAKS 3.5 (learned consensus).
 """
 
 from __future__ import annotations
@@ -15,13 +18,121 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from core.errors import InputError
+from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import Flags, Numbers, Places, Prediction, numbered
-from core.evaluation.recorded_cases import Detector, RecordedCase
+from core.learning.answers import STRANGER, Answers
 from core.learning.consensus import fit as fit_weights
 from core.learning.stack import Scorer, cross_fitted, fit_stack, grouped_folds
-from core.learning.votes import Votes
-from core.learning.weights import Weighting
+from core.learning.weights import Votes, Weighting
 from core.learning.word_model import CountedWords, Reading, counted, fit_words
+from core.records import Label, Turn
+from core.verdict.answer_features import NAMES, answer_features, vector
+from core.verdict.weigher import Answerer
+
+
+@dataclass(frozen=True, order=True)
+class Detector:
+    """A model under one of the prompts that it was asked with."""
+
+    name: str
+    prompt: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """A recorded verdict; `unclear` where it could not be read."""
+
+    label: Label
+    reasoning: str
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    """A labelled answer, what kind of task it answers, and what each detector said of it."""
+
+    row: GoldRow
+    kind: str
+    said: Mapping[Detector, Said]
+
+
+def detectors_of(
+    cases: Sequence[RecordedCase], name: str | None = None, prompt: str | None = None
+) -> list[Detector]:
+    """Who spoke of every case, in order; only those of that name and prompt where they are given.
+
+    Raises:
+        InputError: there is no such detector.
+    """
+    there = set.intersection(*(set(case.said) for case in cases)) if cases else set()
+    found = sorted(d for d in there if name in (None, d.name) and prompt in (None, d.prompt))
+    if not found:
+        names = ", ".join(sorted({d.name for d in there})) or "none that spoke of every row"
+        prompts = ", ".join(sorted({d.prompt for d in there})) or "none"
+        asked = " ".join(part for part in (name, prompt and f"prompt {prompt}") if part)
+        raise InputError(
+            f"Expected a detector of {names} with a prompt of {prompts}; found “{asked}”."
+        )
+    return found
+
+
+def answers_from(cases: Sequence[RecordedCase], detectors: Sequence[Detector]) -> Answers:
+    """The verdicts of these detectors, who all spoke of every case, as answers to be weighed.
+
+    A verdict that could not be read is unclear. Nobody heard another, and no quotes were asked for.
+    """
+    seats = {_seat(own): Answerer(own.name, seat=f"prompt {own.prompt}") for own in detectors}
+    debates = [
+        [_turn(case, place, own) for place, own in enumerate(detectors, start=1)] for case in cases
+    ]
+    return answers_given(debates, seats, [case.row for case in cases])
+
+
+def answers_given(
+    debates: Sequence[Sequence[Turn]], seats: Mapping[str, Answerer], rows: Sequence[GoldRow]
+) -> Answers:
+    """Whoever answered in these debates over labelled rows; `seats` says who sits where.
+
+    Every answerer has a column of its own, in their order; a row has nothing there where it gave no
+    answer.
+    """
+    order = sorted(seats, key=lambda name: seats[name])
+    said = np.full((len(debates), len(order)), np.nan)
+    features = np.full((*said.shape, len(NAMES)), np.nan)
+    for row, turns in enumerate(debates):
+        found = answer_features(turns)
+        for column, name in enumerate(order):
+            if name in found:
+                said[row, column] = (1.0 + found[name].side) / 2.0
+                features[row, column] = vector(found[name])
+    return Answers(
+        tuple(seats[name] for name in order),
+        said,
+        np.where(np.isnan(said), STRANGER, np.arange(len(order))),
+        features,
+        np.array([float(row.label == "hallucinated") for row in rows]),
+        np.full(len(rows), np.nan),
+        tuple(row.group for row in rows),
+    )
+
+
+def _seat(detector: Detector) -> str:
+    """What it is called in a debate."""
+    return f"{detector.name} {detector.prompt}"
+
+
+def _turn(case: RecordedCase, number: int, detector: Detector) -> Turn:
+    said = case.said[detector]
+    return Turn(
+        _seat(detector),
+        detector.name,
+        number,
+        0,
+        "agree",
+        said.label,
+        said.reasoning,
+        manner="answer",
+    )
+
 
 SYSTEMS = ("own_answer", "classifier", "majority", "consensus")
 LEARNED = ("classifier", "consensus")

@@ -3,6 +3,10 @@
 Source: HaluAgent 2.3, 2.4.1, figures 4 and 7 (instructions, tools with their usage examples). The
 thought and the action are one structured reply; the tool's input is checked against its schema
 before it is called, and a wrong one is shown to the model once.
+
+Looks over all checked statements by a language model. Source: HaluAgent 2.3 (reflection).
+
+Cuts a response into statements that stand alone, by a language model.
 """
 
 from __future__ import annotations
@@ -13,14 +17,184 @@ from typing import Any, Literal
 
 import msgspec
 
-from core.agents.ask import Asking, LlmAgent
-from core.audited import Remembered, ToolUse
+from core.agents.prompt_call import Asking, LlmAgent
+from core.agents.span_alignment import placed
+from core.audited import Reach, Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
+from core.documents.segmentation import sentences
 from core.errors import InputError
 from core.models.structured import Shape, Unusable, ask_structured
 from core.records import Case, Label, Statement
-from core.roles import AuditView, Step
+from core.roles import AuditView, CaseView, Step
 from core.tools.registry import Tool, describe_tools, read_input, tool_named, toolbox
+
+
+class _Cut(msgspec.Struct, frozen=True):
+    quote: str
+    rewrite: str
+
+
+class _Cuts(msgspec.Struct, frozen=True):
+    statements: list[_Cut]
+
+
+SEGMENTATION = Shape(_Cuts)
+
+
+class LlmSegmenter(LlmAgent):
+    """Segmenter with a language model; what it quotes must stand in the response."""
+
+    prompts = ("segment",)
+
+    def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
+        """All statements in order.
+
+        Where a quote stands nowhere in the response, or there is none, sentences that no other
+        covers are added as they are: a slip of the model must not take one out of the check.
+        """
+        asking = self._asking(
+            "segment",
+            case,
+            stop,
+            role="segmenter",
+            slot="segment",
+            schema=SEGMENTATION.schema,
+        )
+        fields = {
+            "response": asking.fenced("response", case.response),
+            "question": asking.fenced("question", case.question),
+        }
+        messages = asking.whole(fields)
+
+        def check(cuts: _Cuts) -> None:
+            if cuts.statements and not _found(case.response, cuts):
+                raise Unusable("None of the quotes stands in the text; copy them from it exactly.")
+
+        cuts = ask_structured(asking.say, messages, SEGMENTATION, asking.mend, check)
+        found = _found(case.response, cuts)
+        if len(found) < max(1, len(cuts.statements)):
+            found = [*found, *_uncovered(case, found)]
+        return tuple(
+            Statement(index, start, end, case.response[start:end], rewrite)
+            for index, (start, end, rewrite) in enumerate(sorted(found))
+        )
+
+
+def _found(response: str, cuts: _Cuts) -> list[tuple[int, int, str]]:
+    """Places and rewrites of the quotes that stand in the response, each place once."""
+    found: list[tuple[int, int, str]] = []
+    for cut in cuts.statements:
+        taken = [(start, end) for start, end, _ in found]
+        place = placed(cut.quote, response, taken)
+        if place and place not in taken:
+            found.append((*place, cut.rewrite.strip() or response[place[0] : place[1]]))
+    return found
+
+
+def _uncovered(case: Case, found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    whole = sentences(case.response, case.language)
+    return [
+        (s.start, s.end, case.response[s.start : s.end])
+        for s in whole
+        if not any(start < s.end and s.start < end for start, end, _ in found)
+    ]
+
+
+MOST_SHOWN = 400  # characters of a statement's evidence
+
+
+class _Change(msgspec.Struct, frozen=True):
+    statement: int
+    reason: str
+    reach: Reach
+    because_of: list[int]
+    after: Label
+
+
+class _Changes(msgspec.Struct, frozen=True):
+    changes: list[_Change]
+
+
+REFLECTION = Shape(_Changes)
+
+
+class LlmReflector(LlmAgent):
+    """Reflector with a language model; it numbers statements from 1, as people do."""
+
+    prompts = ("reflect",)
+
+    def reflect(
+        self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
+    ) -> tuple[Reconsidered, ...]:
+        """What has to change.
+
+        Raises:
+            ModelError: the service failed.
+            ReplyError: two replies could not be used.
+        """
+        held = {entry.statement: entry for entry in memory if entry.is_checkable}
+        if not held:
+            return ()
+        asking = self._asking(
+            "reflect",
+            view.case,
+            stop,
+            role="reflector",
+            slot="reflect",
+            schema=REFLECTION.schema,
+        )
+        texts = {s.index: s.text for s in view.statements}
+        lines = [
+            f"{index + 1}. {texts[index]}\n   label: {entry.label}"
+            f"\n   evidence: {entry.evidence[:MOST_SHOWN]}"
+            for index, entry in sorted(held.items())
+        ]
+        fields = {
+            "question": asking.fenced("question", view.case.question),
+            "statements": asking.fenced("statements", "\n".join(lines)),
+        }
+
+        def check(reply: _Changes) -> None:
+            known = {index + 1 for index in held}
+            for change in reply.changes:
+                unknown = {change.statement, *change.because_of} - known
+                if unknown:
+                    raise Unusable(f"There is no statement {min(unknown)}; use the numbers given.")
+                if not change.reason.strip():
+                    raise Unusable(f"The change of statement {change.statement} has no reason.")
+                if change.reach == "global":
+                    _require_spoiled(change)
+            changed = [change.statement for change in reply.changes]
+            if len(set(changed)) < len(changed):
+                raise Unusable("A statement is changed twice; give one change for each.")
+
+        reply = ask_structured(asking.say, asking.whole(fields), REFLECTION, asking.mend, check)
+        return tuple(
+            Reconsidered(
+                change.statement - 1,
+                change.reach,
+                held[change.statement - 1].label,
+                change.after,
+                change.reason.strip(),
+                tuple(number - 1 for number in change.because_of),
+                self.name,
+            )
+            for change in reply.changes
+        )
+
+
+def _require_spoiled(change: _Change) -> None:
+    """What rests on wrong statements: on others, and never the better for it (HaluAgent 2.3).
+
+    Raises:
+        Unusable: with words for the model.
+    """
+    number = change.statement
+    if not change.because_of or number in change.because_of:
+        raise Unusable(f"The global change of statement {number} names no other statement.")
+    if change.after == "supported":
+        raise Unusable(f"Statement {number} cannot become supported by resting on a wrong one.")
+
 
 SHOWN = 1_500  # characters of what one step brought
 BESIDE = 3_000  # characters of the response on either side of a statement
@@ -44,7 +218,7 @@ class _Reply(msgspec.Struct, frozen=True):
     evidence: str
 
 
-SHAPE = Shape(_Reply)
+PICK = Shape(_Reply)
 
 
 class LlmToolPicker(LlmAgent):
@@ -74,7 +248,7 @@ class LlmToolPicker(LlmAgent):
             "steps": _steps(asking, view.used),
             "memory": _memory(asking, view),
         }
-        reply = ask_structured(asking.say, asking.whole(fields), SHAPE, asking.mend, _check)
+        reply = ask_structured(asking.say, asking.whole(fields), PICK, asking.mend, _check)
         if reply.tool:
             stands_for = {RESPONSE: case.response, QUESTION: case.question}
             stands_for |= {STATEMENT: statement.text} if statement else {}
