@@ -41,7 +41,7 @@ doctor: setup
 	@$(PY) -m core doctor
 
 setup: $(VENV)/.packages
-	@$(PY) -m core.models.export && $(PY) -m core.baseline.export
+	@$(PY) -m core.llm.export && $(PY) -m core.baseline.export
 
 # torch comes first: other packages would otherwise bring its newest build with gigabytes of CUDA.
 $(VENV)/.packages: requirements.txt

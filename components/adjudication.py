@@ -23,11 +23,10 @@ from components.settling import SETTLE_PAGE, VIEWS
 from components.span_editor.marks import Mark as EditorMark
 from components.span_editor.marks import Marked
 from components.wording import LABEL_SIGNS, LABEL_WORDS, clipped, escaped, when
-from core.curation import Version, merged, most_said, open_again, settle, version_of
 from core.errors import ReviewError
-from core.jobs import new_id
 from core.progress import Progress
-from core.records import Case, Project, Span
+from core.records import Case, Project, Span, new_id
+from core.review.adjudication import Version, merged, most_said, open_again, settle, version_of
 from core.reviews import Correction, Gold, GoldOrigin, category_words
 from core.store import Store
 

@@ -13,7 +13,8 @@ import streamlit as st
 
 from components import state
 from components.wording import LABEL_WORDS, counted
-from core.agreement import (
+from core.records import Label
+from core.review.agreement import (
     FEWEST,
     Answers,
     Figure,
@@ -28,8 +29,7 @@ from core.agreement import (
     raw_agreement,
     span_alpha,
 )
-from core.agreement import counted as label_counts
-from core.records import Label
+from core.review.agreement import counted as label_counts
 from core.reviews import Correction
 from core.store import open_store
 from core.store.sqlite import Mark

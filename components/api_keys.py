@@ -24,7 +24,7 @@ from core.agents.rosters import sheets_of
 from core.agents.sheet_rules import NAME_OF_KEY
 from core.concurrency import Stop
 from core.errors import ReviewError
-from core.models.keys import ADDRESS_KEY, SEARCH_KEY, Keys, key_names
+from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, Keys, key_names
 from core.records import Plan
 from core.seats import RosterSheet
 from core.tools.web_search import (

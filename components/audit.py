@@ -20,8 +20,8 @@ from components.tool_views import tool_view
 from components.tool_views.plain import input_words
 from components.tool_views.sources import is_shown, shown_once
 from components.wording import LABEL_SIGNS, LABEL_WORDS, clipped, counted, percent, seconds
-from core.audit.context import READING, SEARCH
-from core.audited import Reconsidered, Remembered, ToolOutcome, ToolUse
+from core.events import Reconsidered, Remembered, ToolOutcome, ToolUse
+from core.pipeline.audit_memory import READING, SEARCH
 from core.progress import Progress
 from core.records import Case, Label, Passage, Statement
 

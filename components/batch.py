@@ -51,13 +51,20 @@ from components.wording import (
     status_words,
     when,
 )
-from core.answering import policy_of
 from core.baseline.wording import counted
-from core.claim_table import ClaimRow, read_claims, results, results_csv, resume_batch, start_batch
 from core.config import Settings
 from core.errors import InputError, ReviewError
+from core.pipeline.batch_check import (
+    ClaimRow,
+    read_claims,
+    results,
+    results_csv,
+    resume_batch,
+    start_batch,
+)
 from core.progress import Progress, can_resume, folded
 from core.records import Case, Plan, Quote, Run
+from core.review.selective_prediction import policy_of
 from core.reviews import Correction
 from core.store import Store
 from core.store import open_store as open_store_in

@@ -21,11 +21,11 @@ from components.charts import HALLUCINATED, QUIET, SUPPORTED
 from components.verdict import NO_PAST, Past
 from components.wording import counted as number_of
 from components.wording import percent, roster_words
-from core.answering import Policy, policy_of
 from core.learning.metrics import Point
 from core.learning.track_record import Record, Share, Standing, counted, renewed
 from core.progress import Progress
 from core.records import Run, Verdict
+from core.review.selective_prediction import Policy, policy_of
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION
 

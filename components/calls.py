@@ -10,7 +10,7 @@ import streamlit as st
 from components.html import paged
 from components.wording import counted, escaped
 from core.events import ProblemMet
-from core.models.limits import dollars_words
+from core.llm.limits import dollars_words
 from core.progress import Progress, total_cost
 from core.records import ModelCall
 

@@ -43,21 +43,25 @@ from components.wording import (
     when,
 )
 from core.agents.rosters import sheets_of
-from core.checking import PROTOCOLS, Draft, store_case
-from core.comparing import (
+from core.config import Settings
+from core.errors import InputError, ReviewError
+from core.llm.limits import NANO_PER_CENT, money
+from core.pipeline.checking import PROTOCOLS, Draft, store_case
+from core.pipeline.comparison import (
     MOST_WAYS,
     Budget,
     Way,
     needed,
+    same_agent_apart,
     shared_out,
     start_comparison,
+    statements_apart,
+    turned,
+    verdicts,
     without_keys,
+    words_apart,
 )
-from core.config import Settings
-from core.errors import InputError, ReviewError
-from core.estimate import expected_seconds
-from core.models.limits import NANO_PER_CENT, money
-from core.parting import same_agent_apart, statements_apart, turned, verdicts, words_apart
+from core.pipeline.cost_estimate import expected_seconds
 from core.progress import Progress
 from core.records import Case, LibraryEntry, Plan, Run
 from core.reviews import Correction

@@ -23,8 +23,15 @@ from components.wording import (
     roster_words,
     status_words,
 )
-from core.comparing import Compared, LeftOut, compared, compared_cases, comparison_csv, left_out
-from core.parting import letters
+from core.pipeline.comparison import (
+    Compared,
+    LeftOut,
+    compared,
+    compared_cases,
+    comparison_csv,
+    left_out,
+    letters,
+)
 from core.records import Case
 
 POLL_SECONDS = 1.0

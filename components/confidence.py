@@ -12,7 +12,6 @@ from components import state
 from components.calibration import level_figure, record_of, risk_figure
 from components.error_rate import draw_in_use, draw_rates
 from components.wording import counted, percent, roster_words, when
-from core.answering import KIND, Limit, policy_of
 from core.learning.metrics import (
     RATES,
     Point,
@@ -21,6 +20,7 @@ from core.learning.metrics import (
     limit_of,
 )
 from core.learning.track_record import EDGES, FEWEST, Record, Share, bands, share_of
+from core.review.selective_prediction import KIND, Limit, policy_of
 from core.store.answered import Answered
 
 MOST_KEPT = 8

@@ -49,11 +49,10 @@ from components.review_queue import rules_of
 from components.span_editor import span_editor
 from components.span_editor.marks import Marked
 from components.wording import LABEL_WORDS, clipped, escaped
-from core.curation import record
 from core.errors import InputError, ReviewError
-from core.jobs import new_id
 from core.progress import Progress
-from core.records import Case, Label, Run
+from core.records import Case, Label, Run, new_id
+from core.review.adjudication import record
 from core.reviews import Correction, Gold, Ratings, category_words
 from core.store import Store
 

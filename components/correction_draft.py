@@ -24,13 +24,11 @@ from components.box_fields import boxes_again, boxes_from, boxes_kept, boxes_to
 from components.span_editor import span_editor
 from components.span_editor.marks import Mark, Marked, marked_from
 from components.wording import LABEL_WORDS, clipped, escaped, when
-from core.categories import CATEGORY_WORDS
-from core.curation import record
 from core.documents.segmentation import relocate
 from core.errors import InputError
-from core.jobs import new_id
 from core.progress import Progress
-from core.records import Case, Label, PersonRole, Run, Source, Span
+from core.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Source, Span, new_id
+from core.review.adjudication import record
 from core.reviews import Correction, EvidenceMark, Gold, Suggestion, category_words
 from core.store import Store
 from core.store.codec import from_plain, to_plain

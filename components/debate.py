@@ -41,9 +41,9 @@ from core.baseline.wording import shortened
 from core.debate.floor import Calls
 from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
 from core.debate.signals import Past, Signal, signals_of
-from core.manners import DebateOptions
 from core.progress import Progress
 from core.records import Case, Context, Judgement, Plan, Quote, Run, Turn
+from core.seats import DebateOptions
 
 SETTLED = "Nothing stayed contested, so nobody had to argue."
 UNARGUED = "Nobody argued: the label was found without a debate."

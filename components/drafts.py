@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from components import state
-from core.checking import draft_of, keep_draft
+from core.review.people import draft_of, keep_draft
 
 PAUSE_MILLISECONDS = 500
 PATIENCE_MILLISECONDS = 10_000

@@ -27,12 +27,12 @@ from components.wording import (
     status_words,
     when,
 )
-from core.answering import Policy, policy_of
-from core.checking import PROTOCOLS
 from core.documents.language import language_of
 from core.documents.terms import query_terms
+from core.pipeline.checking import PROTOCOLS
 from core.records import Case, Run
-from core.seen_before import Decided, decided, same_or_alike
+from core.review.selective_prediction import Policy, policy_of
+from core.review.similar_cases import Decided, decided, same_or_alike
 from core.store import Store
 from core.store.runs import RunFilter, RunRow
 from core.store.verdicts import present_classifiers

@@ -33,15 +33,14 @@ from components.transcript import (
     signals_counted,
 )
 from components.wording import escaped, seconds
-from core.argued import LONGEST_REMARK
 from core.debate.signals import Past, Signal, held_by, signals_of
 from core.errors import ReviewError
-from core.events import Event, ProgressMade, Stage
+from core.events import LONGEST_REMARK, Event, ProgressMade, Stage
+from core.pipeline.live_run import Live, is_debated
 from core.progress import Progress, folded
 from core.records import Run, RunStatus
 from core.store import open_store
 from core.store.sqlite import Mark
-from core.underway import Live, is_debated
 
 if TYPE_CHECKING:
     from core.learning.reasoning import Heard

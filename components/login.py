@@ -15,7 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from components.wording import escaped
 from core.errors import ConfigError, NotAllowed, ReviewError
-from core.login import (
+from core.review.people import (
     DEFAULT,
     SECTION,
     Identity,

@@ -30,14 +30,14 @@ from components.roster_choice import (
 )
 from components.wording import clipped, counted, escaped, when
 from core.baseline.examples import EXAMPLES, Example
-from core.checking import Draft, store_case
 from core.config import Settings
 from core.debate.protocols import has_turns
 from core.documents.library import store_file
 from core.errors import ReviewError
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.run_factory import require_keys
 from core.records import Case, Plan, Project, Run
 from core.seats import BUILT_IN
-from core.staffing import require_keys
 from core.store import Store
 
 

@@ -18,11 +18,10 @@ from components.review_queue import draw_review_rules, sound_categories
 from components.roster_choice import happens, usual_options
 from components.wording import ROLE_WORDS, escaped, protocol_words, roster_words, when
 from core.agents.rosters import sheets_of
-from core.checking import PROTOCOLS
 from core.errors import InputError, ReviewError
-from core.jobs import new_id
-from core.login import member_name
-from core.records import Member, PersonRole, Project
+from core.pipeline.checking import PROTOCOLS
+from core.records import Member, PersonRole, Project, new_id
+from core.review.people import member_name
 from core.store.codec import to_json
 
 

@@ -17,7 +17,7 @@ from components import drafts, state
 from components.html import changed_lines, difference_html, element, joined, show
 from components.wording import FIELD_WORDS, LANGUAGE_WORDS, PROMPT_WORDS, counted, escaped, when
 from core.errors import ReviewError
-from core.models.prompting import FIELDS, Prompt, PromptBook, check_edit, shipped
+from core.llm.prompting import FIELDS, Prompt, PromptBook, check_edit, shipped
 from core.store.projects import RANK, PromptEdit
 
 

@@ -13,8 +13,8 @@ import streamlit as st
 
 from components.wording import escaped, protocol_words
 from core.debate.protocols import DEBATES, PROTOCOLS, options_of, then_of
-from core.manners import AS_IS, MOST_ROUNDS, DebateOptions, Option
 from core.records import Plan
+from core.seats import AS_IS, MOST_ROUNDS, DebateOptions, Option
 
 MOST_SEED = 2**31 - 1
 ITS_OWN = "As the protocol has it"

@@ -75,10 +75,10 @@ from components.wording import (
     roster_words,
     when,
 )
-from core.audited import ToolUse
 from core.baseline.text_edits import edits_of_spans, with_edits
 from core.baseline.wording import shortened
 from core.debate.signals import signals_of
+from core.events import ToolUse
 from core.progress import Progress
 from core.records import Case, Passage, Run, Span
 from core.reviews import Correction, category_words, instead_words

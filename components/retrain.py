@@ -22,15 +22,15 @@ from components.review_queue import rules_of
 from components.versions import choose_newest
 from components.wording import LABEL_WORDS, clipped, counted, escaped, percent, seconds, when
 from core.config import ENCODER_DIR
-from core.curation import ask_again
 from core.errors import NotEnoughLabels, ReviewError
 from core.learning.label_errors import Doubt, Doubts, doubts
 from core.learning.learning_curve import Curve, advice, learning_curve
 from core.learning.options import BOUNDS, EMBEDDED, Options, options_of
 from core.learning.overview import taught
 from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
-from core.models.encoder import load_encoder
-from core.queueing import enqueue
+from core.llm.encoder import load_encoder
+from core.review.adjudication import ask_again
+from core.review.queue_ranking import enqueue
 from core.store.sqlite import Mark
 from core.store.versions import Training
 

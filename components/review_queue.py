@@ -20,11 +20,10 @@ import streamlit as st
 from components import state
 from components.html import rows_chosen
 from components.wording import LABEL_SIGNS, LABEL_WORDS, clipped, counted, escaped, protocol_words
-from core.categories import CATEGORY_WORDS
-from core.checking import drafts_of
 from core.errors import InputError, ReviewError
-from core.queueing import fill
-from core.records import Project
+from core.records import CATEGORY_WORDS, Project
+from core.review.people import drafts_of
+from core.review.queue_ranking import fill
 from core.reviews import Assignment, AssignmentState, Item, ItemState, category_words
 from core.store import Store
 from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of

@@ -14,14 +14,12 @@ from components import state
 from components.api_keys import draw_keys_of
 from components.wording import escaped, protocol_words, roster_words, seconds
 from core.agents.rosters import sheet_named, sheets_of
-from core.checking import PROTOCOLS
 from core.errors import InputError
-from core.estimate import Expected, Use, expected_seconds, expected_use, sizes_of
-from core.learned_marks import EXAMPLES, MOST_TOKENS
-from core.manners import AS_IS, DebateOptions
-from core.models.limits import NANO_PER_CENT, money
-from core.records import LibraryEntry, Plan, Project
-from core.seats import BUILT_IN, RosterSheet
+from core.llm.limits import NANO_PER_CENT, money
+from core.pipeline.checking import PROTOCOLS
+from core.pipeline.cost_estimate import Expected, Use, expected_seconds, expected_use, sizes_of
+from core.records import EXAMPLES, MOST_TOKENS, LibraryEntry, Plan, Project
+from core.seats import AS_IS, BUILT_IN, DebateOptions, RosterSheet
 from core.store import Store
 from core.store.versions import NONE
 

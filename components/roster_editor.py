@@ -42,16 +42,16 @@ from core.agents.rosters import ROSTER_WORDS, SHIPPED, one_model, require_filled
 from core.agents.sheet_rules import LONGEST, check_sheet
 from core.concurrency import Stop
 from core.errors import ConflictError, InputError, ReviewError, Stopped
-from core.jobs import new_id
-from core.models.keys import Keys
-from core.models.prompting import PromptBook
+from core.llm.keys import Keys
+from core.llm.prompting import PromptBook
 from core.progress import total_cost
+from core.records import new_id
 from core.seats import BUILT_IN, RosterSheet
 from core.store import Store
 
 if TYPE_CHECKING:
     from core.agents.roster_test import Probe
-    from core.models.metering import Account
+    from core.llm.metering import Account
 
 LOGGER = logging.getLogger(__name__)
 TRIALS = "rosters.trials"
@@ -125,7 +125,7 @@ def _trial_of(name: str) -> Trial | None:
 
 def _start(name: str) -> None:
     """Begin a test in a thread of its own; a click on a button that is gone starts no second."""
-    from core.models.metering import Account
+    from core.llm.metering import Account
 
     under_way = _trial_of(name)
     if under_way is not None and not under_way.is_done:

@@ -31,7 +31,7 @@ from components.wording import escaped, roster_words, when
 from core.agents.roster_files import MOST_BYTES, SUFFIX, ReadRoster, read_roster, roster_file
 from core.agents.rosters import SHIPPED, sheet_named, sheets_of
 from core.errors import InputError, ReviewError
-from core.models.prompting import PromptBook
+from core.llm.prompting import PromptBook
 from core.seats import RosterSheet
 from core.store import Store
 from core.store.projects import SavedRoster

@@ -23,7 +23,7 @@ from core.baseline.readers import (
 from core.config import SETTINGS
 from core.doctor import checks
 from core.errors import NotAllowed, ReviewError
-from core.people import change_person, rename_person
+from core.review.people import change_person, rename_person
 from core.store import Store
 
 FIELD = "settings.reader"

@@ -10,8 +10,8 @@ import streamlit as st
 from components import state
 from components.review_queue import PAGE_SIZE, draw_items, first_of
 from components.wording import LABEL_SIGNS, LABEL_WORDS, clipped
-from core.curation import LABELS_DIFFER, MARKS_DIFFER
 from core.records import Case
+from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER
 from core.reviews import Correction, Item, ItemState
 from core.store.queue import EVERYTHING, ItemFilter
 

@@ -19,15 +19,6 @@ from components import state
 from components.charts import threshold_figure
 from components.wording import counted, escaped, when
 from core.errors import ConfigError, ReviewError
-from core.learned_marks import (
-    MEMBER,
-    THRESHOLD,
-    Levels,
-    SpanThreshold,
-    base_of,
-    members_from,
-    threshold_from,
-)
 from core.learning.span_examples import (
     Candidate,
     SpanAnswer,
@@ -48,6 +39,15 @@ from core.learning.span_threshold import (
     Kind,
     Proposal,
     proposal,
+)
+from core.records import (
+    MEMBER,
+    THRESHOLD,
+    Levels,
+    SpanThreshold,
+    base_of,
+    members_from,
+    threshold_from,
 )
 from core.store import open_store
 from core.store.sqlite import Mark

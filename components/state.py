@@ -15,18 +15,16 @@ import streamlit as st
 from components import login
 from components.login import remembered
 from core.agents.roster_files import keys_here
-from core.checking import first_project, person_here
 from core.config import PROJECT_ROOT, home_from
 from core.errors import ReviewError
-from core.jobs import Jobs
-from core.login import name_of, project_of
-from core.models.keys import Keys
-from core.prereading import Prereading
+from core.llm.keys import Keys
+from core.pipeline.background_indexing import Prereading
+from core.pipeline.jobs import Jobs, warm_up
 from core.records import PersonRole, Project
-from core.reordering import Reordering
+from core.review.people import first_project, name_of, person_here, project_of
+from core.review.queue_ranking import Reordering
 from core.store import Store
 from core.store import open_store as open_store_in
-from core.warm_up import warm_up
 
 KEY_FIELD = "keys.typed."
 HEAVY = (
@@ -191,7 +189,7 @@ def _warm_up() -> None:
 @st.cache_resource
 def warm_models() -> None:
     """Load what calls to language models need, once somebody has chosen a roster with some."""
-    from core.models.llm import load
+    from core.llm.client import load
 
     threading.Thread(target=load, daemon=True, name="warm-up models").start()
 

@@ -15,14 +15,19 @@ from itertools import groupby
 
 from components.html import Html, element, joined, places_told, spoken, stated, without_places
 from components.wording import LABEL_WORDS, QUOTE_SIGNS, QUOTE_WORDS, counted, percent
-from core.argued import ConsensusWeighed, JudgementSampled, PersonSpoke, RoundSummarised
 from core.baseline.wording import listed_plainly, shortened
 from core.debate.signals import Signal, SignalKind, by_debater, signals_of
-from core.events import TurnStarted
-from core.manners import ANSWERING, NAMING, Manner
+from core.events import (
+    ConsensusWeighed,
+    JudgementSampled,
+    PersonSpoke,
+    RoundSummarised,
+    TurnStarted,
+)
 from core.progress import Progress
 from core.records import Quote, Reply, Stance, Turn
 from core.roles import LEARNED
+from core.seats import ANSWERING, NAMING, Manner
 
 STANCE_WORDS: dict[Stance, str] = {label: word.lower() for label, word in LABEL_WORDS.items()}
 REPLY_WORDS: dict[Reply, str] = {"agree": "agrees", "deny": "disagrees"}

@@ -27,8 +27,8 @@ from core.reviews import instead_words
 from core.seats import BUILT_IN
 
 if TYPE_CHECKING:
-    from core.checking import Request
-    from core.models.keys import Keys
+    from core.llm.keys import Keys
+    from core.pipeline.checking import Request
 
 BAD_INPUT = 2
 CLAIM_MEGABYTES = 16
@@ -134,8 +134,8 @@ def _reader(given: argparse.Namespace, home: Path) -> int:
 def _tools(given: argparse.Namespace, home: Path) -> int:
     """List the tools of an audit, or use one over the home's library and the web it chose."""
     from core.agents.roster_files import keys_here
-    from core.benches import Place, bench_where
     from core.concurrency import Stop
+    from core.pipeline.tool_context import Place, bench_where
     from core.tools.command_line import run_tools
 
     place = Place(home, keys_here(os.environ, PROJECT_ROOT), Stop())
@@ -150,7 +150,7 @@ def _say(words: str) -> None:
 
 def _check(given: argparse.Namespace, home: Path) -> int:
     """Check one claim in this process and print the outcome."""
-    from core.checking import check_once, planned
+    from core.pipeline.checking import check_once, planned
 
     request = _request(
         given,
@@ -163,7 +163,7 @@ def _check(given: argparse.Namespace, home: Path) -> int:
     keys = _keys(request)
     planned(home, request, keys)  # before the claim is waited for
     if given.as_it_arrives:
-        from core.as_it_arrives import check_stream
+        from core.pipeline.streaming_input import check_stream
 
         result, complaints = check_stream(home, request, keys, sys.stdin, _complain)
     else:
@@ -185,7 +185,7 @@ def _evaluate(given: argparse.Namespace, home: Path) -> int:
 
 def _request(given: argparse.Namespace, **more: Any) -> Request:
     """What is asked for, with whoever is to check it."""
-    from core.checking import Request
+    from core.pipeline.checking import Request
 
     return Request(
         response="",
@@ -203,7 +203,7 @@ def _request(given: argparse.Namespace, **more: Any) -> Request:
 def _keys(request: Request) -> Keys:
     """The keys of this machine; the built-in engine needs none and never looks."""
     from core.agents.roster_files import keys_here
-    from core.models.keys import Keys
+    from core.llm.keys import Keys
 
     if request.roster == BUILT_IN and not request.model:
         return Keys({})
@@ -219,7 +219,7 @@ def _claim(given: argparse.Namespace) -> str:
             if sys.stdin is None:
                 raise InputError("Expected the claim on standard input, found it closed.")
             return sys.stdin.buffer.read(CLAIM_MEGABYTES * MEGABYTE).decode("utf-8")
-        from core.checking import read_whole
+        from core.pipeline.checking import read_whole
 
         return read_whole(Path(given.claim_file), CLAIM_MEGABYTES).decode("utf-8")
     except OSError as error:
@@ -254,7 +254,7 @@ def _plainly(result: dict[str, object]) -> str:
 
 def _used(model: str, used: dict[str, Any]) -> str:
     """What a model did, in words; a cost that is not known is never a zero."""
-    from core.models.limits import dollars_words
+    from core.llm.limits import dollars_words
 
     cost = "cost unknown" if used["cost"] is None else dollars_words(used["cost"])
     calls = "1 call" if used["calls"] == 1 else f"{used['calls']} calls"

@@ -13,7 +13,7 @@ from core.evaluation.engine_runs import add_commands as add_evaluation
 from core.evaluation.reader_commands import add_commands as add_readers
 from core.exchange.command_line import add_commands
 from core.learning.command_line import add_commands as add_learning
-from core.manners import DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
+from core.seats import DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
 from core.tools.command_line import add_commands as add_tools
 
 MOST_TOKENS = 1_000_000_000

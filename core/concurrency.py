@@ -1,15 +1,40 @@
-"""A stop signal that long work can wait on, and event streams merged in order of arrival."""
+"""A stop signal that long work can wait on, and event streams merged in order of arrival.
+
+Imports as if an optional package were missing, where it would only cost time at the start.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from core.errors import Stopped
+
+
+@contextlib.contextmanager
+def without(package: str) -> Iterator[None]:
+    """Inside, importing the package fails as if it were not installed; one loaded before stays.
+
+    `None` in `sys.modules` is Python's own way to say so. Only for imports of libraries that
+    allow for the package's absence.
+    """
+    if package in sys.modules:
+        yield
+        return
+    modules = cast("dict[str, object]", sys.modules)
+    modules[package] = None
+    try:
+        yield
+    finally:
+        if modules.get(package) is None:
+            modules.pop(package, None)
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

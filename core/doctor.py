@@ -23,7 +23,7 @@ from core.config import PROJECT_ROOT, Settings
 from core.documents.isolation import read_source
 from core.documents.request import silent
 from core.errors import ConfigError, ReviewError
-from core.login import login_here, require_reachable
+from core.review.people import login_here, require_reachable
 from core.store import open_store
 from core.tools.sandbox import why_off
 from core.tools.web_search import tried, web_choice

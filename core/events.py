@@ -2,29 +2,30 @@
 
 `turn_delta` and `progress_made` are for the eye only: they stay in memory and are never stored.
 All others are durable. `at` is seconds since the Unix epoch. Design: one union, tagged by `kind`.
+
+Events of debates beyond turns and judgement: people heard, rounds in brief, votes, revisions.
+They are part of the one union in `core/events.py`, which says what holds of all.
+
+What an audit writes down of a response: tools used, what is remembered, what reflection changed.
+Offsets are half-open, count Unicode code points, and lie in `Case.response`. Source: HaluAgent
+2.2 (tools), 2.3 (memory of triples, local and global reflection).
+
+What is decided about spans, and what the members of a panel say of each other's. Offsets are
+half-open, count Unicode code points, and lie in `Case.response`. Source: MSA 3.3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.argued import (
-    ConsensusWeighed,
-    DebateDecided,
-    DebateNoted,
-    JudgementSampled,
-    PersonSpoke,
-    ResponseRevised,
-    RoundSummarised,
-)
-from core.audited import Reconsidered, Remembered, ToolUse
-from core.manners import Manner
 from core.records import (
     Case,
     Cause,
     Context,
     Judgement,
+    Label,
     ModelCall,
     Page,
     Passage,
@@ -37,7 +38,217 @@ from core.records import (
     Verdict,
     WordScore,
 )
-from core.voted import SoftLabel
+from core.seats import Manner
+
+
+@dataclass(frozen=True)
+class SpanRuling:
+    """What was decided about one span."""
+
+    span: Span
+    kept: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class SpanVote:
+    """One adjudicator's vote on one span: the probability that its words are hallucinated.
+
+    `p` is None where it gave no vote that can be used; that is no vote, not one half.
+    """
+
+    p: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class SoftLabel:
+    """How wrong a stretch of the response is by all runs of a panel.
+
+    `p` is the mean over the runs, `level` the highest threshold at which most of them mark it.
+    """
+
+    start: int
+    end: int
+    p: float
+    level: float
+
+
+AUDIT = "audit"  # the protocol, as plans name it
+ToolOutcome = Literal["found", "nothing", "off", "failed"]
+Reach = Literal["local", "global"]
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """One call of a tool, as the trace tells it.
+
+    `statement` is the index of the statement it was called for, None for the response as a whole.
+    `given` and `gave` are JSON objects as text: the tool's input, and what it worked out for its
+    own view. `label` is what follows for the words it was asked about, `unclear` where nothing
+    does; `p` is the probability that they are hallucinated, None where the tool gives none.
+    `outcome` tells a tool that had nothing to say from one that is off here or that failed: neither
+    of the two is ever a label. `agent` chose it, and `thought` is why. `[start, end)` are the words
+    that do not hold, and `instead` is what they should say. `is_over_cap` marks a call that failed
+    because a cap left no room for it: a resumed run makes it again.
+    """
+
+    tool: str
+    statement: int | None
+    given: str
+    gave: str
+    outcome: ToolOutcome
+    label: Label
+    words: str
+    seconds: float
+    p: float | None = None
+    agent: str = ""
+    thought: str = ""
+    start: int | None = None
+    end: int | None = None
+    instead: str = ""
+    category: str = ""
+    is_over_cap: bool = False
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """The audit's memory of a statement: its label and the evidence for it (HaluAgent 2.3).
+
+    `evidence` is a sentence for people, `tools` are those that were used, in order, and `passages`
+    the ids of what was read. A contested statement goes to debate; one that nothing can be checked
+    of (a greeting, a question, an opinion) has no part in the verdict.
+    """
+
+    statement: int
+    label: Label
+    p: float | None
+    evidence: str
+    tools: tuple[str, ...] = ()
+    passages: tuple[str, ...] = ()
+    is_contested: bool = False
+    is_checkable: bool = True
+
+
+@dataclass(frozen=True)
+class Reconsidered:
+    """What reflection changed about a statement, and why.
+
+    Local: its evidence does not carry its label. Global: it rests on the statements `because_of`,
+    which are wrong, or contradicts them.
+    """
+
+    statement: int
+    reach: Reach
+    before: Label
+    after: Label
+    reason: str
+    because_of: tuple[int, ...] = ()
+    agent: str = ""
+
+
+def paid_for(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], frozenset[int | None]]:
+    """The uses without those that failed at a cap and all that followed for the same statement.
+
+    (What is left, the statements that lost some; None is the response as a whole.)
+    """
+    again: set[int | None] = set()
+    kept: list[ToolUse] = []
+    for use in uses:
+        if use.is_over_cap:
+            again.add(use.statement)
+        elif use.statement not in again:
+            kept.append(use)
+    return kept, frozenset(again)
+
+
+LONGEST_REMARK = 2000  # characters
+
+
+@dataclass(frozen=True)
+class PersonSpoke:
+    """A person spoke in the middle of the debate (SC-MAKS 5.4); the next turns hear it."""
+
+    at: float
+    by: str
+    text: str
+    kind: Literal["person_spoke"] = "person_spoke"
+
+
+@dataclass(frozen=True)
+class DebateNoted:
+    """How the debate is held where that is not as the roster or the plan would have it.
+
+    Nothing failed: the same inputs come to the same note, and it keeps nobody from taking over.
+    """
+
+    at: float
+    words: str
+    kind: Literal["debate_noted"] = "debate_noted"
+
+
+@dataclass(frozen=True)
+class RoundSummarised:
+    """What was said up to the end of a round, in brief, for the turns after it (SC-MAKS 3.4)."""
+
+    at: float
+    agent: str
+    round: int
+    text: str
+    kind: Literal["round_summarised"] = "round_summarised"
+
+
+@dataclass(frozen=True)
+class DebateDecided:
+    """Whether an adaptive check goes on to a debate, and why (SC-MAKS 2.2)."""
+
+    at: float
+    is_needed: bool
+    why: str
+    then: str
+    kind: Literal["debate_decided"] = "debate_decided"
+
+
+@dataclass(frozen=True)
+class JudgementSampled:
+    """One judgement of several that the run's own follows from; `number` starts at 1.
+
+    `note` says what is different about it: a sample, an order of the debaters, a round.
+    """
+
+    at: float
+    judgement: Judgement
+    number: int
+    note: str
+    seconds: float
+    cost: float | None = 0.0
+    kind: Literal["judgement_sampled"] = "judgement_sampled"
+
+
+@dataclass(frozen=True)
+class ConsensusWeighed:
+    """The agents' weights w(Q), which sum to 1, and what they come to (SC-MAKS 3.2, 3.5).
+
+    `method` names where the weights come from; `p` is the weighted share of those who call the
+    response hallucinated, an open stance counting half.
+    """
+
+    at: float
+    method: str
+    weights: tuple[tuple[str, float], ...]
+    p: float
+    kind: Literal["consensus_weighed"] = "consensus_weighed"
+
+
+@dataclass(frozen=True)
+class ResponseRevised:
+    """The response as it should read (SC-MAKS 3.2, MAMM-REFINE); a person takes it or leaves it."""
+
+    at: float
+    agent: str
+    text: str
+    kind: Literal["response_revised"] = "response_revised"
+
 
 Stage = Literal["reading", "searching", "auditing", "debating", "judging", "marking"]
 
@@ -415,3 +626,6 @@ EVENT_TYPES: dict[str, type[Event]] = {
 }
 TRANSIENT = frozenset({"turn_delta", "progress_made"})
 ENDINGS = frozenset({"run_finished", "run_failed", "run_stopped"})
+
+
+MOST_STEPS = 6

@@ -8,26 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from core.argued import (
+from core.events import (
     ConsensusWeighed,
     DebateDecided,
-    JudgementSampled,
-    PersonSpoke,
-    ResponseRevised,
-    RoundSummarised,
-)
-from core.audited import Reconsidered, Remembered, ToolUse, paid_for
-from core.events import (
     DocumentRead,
     Event,
     ImageDescribed,
+    JudgementSampled,
+    PersonSpoke,
     ProblemMet,
+    Reconsidered,
+    Remembered,
+    ResponseRevised,
+    RoundSummarised,
     SoftLabelled,
     SpanAdjudicated,
     SpanVoted,
     Stage,
     StepsReused,
+    ToolUse,
     WordsScored,
+    paid_for,
 )
 from core.records import (
     Case,

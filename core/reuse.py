@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from core.audited import AUDIT
 from core.config import PROJECT_ROOT
-from core.events import Event
+from core.events import AUDIT, Event
 from core.progress import Progress
 from core.records import Case, RoleUsed
 

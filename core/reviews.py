@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.categories import CATEGORY_WORDS
-from core.records import Box, Label, Span, WordScore
+from core.records import CATEGORY_WORDS, Box, Label, Span, WordScore
 
 # Of a person's item: in hand, given, passed over, or held up to a lead.
 AssignmentState = Literal["claimed", "submitted", "skipped", "flagged"]

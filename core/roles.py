@@ -10,16 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from core.audited import Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
-from core.learned_marks import AS_THE_PAPER, PanelRule
-from core.manners import JudgeManner, Manner
+from core.events import Reconsidered, Remembered, SpanVote, ToolUse
+from core.events import SpanRuling as SpanRuling  # of an adjudicator
 from core.records import (
+    AS_THE_PAPER,
     Case,
     Context,
     Judgement,
     Label,
     ModelCall,
+    PanelRule,
     Passage,
     Point,
     RoleUsed,
@@ -30,9 +31,7 @@ from core.records import (
     Turn,
     WordScore,
 )
-from core.seats import PANEL
-from core.voted import SpanRuling as SpanRuling  # of an adjudicator
-from core.voted import SpanVote
+from core.seats import PANEL, JudgeManner, Manner
 
 Speak = Callable[[str], None]
 LEARNED = ", weights "  # between a weigher's method and the number of what was learned

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from core.audited import Reconsidered, Remembered, ToolUse
 from core.events import (
     Event,
     JudgementReached,
     LabelPredicted,
     MemoryUpdated,
     PassagesFound,
+    Reconsidered,
     ReflectionChanged,
+    Remembered,
     RunFinished,
     RunStarted,
     SpanAdjudicated,
     StatementFound,
     ToolCalled,
+    ToolUse,
 )
 from core.records import Case, Judgement, Passage, Plan, Span, Statement, Verdict
 from tests.fakes import make_case

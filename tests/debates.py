@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.acting import Play
+from core.agents.agent_runner import Play
 from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.agents.prompt_call import Work
 from core.agents.rosters import roster_named
-from core.argued import PersonSpoke
 from core.concurrency import Stop
 from core.debate.floor import Floor
-from core.events import Event
-from core.models.prompting import PromptBook
+from core.events import Event, PersonSpoke
+from core.llm.prompting import PromptBook
 from core.progress import Progress
 from core.records import Context, Plan, Turn
 from core.roles import CaseView, Debater, Judge, Roster

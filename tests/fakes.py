@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from core.concurrency import Stop
 from core.errors import ReviewError
-from core.models.call import Asked, Call, Completion, Model, in_silence
-from core.models.encoder import Matrix
+from core.llm.call import Asked, Call, Completion, Model, in_silence
+from core.llm.encoder import Matrix
 from core.records import (
     Case,
     Judgement,

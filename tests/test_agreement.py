@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.agreement import (
+from core.review.agreement import (
     FEWEST,
     Answers,
     Marks,

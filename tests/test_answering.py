@@ -10,13 +10,13 @@ import pytest
 
 from components.batch import told_runs
 from core.__main__ import _plainly
-from core.answering import KIND, Limit, Policy, body_of, policy_of, reorder
-from core.checking import Request, check_once
-from core.choosing import FIRST
 from core.events import LabelPredicted
-from core.queueing import enqueue
+from core.pipeline.checking import Request, check_once
 from core.records import Plan, Run, Verdict
+from core.review.queue_ranking import enqueue
+from core.review.selective_prediction import KIND, Limit, Policy, body_of, policy_of, reorder
 from core.store import Store, open_store
+from core.store.active_learning import FIRST
 from core.store.queue import AT_RANDOM, EVERYTHING, Rules, why_of
 from core.store.runs import RunFilter
 from core.store.versions import Choice, Learned

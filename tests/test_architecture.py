@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("app", "pages", "components", "core")
 IMPORTERS: dict[str, tuple[str, ...]] = {
     "sqlite_utils": ("core/store/",),
-    "litellm": ("core/models/",),
+    "litellm": ("core/llm/",),
     "plotly": ("components/",),
     "setfit": ("core/learning/",),
     "mapie": ("core/learning/",),
@@ -19,8 +19,8 @@ IMPORTERS: dict[str, tuple[str, ...]] = {
     "pypdfium2": ("core/documents/",),
     "pypdf": ("core/documents/",),
     "selectolax": ("core/documents/",),
-    "onnxruntime": ("core/models/", "core/baseline/"),
-    "torch": ("core/models/", "core/learning/", "core/evaluation/", "core/baseline/"),
+    "onnxruntime": ("core/llm/", "core/baseline/"),
+    "torch": ("core/llm/", "core/learning/", "core/evaluation/", "core/baseline/"),
 }
 UNSAFE_MODULES = {"pickle", "joblib", "dill", "marshal", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "compile"}

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from core.audited import ToolUse
-from core.benches import Place, bench_of
-from core.checking import first_project
 from core.concurrency import Stop
 from core.config import Settings
 from core.documents.library import store_file
-from core.jobs import Jobs
-from core.models.keys import Keys
+from core.events import ToolUse
+from core.llm.keys import Keys
+from core.pipeline.jobs import Jobs
+from core.pipeline.tool_context import Place, bench_of
 from core.progress import folded
 from core.records import Plan
+from core.review.people import first_project
 from core.seats import Seat
 from core.store import open_store
 from core.tools.registry import Bench, read_input, tool_named, use
 from core.tools.web_search import WebChoice, save_web_choice
-from tests.models.loopback import Asked, Reply, loopback
+from tests.llm.loopback import Asked, Reply, loopback
 from tests.test_with_models import case_of
 from tests.tools.web.server import as_json, serving
 

@@ -8,23 +8,14 @@ from pathlib import Path
 import pytest
 
 from core.agents.rosters import SHIPPED
-from core.checking import (
-    PERSON_NOTE,
-    Draft,
-    Request,
-    draft_of,
-    first_project,
-    keep_draft,
-    planned,
-    store_case,
-)
 from core.errors import InputError, KeyMissing
 from core.events import ModelCalled
-from core.models.keys import Keys
-from core.outcome import outcome
-from core.people import rename_person
+from core.llm.keys import Keys
+from core.pipeline.checking import Draft, Request, planned, store_case
+from core.pipeline.run_export import outcome
 from core.progress import folded
 from core.records import ModelCall, Plan, Run
+from core.review.people import PERSON_NOTE, draft_of, first_project, keep_draft, rename_person
 from core.store import Store
 
 

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.choosing import FIRST, Shares, spread, unlikeness, unsureness, vote_entropy, worth
+from core.store.active_learning import (
+    FIRST,
+    Shares,
+    spread,
+    unlikeness,
+    unsureness,
+    vote_entropy,
+    worth,
+)
 
 NOTHING = np.zeros((0, 2))
 

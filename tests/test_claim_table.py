@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from core.checking import first_project
-from core.claim_table import (
+from core.config import Settings
+from core.documents.csv_cells import safe_cell
+from core.documents.library import store_file
+from core.errors import InputError
+from core.pipeline.batch_check import (
     read_claims,
     results,
     results_csv,
     resume_batch,
     start_batch,
 )
-from core.config import Settings
-from core.documents.library import store_file
-from core.errors import InputError
-from core.formats.cells import safe_cell
-from core.jobs import Jobs
+from core.pipeline.jobs import Jobs
 from core.records import Plan
+from core.review.people import first_project
 from core.store import open_store
 
 pytestmark = pytest.mark.usefixtures("without_weights")

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.checking import Draft, first_project, store_case
-from core.comparing import (
+from core.config import Settings
+from core.errors import InputError
+from core.llm.limits import Caps
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.comparison import (
     MOST_WAYS,
     Budget,
     Way,
@@ -19,17 +22,15 @@ from core.comparing import (
     compared_cases,
     comparison_csv,
     left_out,
+    letters,
     needed,
     shared_out,
     start_comparison,
 )
-from core.config import Settings
-from core.errors import InputError
-from core.estimate import Expected, Use
-from core.jobs import Jobs
-from core.models.limits import Caps
-from core.parting import letters
+from core.pipeline.cost_estimate import Expected, Use
+from core.pipeline.jobs import Jobs
 from core.records import Case, Plan
+from core.review.people import first_project
 from core.seats import RosterSheet, Seat
 from core.store import Store, open_store
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.curation import (
+from core.records import Project, Span
+from core.review.adjudication import (
     Version,
     ask_again,
     differ,
@@ -15,7 +16,6 @@ from core.curation import (
     settle,
     version_of,
 )
-from core.records import Project, Span
 from core.reviews import Correction, Gold, Item
 from core.store import open_store
 from core.store.queue import Rules

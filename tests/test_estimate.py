@@ -11,20 +11,20 @@ from dataclasses import replace
 import pytest
 
 from core.agents.llm_audit import told_tools
-from core.estimate import (
+from core.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
+from core.llm.limits import estimated_tokens
+from core.pipeline.cost_estimate import (
     PER_IMAGE_SECONDS,
     PER_MEGABYTE_SECONDS,
+    Size,
     Use,
     expected_seconds,
     expected_use,
     sizes_of,
+    steps_of,
 )
-from core.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
-from core.expected_calls import Size, steps_of
-from core.manners import DebateOptions
-from core.models.limits import estimated_tokens
 from core.records import LibraryEntry, Plan, Project, Run, Source, Verdict
-from core.seats import RosterSheet, Seat
+from core.seats import DebateOptions, RosterSheet, Seat
 from core.store import Store
 from core.store.cases import Vectors
 from tests.fakes import make_case
@@ -367,7 +367,7 @@ def test_images_are_asked_about_side_by_side() -> None:
 
 def test_it_loads_no_model_library() -> None:
     code = (
-        "import sys; from core.estimate import expected_use; from core.expected_calls import Size; "
+        "import sys; from core.pipeline.cost_estimate import Size, expected_use; "
         "from core.seats import RosterSheet, Seat; "
         "expected_use(RosterSheet('x', judge=Seat(model='openai/gpt-4o')), Size(100)); "
         "assert not {'litellm', 'openai', 'onnxruntime', 'babel'} & set(sys.modules); "

@@ -16,19 +16,19 @@ from pathlib import Path
 import pytest
 
 from core.agents.rosters import roster_named
-from core.argued import PersonSpoke
-from core.checking import Draft, ended, first_project, store_case
 from core.concurrency import Stop
 from core.config import Settings
 from core.documents.library import store_file
 from core.errors import InputError
-from core.events import RunStarted, RunStopped
-from core.jobs import Jobs
+from core.events import PersonSpoke, RunStarted, RunStopped
+from core.pipeline.checking import Draft, ended, store_case
+from core.pipeline.jobs import Jobs
+from core.pipeline.live_run import require_debate
 from core.progress import Progress
 from core.records import Case, Judgement, Plan, Run, Turn
+from core.review.people import first_project
 from core.roles import DebateView, Judge, JudgeView, Roster, Speak
 from core.store import open_store
-from core.underway import require_debate
 from core.verdict.classifier import save_head, version_folder
 from core.verdict.head import Head
 
@@ -272,7 +272,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from tests.test_jobs import slow_roster
-from core.jobs import Jobs
+from core.pipeline.jobs import Jobs
 from core.records import Plan
 from core.store import open_store
 home, case_id = Path(sys.argv[1]), sys.argv[2]

@@ -7,21 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from core.answering import KIND as SELECTIVE
-from core.answering import policy_of
 from core.baseline.span_reader import word_scorer
-from core.checking import first_project
-from core.jobs import Jobs
-from core.learned_marks import EXAMPLES, MEMBER, THRESHOLD
 from core.learning.span_examples import decide, go_back, take_into_use
-from core.models.keys import Keys
+from core.llm.keys import Keys
+from core.pipeline.jobs import Jobs
 from core.progress import Progress, folded
-from core.records import Case, Member, Plan
+from core.records import EXAMPLES, MEMBER, THRESHOLD, Case, Member, Plan
+from core.review.people import first_project
+from core.review.selective_prediction import KIND as SELECTIVE
+from core.review.selective_prediction import policy_of
 from core.store import open_store
 from core.store.cases import fingerprint
 from core.store.versions import NONE, Choice, Learned
-from tests.models.cast import Cast, as_json, role_of
-from tests.models.loopback import loopback
+from tests.llm.cast import Cast, as_json, role_of
+from tests.llm.loopback import loopback
 from tests.readers import paw_assessor
 from tests.test_with_models import SPAN, Bench, case_of, outside_fences, sheet_at
 

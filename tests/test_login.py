@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 import core.doctor
 from core.__main__ import main
-from core.checking import first_project
 from core.config import PROJECT_ROOT
 from core.errors import ConfigError, NotAllowed
-from core.login import (
+from core.records import Member, Project
+from core.review.people import (
     Identity,
+    first_project,
     identity_from,
     login_from,
     login_here,
@@ -29,7 +30,6 @@ from core.login import (
     project_of,
     require_reachable,
 )
-from core.records import Member, Project
 from core.store import Store, open_store
 
 GOOD: dict[str, Any] = {

@@ -20,15 +20,15 @@ from core.__main__ import main
 from core.agents.roster_files import roster_file
 from core.agents.rosters import SHIPPED, one_model
 from core.baseline.encoder import load_multilingual_encoder
-from core.checking import first_project
 from core.config import Settings
 from core.documents.library import store_file
-from core.models.keys import SEARCH_KEY
+from core.llm.keys import SEARCH_KEY
+from core.review.people import first_project
 from core.seats import Seat
 from core.store import open_store
 from core.tools.web_search import WebChoice, save_web_choice
-from tests.models.cast import Cast, role_of
-from tests.models.loopback import Loopback, Reply, loopback
+from tests.llm.cast import Cast, role_of
+from tests.llm.loopback import Loopback, Reply, loopback
 from tests.tools.web.server import as_json, serving
 
 pytestmark = pytest.mark.usefixtures("without_weights")

@@ -6,12 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from core.argued import ConsensusWeighed, DebateDecided
-from core.events import Event, ModelCalled, RunFailed, RunStarted, TurnFinished
-from core.manners import DebateOptions
-from core.outcome import outcome
+from core.events import (
+    ConsensusWeighed,
+    DebateDecided,
+    Event,
+    ModelCalled,
+    RunFailed,
+    RunStarted,
+    TurnFinished,
+)
+from core.pipeline.run_export import outcome
 from core.progress import folded
 from core.records import ModelCall, Plan, Run, RunStatus, Turn
+from core.seats import DebateOptions
 from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall.")

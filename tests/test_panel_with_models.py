@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from core.concurrency import Stop
-from core.jobs import Jobs
-from core.models.call import Call, Message, in_silence
-from core.models.keys import Keys
-from core.models.llm import LiteLlm
+from core.llm.call import Call, Message, in_silence
+from core.llm.client import LiteLlm
+from core.llm.keys import Keys
+from core.pipeline.jobs import Jobs
 from core.progress import Progress
 from core.records import Plan
 from core.seats import RosterSheet, Seat
-from tests.models.loopback import Asked, Loopback, Reply, loopback
+from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import Bench, case_of
 
 pytestmark = pytest.mark.usefixtures("without_weights")

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.events import LabelPredicted, SpanAdjudicated, StatementFound, TurnFinished
-from core.parting import same_agent_apart, statements_apart, turned, verdicts, words_apart
+from core.pipeline.comparison import (
+    same_agent_apart,
+    statements_apart,
+    turned,
+    verdicts,
+    words_apart,
+)
 from core.progress import Progress
 from core.records import Label, Span, Stance, Statement, Turn, Verdict
 

@@ -7,7 +7,6 @@ from typing import get_args
 
 import pytest
 
-from core.audited import Reconsidered, Remembered, ToolUse
 from core.events import (
     ConsensusReached,
     ContextBuilt,
@@ -21,11 +20,14 @@ from core.events import (
     PassagesFound,
     ProblemMet,
     ProgressMade,
+    Reconsidered,
     ReflectionChanged,
+    Remembered,
     RunFinished,
     RunResumed,
     RunStarted,
     RunStopped,
+    SoftLabel,
     SoftLabelled,
     SpanAdjudicated,
     SpanProposed,
@@ -34,6 +36,7 @@ from core.events import (
     StatementFound,
     StepsReused,
     ToolCalled,
+    ToolUse,
     TurnFinished,
     TurnStarted,
     WordsScored,
@@ -50,7 +53,6 @@ from core.records import (
     Verdict,
     WordScore,
 )
-from core.voted import SoftLabel
 from tests.fakes import make_case, make_passage
 
 CLAIM = "The tower is 512 m tall."

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from core.checking import Draft, first_project, store_case
-from core.choosing import SHARES
-from core.jobs import Jobs
 from core.learning.reasoning import said_in
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
 from core.progress import Progress
-from core.queueing import disagreement, fill, item_of, offer, stances
 from core.records import Judgement, Plan, ReaderView, Run, Stance, Turn
+from core.review.people import first_project
+from core.review.queue_ranking import disagreement, fill, item_of, offer, stances
 from core.store import Store, open_store
+from core.store.active_learning import SHARES
 from core.store.queue import EVERYTHING
 from tests.fakes import make_case
 
@@ -103,7 +104,7 @@ def test_what_the_queue_missed_is_filled_in_with_each_cases_newest_run(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("core.jobs.offer", lambda *_: None)
+        broken.setattr("core.pipeline.jobs.offer", lambda *_: None)
         jobs = Jobs(home)
         with open_store(home) as store:
             runs = [checked(store, jobs, claim) for claim in ("One is one.", "Two is two.")]
@@ -133,7 +134,7 @@ def test_a_queue_that_cannot_be_written_does_not_undo_a_verdict(
     def locked(*_: object) -> None:
         raise sqlite3.OperationalError("database is locked")
 
-    monkeypatch.setattr("core.queueing.enqueue", locked)
+    monkeypatch.setattr("core.review.queue_ranking.enqueue", locked)
     jobs = Jobs(home)
     with open_store(home) as store:
         run_id = checked(store, jobs, "Cats are mammals.")

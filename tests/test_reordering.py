@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.choosing import FIRST, SHARES, unsureness, worth
 from core.concurrency import Stop
-from core.models.encoder import Matrix
+from core.llm.encoder import Matrix
 from core.records import Project
-from core.reordering import EVERY_SECONDS, FEWEST, Reordering
+from core.review.queue_ranking import EVERY_SECONDS, FEWEST, Reordering
 from core.reviews import Item
 from core.store import Store, open_store
+from core.store.active_learning import FIRST, SHARES, unsureness, worth
 from core.store.queue import AT_RANDOM, EVERYTHING, Rules, why_of
 from tests.fakes import FakeEmbedder, make_case
 from tests.soak import often
@@ -161,8 +161,8 @@ def test_only_the_items_that_teach_most_are_read_and_what_was_moved_up_goes_back
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reordering()[0].refresh(store, PROJECT, 1)
-    monkeypatch.setattr("core.reordering.MOST", FEWEST)
-    monkeypatch.setattr("core.reordering.AT_ONCE", 2)
+    monkeypatch.setattr("core.review.queue_ranking.MOST", FEWEST)
+    monkeypatch.setattr("core.review.queue_ranking.AT_ONCE", 2)
     ours, encoder, _ = reordering()
     assert ours.refresh(store, PROJECT, 1) == FEWEST
     assert all(text.startswith("The tower") for text in encoder.texts)

@@ -9,19 +9,21 @@ from typing import Any
 
 import pytest
 
-from core import engine, reuse
+from core import reuse
 from core.baseline.judge import BuiltInJudge
-from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import Settings
 from core.documents.library import reindex, store_file
-from core.engine import Resources, review
 from core.errors import ModelError, ReviewError
 from core.events import TRANSIENT, Event, ProblemMet, RunStarted
-from core.jobs import Jobs
+from core.pipeline import review as review_module
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
+from core.pipeline.review import Resources, review
 from core.progress import Progress, folded
 from core.records import Case, Plan
 from core.reuse import Earlier, code_digest
+from core.review.people import first_project
 from core.roles import Agent, Roster
 from core.store import Store, open_store
 from core.verdict.classifier import Classifier
@@ -295,7 +297,7 @@ def test_a_run_that_began_under_another_code_takes_nothing_over_when_resumed(
     began = run(case, roster, resources, earlier=first)[:2]
     assert [event.kind for event in began] == ["run_started", "document_read"]
     assert folded(run(case, roster, resources, past=began, earlier=first)).reused
-    monkeypatch.setattr(engine, "CODE", "0123456789ab")
+    monkeypatch.setattr(review_module, "CODE", "0123456789ab")
     state = folded([*began, *run(case, roster, resources, past=began, earlier=first)])
     assert state.reused is None
     assert state.verdict == folded(first).verdict
@@ -316,7 +318,7 @@ def test_a_run_names_the_code_that_runs_and_not_what_came_to_lie_there_since(
     assert code_digest() != before
     started = run(case_of(resources.home, ("cats.txt", CATS)), roster, resources)[0]
     assert isinstance(started, RunStarted)
-    assert started.code.split()[0] == engine.CODE
+    assert started.code.split()[0] == review_module.CODE
 
 
 def state_of(home: Path, run_id: str) -> Progress:

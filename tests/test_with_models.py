@@ -21,26 +21,27 @@ import pytest
 
 from core.__main__ import main
 from core.agents.rosters import one_model
-from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
 from core.documents.library import store_file
 from core.documents.retrieval import SEEN
 from core.errors import KeyMissing
 from core.events import Event
-from core.jobs import Jobs
-from core.models.call import Call, Message, in_silence
-from core.models.injection import Fence
-from core.models.keys import Keys
-from core.models.llm import LiteLlm
-from core.models.prompting import shipped
-from core.outcome import outcome
+from core.llm.call import Call, Message, in_silence
+from core.llm.client import LiteLlm
+from core.llm.injection import Fence
+from core.llm.keys import Keys
+from core.llm.prompting import shipped
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
+from core.pipeline.run_export import outcome
 from core.progress import Progress, folded
 from core.records import Case, Plan, Run
+from core.review.people import first_project
 from core.seats import RosterSheet, Seat
 from core.store import open_store
 from tests.documents.builders import bar_chart, png
-from tests.models.cast import (
+from tests.llm.cast import (
     Cast,
     Part,
     as_json,
@@ -50,8 +51,8 @@ from tests.models.cast import (
     oversized,
     role_of,
 )
-from tests.models.hostile import HOSTILE
-from tests.models.loopback import Asked, Loopback, Reply, loopback
+from tests.llm.hostile import HOSTILE
+from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
@@ -369,8 +370,8 @@ def test_resume_goes_on_and_pays_for_nothing_twice(bench: Bench) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from core.jobs import Jobs
-from core.models.keys import Keys
+from core.pipeline.jobs import Jobs
+from core.llm.keys import Keys
 from core.records import Plan
 from core.store import open_store
 from tests.test_with_models import sheet_of_base

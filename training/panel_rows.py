@@ -25,10 +25,10 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.kept import digest_of
 from core.learning.bench import Bench, Material, opened_bench
 from core.learning.measured_rows import observed_staff
+from core.pipeline.span_voting import VotedRun, rotate
 from core.records import Judgement, Plan, WordScore
 from core.roles import CaseView, JudgeView
 from core.seats import PANEL_READERS
-from core.spans.voting import VotedRun, rotate
 from training.span_rows import MarkedRow, Numbers
 
 DEPENDS_ON = ("baseline", "spans", "documents", "engine.py")

@@ -30,9 +30,9 @@ from core.evaluation.datasets import load
 from core.evaluation.gold import GoldSpan
 from core.evaluation.metrics import figures, measures
 from core.evaluation.outcomes import Numbers, Outcomes, Prediction, mark_all
+from core.events import SoftLabel
 from core.learning.span_threshold import GRID, best
-from core.spans.voting import KEPT_FROM, VotedRun, hard_places, soft_labels
-from core.voted import SoftLabel
+from core.pipeline.span_voting import KEPT_FROM, VotedRun, hard_places, soft_labels
 from training.panel_rows import PanelRow, panel_rows
 from training.span_rows import FOLDS, marked_rows
 from training.train_span_reader import CHOSEN_ON, SETS, out_of_fold

@@ -31,7 +31,7 @@ from core.learning.head_fit import fit_head
 from core.learning.metrics import reliability, scores
 from core.learning.options import Options
 from core.learning.training_set import JudgedClaim, LabelledClaim, Lesson, judged
-from core.models.encoder import Embedder, load_encoder
+from core.llm.encoder import Embedder, load_encoder
 from core.verdict.classifier import SEED_FOLDER, save_head
 from core.verdict.head import logit_of, sigmoid
 from training.pairs import provenance_of

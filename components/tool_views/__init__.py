@@ -11,7 +11,7 @@ from components.tool_views.sources import MATCH, SEARCH
 from components.tool_views.sums import SUMS
 from components.tool_views.translation import TRANSLATE
 from components.tool_views.view import View
-from core.audited import ToolUse
+from core.events import ToolUse
 
 VIEWS: dict[str, View] = {
     "calculator": SUMS,

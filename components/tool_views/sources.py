@@ -12,7 +12,7 @@ from components.html import Html, element, joined, outward
 from components.tool_views.plain import read_object
 from components.tool_views.view import View
 from components.wording import clipped, counted
-from core.audited import ToolUse
+from core.events import ToolUse
 
 MOST_SOURCES = 8
 LONGEST_TEXT = 500

@@ -19,11 +19,11 @@ import msgspec
 
 from core.agents.prompt_call import Asking, LlmAgent
 from core.agents.span_alignment import placed
-from core.audited import Reach, Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
 from core.documents.segmentation import sentences
 from core.errors import InputError
-from core.models.structured import Shape, Unusable, ask_structured
+from core.events import Reach, Reconsidered, Remembered, ToolUse
+from core.llm.structured import Shape, Unusable, ask_structured
 from core.records import Case, Label, Statement
 from core.roles import AuditView, CaseView, Step
 from core.tools.registry import Tool, describe_tools, read_input, tool_named, toolbox

@@ -55,14 +55,14 @@ from core.config import Settings
 from core.documents.images import open_picture
 from core.documents.library import file_bytes
 from core.errors import ModelRefused, ReplyError
-from core.manners import ANSWERING, NAMING, turn_tokens
-from core.models.call import Completion, Picture
-from core.models.limits import estimated_tokens, fitting
-from core.models.prices import window_of
-from core.models.prompting import FIELDS
-from core.models.structured import Shape, Unusable, ask_readable, ask_structured
+from core.llm.call import Completion, Picture
+from core.llm.limits import estimated_tokens, fitting
+from core.llm.prices import window_of
+from core.llm.prompting import FIELDS
+from core.llm.structured import Shape, Unusable, ask_readable, ask_structured
 from core.records import Case, Context, Fact, Judgement, Point, Reply, Share, Source, Stance, Turn
 from core.roles import CaseView, DebateView, Evidence, JudgeView, Speak
+from core.seats import ANSWERING, NAMING, turn_tokens
 
 LONGEST_SIDE = 1568  # what Claude takes without scaling down itself; others take less or as much
 MOST_BYTES = 3_500_000  # providers refuse images of 5 MB, which base64 makes of these

@@ -31,15 +31,14 @@ from core.agents.transcript import (
 from core.baseline.plain_verdict import IN_WORDS as IN_WORDS
 from core.baseline.plain_verdict import verdict_text as verdict_text
 from core.baseline.wording import capitalised, listed
-from core.categories import Category
 from core.concurrency import Stop
 from core.errors import ModelError
-from core.manners import judge_prompt
-from core.models.call import Completion, Message
-from core.models.prompting import FIELDS
-from core.models.structured import Unusable, ask_readable
-from core.records import Case, Cause, Judgement, Label, Point, Statement
+from core.llm.call import Completion, Message
+from core.llm.prompting import FIELDS
+from core.llm.structured import Unusable, ask_readable
+from core.records import Case, Category, Cause, Judgement, Label, Point, Statement
 from core.roles import JudgeView
+from core.seats import judge_prompt
 
 ARROW = re.compile(r"\s*(?:-+>|=+>|→|⇒|➔)\s*")
 # Quoted words end at their own mark: the response's may hold an arrow themselves.

@@ -20,19 +20,26 @@ from rapidfuzz.distance import JaroWinkler
 from core.agents.prompt_call import Asking, LlmAgent, Work
 from core.agents.span_alignment import placed
 from core.agents.transcript import fitted_debate, last_turns, passage_lines
-from core.categories import CATEGORY_WORDS, Category
 from core.concurrency import Stop
 from core.errors import ModelError
-from core.learned_marks import SpanExample, base_of
-from core.models.call import Message
-from core.models.injection import Fence
-from core.models.prompting import filled
-from core.models.structured import Shape, Unusable, ask_structured
-from core.records import Case, Judgement, Label, Span
+from core.events import SpanVote
+from core.llm.call import Message
+from core.llm.injection import Fence
+from core.llm.prompting import filled
+from core.llm.structured import Shape, Unusable, ask_structured
+from core.records import (
+    CATEGORY_WORDS,
+    Case,
+    Category,
+    Judgement,
+    Label,
+    Span,
+    SpanExample,
+    base_of,
+)
 from core.reviews import category_words
 from core.roles import CaseView, JudgeView, SpanRuling
 from core.seats import PANEL, Seat
-from core.voted import SpanVote
 
 CATEGORIES = tuple(CATEGORY_WORDS)
 LIKE_FROM = 0.85

@@ -22,14 +22,13 @@ import msgspec
 
 from core.concurrency import Stop
 from core.errors import ModelError
-from core.learned_marks import SHIPPED, LearnedMarks
-from core.models.call import Asked, Call, Completion, Desk, Message, Picture, in_silence
-from core.models.injection import Fence
-from core.models.limits import beginning, fitting, words_tokens
-from core.models.prices import window_of
-from core.models.prompting import LANGUAGES, Prompt, PromptBook, filled
-from core.models.structured import Shape, ask_structured
-from core.records import Case, Project
+from core.llm.call import Asked, Call, Completion, Desk, Message, Picture, in_silence
+from core.llm.injection import Fence
+from core.llm.limits import beginning, fitting, words_tokens
+from core.llm.prices import window_of
+from core.llm.prompting import LANGUAGES, Prompt, PromptBook, filled
+from core.llm.structured import Shape, ask_structured
+from core.records import SHIPPED, Case, LearnedMarks, Project
 from core.roles import Speak
 from core.seats import Seat
 from core.store.ledger import AGAIN

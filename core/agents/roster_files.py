@@ -17,7 +17,7 @@ from typing import Any
 
 from core.agents.sheet_rules import check_sheet, looks_like_a_key, wrong
 from core.errors import ConfigError, InputError
-from core.models.keys import Keys
+from core.llm.keys import Keys
 from core.seats import PANEL, DebaterSeat, RosterSheet, Seat
 
 SECRETS = Path(".streamlit") / "secrets.toml"

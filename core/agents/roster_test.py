@@ -13,12 +13,12 @@ from typing import Literal
 
 from core.concurrency import Stop, merged
 from core.errors import ModelRefused, ReplyError, ReviewError, Stopped
-from core.models.call import Asked, Call, Completion, Message, Picture
-from core.models.failures import Patience
-from core.models.keys import Keys
-from core.models.limits import Caps
-from core.models.llm import LiteLlm
-from core.models.metering import Account, LedgerDesk, who_of
+from core.llm.call import Asked, Call, Completion, Message, Picture
+from core.llm.client import LiteLlm
+from core.llm.failures import Patience
+from core.llm.keys import Keys
+from core.llm.limits import Caps
+from core.llm.metering import Account, LedgerDesk, who_of
 from core.records import ModelCall
 from core.seats import RosterSheet, Seat
 from core.store import open_store

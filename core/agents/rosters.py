@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 from core.agents.roster_files import MOST_BYTES, ReadRoster, read_roster
 from core.agents.sheet_rules import check_address, check_sheet, looks_like_a_key
 from core.errors import InputError
-from core.learned_marks import PanelRule, SpanThreshold
-from core.models.call import provider_of
+from core.llm.call import provider_of
+from core.records import PanelRule, SpanThreshold
 from core.roles import Debater, Roster, SpanPanelist
 from core.seats import (
     BUILT_IN,

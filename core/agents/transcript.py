@@ -28,10 +28,10 @@ from core.agents.prompt_call import SPARE_SHARE, Asking, one_line
 from core.agents.reply_parser import whole_sentences, without_marks
 from core.baseline.wording import SIDES, cited, counted, place_of
 from core.errors import ModelError
-from core.models.call import Message
-from core.models.injection import steering
-from core.models.limits import beginning, estimated_tokens
-from core.models.prices import window_of
+from core.llm.call import Message
+from core.llm.injection import steering
+from core.llm.limits import beginning, estimated_tokens
+from core.llm.prices import window_of
 from core.records import Context, Passage, Quote, Turn
 from core.roles import CaseView, DebateView, Evidence, JudgeView
 from core.seats import Seat

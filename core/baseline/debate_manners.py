@@ -25,9 +25,9 @@ from core.baseline.wording import (
     reply_to,
     shortened,
 )
-from core.manners import ANSWERING, Manner
 from core.records import Passage, Point, Quote, Reply, Stance, Turn
 from core.roles import DebateView
+from core.seats import ANSWERING, Manner
 
 MOST_SURE = 0.95  # words that are all carried are no certainty
 NOTHING = "I find nothing in my passages for this side."

@@ -18,10 +18,9 @@ from core.baseline.evidence import Window
 from core.baseline.reader import Reader
 from core.baseline.values import ValueFinding
 from core.baseline.wording import cited, listed, quote_of
-from core.categories import Category
 from core.concurrency import Stop
 from core.documents.terms import IS_UNSPACED, WORD
-from core.records import Passage, Point, Statement
+from core.records import Category, Passage, Point, Statement
 
 DOUBTED_FROM = 0.5
 SUPPORTED_FROM = 0.6

@@ -22,7 +22,7 @@ from core.baseline.e5_weights import SHA256, PackedModel, open_packed, weights_f
 from core.baseline.tokens import LONGEST, PAD, TOKENIZER, build_tokenizer
 from core.config import E5_DIR
 from core.errors import ConfigError, ReviewError
-from core.models.export import packages, sha256_of
+from core.llm.export import packages, sha256_of
 
 CARD = "card.json"
 ENCODER = "encoder.onnx"

@@ -19,10 +19,9 @@ from core.baseline.spans import AS_SHIPPED, evidence_texts, reader_threshold, sp
 from core.concurrency import Stop
 from core.documents.terms import WORD, query_terms, terms
 from core.errors import ConfigError
-from core.learned_marks import Levels, PanelRule, SpanThreshold
-from core.records import Span, WordScore
+from core.events import SpanVote
+from core.records import Levels, PanelRule, Span, SpanThreshold, WordScore
 from core.roles import CaseView
-from core.voted import SpanVote
 
 WEIGHTS = Path(__file__).parent / "weights" / "panel.json"
 LEAST, MOST = 0.05, 0.95

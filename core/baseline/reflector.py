@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.audited import Reach, Reconsidered, Remembered, ToolUse
 from core.baseline.assessment import Assessor
 from core.baseline.explanation import NAME
 from core.baseline.tool_picker import concludes
 from core.concurrency import Stop
 from core.documents.terms import fold, query_terms
+from core.events import Reach, Reconsidered, Remembered, ToolUse
 from core.records import Case, Label, Passage, Statement
 from core.roles import CaseView
 

@@ -13,8 +13,7 @@ from core.baseline.assessment import Assessor
 from core.baseline.explanation import category_of
 from core.baseline.span_reader import Stretch, stretches, word_scorer
 from core.concurrency import Stop
-from core.learned_marks import SpanThreshold
-from core.records import Judgement, Label, Point, Span, Statement, WordScore
+from core.records import Judgement, Label, Point, Span, SpanThreshold, Statement, WordScore
 from core.roles import CaseView, JudgeView, SpanRuling
 
 READER = "Span reader"

@@ -17,12 +17,12 @@ from typing import Any
 
 import msgspec
 
-from core.audited import ToolUse
 from core.baseline.assessment import says_something
 from core.baseline.explanation import NAME
 from core.concurrency import Stop
 from core.documents.terms import query_terms
-from core.models.prompting import prompt_language
+from core.events import ToolUse
+from core.llm.prompting import prompt_language
 from core.records import Case, Statement
 from core.roles import AuditView, Step
 from core.tools.code import is_code

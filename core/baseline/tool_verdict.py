@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from core.baseline.wording import DEGREES
-from core.categories import Category
 from core.concurrency import Stop
-from core.records import Case, Judgement, Label, Point, Statement
+from core.records import Case, Category, Judgement, Label, Point, Statement
 from core.roles import CaseView
 from core.tools import calculator, calendar, code, constraints
 from core.tools.registry import Answer, Bench, Tool

@@ -15,13 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from core.argued import DebateDecided
 from core.baseline.wording import counted
 from core.debate.floor import Calls, DebateProtocol, Floor
 from core.debate.single import PROTOCOL as SINGLE
 from core.debate.single import asked_alone
 from core.debate.votes import drawn, possible, said_once, samples_of, vote_of
-from core.events import Event, JudgementReached
+from core.events import DebateDecided, Event, JudgementReached
 from core.records import Judgement, Label, Plan
 from core.roles import EvidenceReader, JudgeView
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from core.acting import judged
+from core.agents.agent_runner import judged
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import judge_view, spoken, with_context
 from core.events import ConsensusReached, Event

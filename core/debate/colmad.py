@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.acting import judged
+from core.agents.agent_runner import judged
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import judge_view, spoken
 from core.debate.votes import unheard

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from core.agents.reply_parser import reason_in
-from core.argued import ConsensusWeighed
 from core.baseline.plain_verdict import verdict_text
 from core.baseline.wording import capitalised, counted, listed_plainly, shortened
 from core.debate.floor import Floor
 from core.debate.turns import judge_view
 from core.debate.votes import MOST_SAID, last_reason
-from core.events import Event, JudgementReached
+from core.events import ConsensusWeighed, Event, JudgementReached
 from core.records import Cause, Judgement, Label, Turn
 from core.roles import Weigher
 

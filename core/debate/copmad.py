@@ -16,15 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from core.acting import judged
-from core.argued import JudgementSampled
+from core.agents.agent_runner import judged
 from core.baseline.wording import SIDES, listed_plainly
 from core.concurrency import merged
 from core.debate.colmad import rounds_of
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import judge_view, noted, spoken
 from core.debate.votes import drawing, unheard
-from core.events import Event, JudgementReached
+from core.events import Event, JudgementReached, JudgementSampled
 from core.records import Judgement, Plan, Stance, Turn
 
 PAIR = 2

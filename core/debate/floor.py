@@ -10,13 +10,12 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from core.acting import Play
-from core.argued import PersonSpoke
-from core.events import Event
-from core.manners import JudgeManner, Manner, Option
+from core.agents.agent_runner import Play
+from core.events import Event, PersonSpoke
 from core.progress import Progress
 from core.records import Context, ModelCall, Plan, Stance, Turn
 from core.roles import CaseView
+from core.seats import JudgeManner, Manner, Option
 from core.store.ledger import AGAIN
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.acting import judged, sampled
+from core.agents.agent_runner import judged, sampled
 from core.baseline.wording import listed
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import judge_view, noted, spoken

@@ -23,17 +23,16 @@ from dataclasses import replace
 
 from rapidfuzz.distance import Levenshtein
 
-from core.acting import calls_of, notes_of, why_unusable
-from core.argued import ResponseRevised
+from core.agents.agent_runner import calls_of, notes_of, why_unusable
 from core.baseline.wording import listed
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import judge_view, spoken, taken
 from core.debate.votes import barred, by_majority, last_answers, tally
 from core.errors import ReplyError
-from core.events import Event, JudgementReached, ProblemMet
-from core.manners import Manner
+from core.events import Event, JudgementReached, ProblemMet, ResponseRevised
 from core.records import Judgement, Label, Plan, Point, Turn
 from core.roles import Ranker
+from core.seats import Manner
 
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 Place = tuple[int, int]

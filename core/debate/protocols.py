@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.audited import AUDIT
 from core.debate import (
     NAMES,
     adaptive,
@@ -21,9 +20,9 @@ from core.debate import (
 )
 from core.debate.floor import DebateProtocol
 from core.errors import InputError
-from core.manners import AS_IS, MOST_ROUNDS, JudgeManner, Manner, Option
+from core.events import AUDIT
 from core.records import Plan
-from core.seats import RosterSheet
+from core.seats import AS_IS, MOST_ROUNDS, JudgeManner, Manner, Option, RosterSheet
 
 DEBATES: Mapping[str, DebateProtocol] = {
     protocol.name: protocol

@@ -14,13 +14,12 @@ from core.agents.prompt_call import too_small
 from core.agents.transcript import LEAST_TOKENS
 from core.debate.protocols import manners_of, protocol_of, seated_for, then_of
 from core.errors import InputError
-from core.manners import STYLES, judge_prompt, turn_tokens
-from core.models.injection import Fence
-from core.models.limits import estimated_tokens, words_tokens
-from core.models.prices import window_of
-from core.models.prompting import FIELDS, PromptBook, filled
+from core.llm.injection import Fence
+from core.llm.limits import estimated_tokens, words_tokens
+from core.llm.prices import window_of
+from core.llm.prompting import FIELDS, PromptBook, filled
 from core.records import Case, Plan, Project
-from core.seats import RosterSheet, Seat
+from core.seats import STYLES, RosterSheet, Seat, judge_prompt, turn_tokens
 
 BARE = frozenset({"debater", "debaters", "about", "assigned", "language", "revisions"})
 DEBATE, EVIDENCE = frozenset({"heard", "transcript"}), frozenset({"evidence", "passages"})

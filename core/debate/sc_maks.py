@@ -32,18 +32,24 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from core.acting import part_played
-from core.argued import ResponseRevised, RoundSummarised
+from core.agents.agent_runner import part_played
 from core.concurrency import merged
 from core.debate import consensus
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
 from core.debate.turns import AT_ONCE, judge_view, spoken, taken
 from core.debate.votes import barred, nobody_voted
 from core.errors import ReplyError
-from core.events import ConsensusReached, Event, ModelCalled, ProblemMet
-from core.manners import Manner, Part
+from core.events import (
+    ConsensusReached,
+    Event,
+    ModelCalled,
+    ProblemMet,
+    ResponseRevised,
+    RoundSummarised,
+)
 from core.records import Judgement, Plan, Turn
 from core.roles import UNIFORM, JudgeView, Reviser, Roster, Summariser
+from core.seats import Manner, Part
 
 
 def brief(floor: Floor, before_round: int) -> str:

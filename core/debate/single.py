@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.acting import judged
+from core.agents.agent_runner import judged
 from core.debate.floor import Calls, DebateProtocol, Floor
 from core.debate.turns import judge_view
 from core.debate.votes import drawn, possible, said_once, samples_of, vote_of

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
-from core.acting import context_built, notes_of
-from core.argued import DebateNoted
+from core.agents.agent_runner import context_built, notes_of
 from core.concurrency import merged, streamed
 from core.debate.floor import Floor, Speech
 from core.documents.segmentation import verify_quote
 from core.errors import ModelError, ReplyError
-from core.events import Event, ModelCalled, ProblemMet, TurnDelta, TurnFinished, TurnStarted
-from core.manners import JudgeManner
+from core.events import (
+    DebateNoted,
+    Event,
+    ModelCalled,
+    ProblemMet,
+    TurnDelta,
+    TurnFinished,
+    TurnStarted,
+)
 from core.progress import total_cost
 from core.records import Turn
 from core.roles import CaseView, DebateView, JudgeView, Speak
+from core.seats import JudgeManner
 
 AT_ONCE = 16  # a model that is waited for costs no work here
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from core.acting import sampled
+from core.agents.agent_runner import sampled
 from core.agents.reply_parser import argument_in
 from core.baseline.debate_manners import PHRASE
 from core.baseline.plain_verdict import verdict_text

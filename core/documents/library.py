@@ -25,7 +25,7 @@ from core.documents.request import Report, shown
 from core.documents.retrieval import ensure_index
 from core.errors import InputError, ReplyError, Stopped
 from core.events import DocumentRead, Event, ImageDescribed, ProblemMet, ProgressMade
-from core.models.encoder import Embedder
+from core.llm.encoder import Embedder
 from core.records import Case, Cause, LibraryEntry, Source
 from core.roles import ImageReader
 from core.store import Store, open_store

@@ -20,7 +20,7 @@ from core.concurrency import Stop
 from core.documents.segmentation import is_ended, sentences
 from core.documents.terms import query_terms, terms
 from core.events import ImageDescribed
-from core.models.encoder import Embedder, Matrix
+from core.llm.encoder import Embedder, Matrix
 from core.records import Block, Passage, Source
 from core.store import Store
 from core.store.cases import IndexedPassage, Vectors

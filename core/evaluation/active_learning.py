@@ -9,8 +9,8 @@ verdicts (`mistaken`: rows on which the head was wrong when they were asked abou
 same in both, so what is told of the mix is about these sets.
 
 Rounds of active learning over rows whose labels are known: ask ten, train, measure, ask again.
-What is asked comes from `core.choosing`, as in the review queue; the learner is a logistic head
-over frozen sentence vectors, as a retrained classifier's is.
+What is asked comes from `core.store.active_learning`, as in the review queue; the learner is a
+logistic head over frozen sentence vectors, as a retrained classifier's is.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.choosing import SHARES, Shares, spread, unsureness, vote_entropy
 from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load
 from core.evaluation.gold import GoldRow
 from core.evaluation.sets.realmistake import load_reasonings
-from core.models.encoder import Embedder, load_encoder
+from core.llm.encoder import Embedder, load_encoder
+from core.store.active_learning import SHARES, Shares, spread, unsureness, vote_entropy
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

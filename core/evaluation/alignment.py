@@ -33,14 +33,13 @@ from core.concurrency import Stop
 from core.config import PROJECT_ROOT, home_from
 from core.errors import InputError, ModelError, ReplyError, ReviewError
 from core.evaluation.reasons_rated import MOST, UNRATED, Rate, Ratings, aligned, ratings_of
-from core.jobs import new_id
 from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
-from core.models.injection import Fence
-from core.models.limits import Caps
-from core.models.metering import Account, LedgerDesk
-from core.models.prompting import PromptBook
-from core.outcome import calls_used
-from core.records import ModelCall, Project
+from core.llm.injection import Fence
+from core.llm.limits import Caps
+from core.llm.metering import Account, LedgerDesk
+from core.llm.prompting import PromptBook
+from core.pipeline.run_export import calls_used
+from core.records import ModelCall, Project, new_id
 from core.seats import Seat
 from core.store import Store, open_store
 
@@ -58,7 +57,7 @@ def work_of(
     home: Path, store: Store, project: Project, person: str, token_cap: int = 0
 ) -> tuple[Work, LedgerDesk]:
     """What a rating model works with, and its desk, on the project's account."""
-    from core.models.llm import LiteLlm
+    from core.llm.client import LiteLlm
 
     keys = keys_here(os.environ, PROJECT_ROOT)
     account = Account(new_id(), person, project.id)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from core.checking import Request, planned
 from core.concurrency import Stop
 from core.errors import ConfigError, InputError, ModelError
 from core.evaluation.datasets import rule_of
@@ -37,7 +36,8 @@ from core.evaluation.evaluate import labelled_rows as rows_of
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
 from core.evaluation.recorded_evaluation import Wanted, evaluate_recorded
-from core.models.keys import Keys
+from core.llm.keys import Keys
+from core.pipeline.checking import Request, planned
 from core.records import Case, Plan
 from core.tools.registry import Bench, Tool, tool_named, use
 

@@ -19,7 +19,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from core.checking import Request, planned
 from core.config import home_from
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import rule_of
@@ -31,7 +30,8 @@ from core.evaluation.recorded import answers_given
 from core.evaluation.recorded_weights import methods_here, plainly
 from core.learning.answer_figures import compare_answers
 from core.learning.answers import Answers
-from core.models.keys import Keys
+from core.llm.keys import Keys
+from core.pipeline.checking import Request, planned
 from core.records import Turn
 from core.verdict.weigher import answerers
 

@@ -45,16 +45,16 @@ from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.kept import Kept, digest_of
 from core.evaluation.outcomes import FAILED, REFUSED, Numbers, Outcomes, Prediction
 from core.learning.bench import BY, Bench, Material, opened_bench
-from core.models.keys import Keys
+from core.llm.keys import Keys
+from core.pipeline.jobs import warm_up
+from core.pipeline.run_factory import Payer, Staff, staffed
+from core.pipeline.span_voting import hard_places
 from core.progress import RESUMABLE, Progress
 from core.records import Label, Plan, Run, Stance
-from core.spans.voting import hard_places
-from core.staffing import Payer, Staff, staffed
 from core.store import Store, open_store
 from core.store.codec import to_json
 from core.store.versions import NONE
 from core.verdict.weigher import with_weigher
-from core.warm_up import warm_up
 
 WEIGHTS = ("uniform", "learned")
 MOST_ROWS = 1_000_000_000

@@ -8,8 +8,7 @@ from pathlib import Path
 from core.baseline.wording import listed_plainly
 from core.debate.protocols import is_weighed, may_be_learned
 from core.errors import InputError
-from core.learned_marks import CONSENSUS
-from core.records import Plan
+from core.records import CONSENSUS, Plan
 from core.roles import Weigher
 from core.store import Store
 from core.store.versions import Learned, read_body

@@ -30,7 +30,7 @@ from core.evaluation.engine_runs import Engine, Tell, opened_runs
 from core.evaluation.gold import GoldRow, normalised
 from core.evaluation.metrics import Figure, calibrated_null, figures, measures, risk_coverage
 from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all, recorded
-from core.manners import AS_IS, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
+from core.seats import AS_IS, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
 
 NUMBERS = ("rounds", "samples", "seed")
 WORDS: Mapping[str, tuple[str, ...]] = {

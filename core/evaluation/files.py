@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from core.errors import InputError
-from core.formats.rows import Record as Record  # what this module's readers give
+from core.exchange.rows import Record as Record  # what this module's readers give
 
 MOST_BYTES = 256 * 2**20  # of one file, unpacked; the largest public file here has about a tenth
 MOST_FIELD = 10 * 2**20  # characters of one field of a table

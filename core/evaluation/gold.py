@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from core.formats.rows import GoldSpan as GoldSpan
+from core.exchange.rows import GoldSpan as GoldSpan
 from core.records import Label
 
 Part = Literal["train", "calibration", "dev"]

@@ -29,7 +29,7 @@ from core.documents.segmentation import sentences
 from core.errors import ReviewError
 from core.evaluation.files import Record, data_files, read_text, records
 from core.evaluation.metrics import Figure, figures
-from core.models.encoder import Embedder
+from core.llm.encoder import Embedder
 from core.records import Block, BlockKind, Passage, Source
 from core.store import Store, open_store
 

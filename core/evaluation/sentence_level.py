@@ -18,7 +18,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from core.audited import AUDIT
 from core.concurrency import Stop
 from core.config import home_from
 from core.errors import ReviewError
@@ -29,13 +28,14 @@ from core.evaluation.evaluate import Measured, answers, counted_rows, figures_of
 from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
 from core.evaluation.sets.factool_claims import CLAIM_FILES
+from core.events import AUDIT
 from core.learning.bench import BY, Material, opened_bench
-from core.models.keys import Keys
+from core.llm.keys import Keys
+from core.pipeline.jobs import warm_up
+from core.pipeline.run_factory import Payer, staffed
 from core.progress import Progress
 from core.records import Label, Plan, Run
-from core.staffing import Payer, staffed
 from core.store import open_store
-from core.warm_up import warm_up
 
 DATASET = "haluagent"
 MARKS = "mark_all"  # a trivial answer to which words are wrong, which is not asked here

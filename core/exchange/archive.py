@@ -22,17 +22,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from core.answering import require_rate
 from core.config import MEGABYTE
 from core.debate.protocols import require_options
 from core.documents.library import file_bytes, store_file
 from core.documents.terms import terms
 from core.errors import ConflictError, InputError
-from core.formats.fields import LONGEST_ID
-from core.formats.packed import json_lines
-from core.formats.rows import Problem
-from core.jobs import new_id
-from core.records import Case, LibraryEntry, Member, Plan, Project, Run
+from core.exchange.fields import LONGEST_ID
+from core.exchange.packed import json_lines
+from core.exchange.rows import Problem
+from core.records import Case, LibraryEntry, Member, Plan, Project, Run, new_id
+from core.review.selective_prediction import require_rate
 from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.store import Store
 from core.store.cases import Batch, BatchRow

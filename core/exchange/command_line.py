@@ -16,19 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from core.baseline.wording import counted
-from core.checking import first_project, person_here, read_whole
 from core.config import MEGABYTE, shown_safely
 from core.errors import InputError
 from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
+from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.incoming import take_in
+from core.exchange.label_studio import config_of
 from core.exchange.order import Order, Outcome
 from core.exchange.outgoing import rows_of
+from core.exchange.packed import MOST_MEGABYTES
+from core.exchange.registry import FORMATS, joined_sources
 from core.exchange.trajectories_out import sorted_out
-from core.formats.fields import ONLY_READ, WRITTEN
-from core.formats.label_studio import config_of
-from core.formats.packed import MOST_MEGABYTES
-from core.formats.registry import FORMATS, joined_sources
+from core.pipeline.checking import read_whole
 from core.records import Project
+from core.review.people import first_project, person_here
 from core.store import Store, open_store
 
 ARCHIVE = "archive"

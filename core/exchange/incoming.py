@@ -20,15 +20,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from core.checking import Draft, store_case
-from core.curation import differ
 from core.documents.library import store_file
 from core.documents.readers import KINDS
 from core.errors import InputError, ReviewError
 from core.events import Event, RunFinished, RunStarted
 from core.exchange.order import Order, Outcome
 from core.exchange.outgoing import PLAIN, stored_row
-from core.formats.rows import (
+from core.exchange.rows import (
     IMPORTED,
     Document,
     ExchangeRow,
@@ -40,8 +38,10 @@ from core.formats.rows import (
     imported_row,
     standing,
 )
-from core.queueing import imported_item
+from core.pipeline.checking import Draft, store_case
 from core.records import Case, LibraryEntry, Plan, Project, Run, Span, WordScore
+from core.review.adjudication import differ
+from core.review.queue_ranking import imported_item
 from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store
 from core.store.codec import to_json

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from core.baseline.wording import counted
-from core.formats.rows import Problem
+from core.exchange.rows import Problem
 from core.records import Project
 
 As = Literal["gold", "suggestions", "cases"]

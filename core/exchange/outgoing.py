@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.documents.library import file_bytes
 from core.errors import InputError
-from core.formats.rows import Document, ExchangeRow, MachineVerdict
+from core.exchange.rows import Document, ExchangeRow, MachineVerdict
 from core.records import Case, Project, SourceKind
 from core.store import Store
 from core.store.verdicts import Judged, newest_verdicts

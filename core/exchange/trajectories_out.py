@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.audited import AUDIT
+from core.events import AUDIT
+from core.exchange.fields import lines
 from core.exchange.outgoing import stored_row
 from core.exchange.trajectory import (
     KINDS,
@@ -25,8 +26,7 @@ from core.exchange.trajectory import (
     faults_of,
     trajectory_of,
 )
-from core.formats.fields import lines
-from core.models.prompting import PromptBook
+from core.llm.prompting import PromptBook
 from core.progress import folded
 from core.records import Project
 from core.store import Store

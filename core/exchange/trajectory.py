@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from core.audited import Reconsidered, Remembered, ToolOutcome, ToolUse
 from core.errors import InputError
-from core.events import Event
-from core.models.injection import Fence
-from core.models.prompting import PromptBook, filled, prompt_language
+from core.events import Event, Reconsidered, Remembered, ToolOutcome, ToolUse
+from core.llm.injection import Fence
+from core.llm.prompting import PromptBook, filled, prompt_language
 from core.progress import Progress, folded
 from core.records import Case, Label, Statement
 from core.reviews import Correction, Gold

@@ -16,14 +16,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from core.checking import Draft, first_project, read_whole, store_case
 from core.concurrency import Stop
 from core.config import Settings
 from core.documents.library import remove_file, store_file
 from core.errors import InputError
+from core.pipeline.checking import Draft, read_whole, store_case
+from core.pipeline.run_factory import Staff
 from core.progress import Progress, folded
 from core.records import Case, Plan, Project
-from core.staffing import Staff
+from core.review.people import first_project
 from core.store import Store, open_store
 
 BY = "bench"

@@ -12,7 +12,7 @@ from core.learning.calibration import FOLDS, Fitted, calibrated, fold_of
 from core.learning.metrics import Flags, Numbers
 from core.learning.options import Options
 from core.learning.training_set import Lesson, Row
-from core.models.encoder import Embedder, Matrix
+from core.llm.encoder import Embedder, Matrix
 from core.verdict.head import Head, logit_of
 
 FEWEST_ON_SPLIT = 10  # rows of each label; with fewer a calibration split says too little

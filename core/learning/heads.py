@@ -29,8 +29,8 @@ from core.errors import ConfigError
 from core.learning.options import EMBEDDED
 from core.learning.stack import grouped_folds
 from core.learning.training_set import LABELS, Row
-from core.models.encoder import MAX_TOKENS, Embedder, Matrix
-from core.models.export import wheel_folder
+from core.llm.encoder import MAX_TOKENS, Embedder, Matrix
+from core.llm.export import wheel_folder
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 NEEDED = ("config.json", WEIGHTS, TOKENIZER)

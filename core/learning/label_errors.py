@@ -25,7 +25,7 @@ from core.learning.heads import (
     vectors_of,
 )
 from core.learning.overview import Taught
-from core.models.encoder import Embedder
+from core.llm.encoder import Embedder
 from core.records import Label
 
 FEWEST_CASES = 15  # of each label: below it a head knows too little to doubt a person

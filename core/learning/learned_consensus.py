@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConfigError, InputError
-from core.learned_marks import CONSENSUS
 from core.learning.consensus import compare, fit
 from core.learning.debate_features import NAMES, SCHEMA, DebateFeatures, features_of
 from core.learning.learned_weights import adapted, kept_weights, weights_of_answers
@@ -18,6 +17,7 @@ from core.learning.reasoning import Agent, Row, form_of, said_in
 from core.learning.reward_policy import require_installed
 from core.learning.weights import Votes, Weighting, Weights, weights_from
 from core.progress import Progress
+from core.records import CONSENSUS
 from core.store import Store
 from core.store.versions import NONE, Choice, Learned, read_body
 

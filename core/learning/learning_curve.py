@@ -30,7 +30,7 @@ from core.learning.label_errors import require_cases
 from core.learning.metrics import auroc
 from core.learning.stack import grouped_folds
 from core.learning.training_set import Row
-from core.models.encoder import Embedder
+from core.llm.encoder import Embedder
 
 FEWEST_CASES = 15  # of each label
 FEWEST_TO_DRAW = 8

@@ -18,13 +18,13 @@ from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.features import FEATURES
 from core.concurrency import Stop
 from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
-from core.engine import Resources
 from core.learning.bench import Bench, Material, opened_bench
-from core.models.encoder import load_encoder
+from core.llm.encoder import load_encoder
+from core.pipeline.review import Resources
+from core.pipeline.run_factory import Staff
 from core.records import Judgement, Label, Plan, Span, Turn
 from core.roles import DebateView, Judge, JudgeView, SpanRuling, Speak
 from core.seats import BUILT_IN
-from core.staffing import Staff
 from core.verdict.classifier import Classifier
 from core.verdict.head import Head
 

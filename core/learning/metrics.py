@@ -22,7 +22,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.answering import (
+from core.errors import ReviewError
+from core.learning.track_record import Record, Share, counted, share_of
+from core.records import Label, Project
+from core.review.selective_prediction import (
     ASSURANCE,
     KIND,
     Limit,
@@ -32,9 +35,6 @@ from core.answering import (
     reorder,
     require_rate,
 )
-from core.errors import ReviewError
-from core.learning.track_record import Record, Share, counted, share_of
-from core.records import Label, Project
 from core.store import Store
 from core.store.answered import Answered
 from core.store.versions import NONE, Choice, Learned

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from core.formats.rows import IMPORTED
+from core.exchange.rows import IMPORTED
 from core.learning.training_set import Row, TrainingSet, training_set
 from core.records import Label
 from core.reviews import Correction, Gold

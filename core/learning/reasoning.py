@@ -32,12 +32,12 @@ from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
-from core.audited import AUDIT
 from core.debate.protocols import seated_for
+from core.events import AUDIT
 from core.learning.debate_features import DebateFeatures, features_of
 from core.progress import Progress, folded
-from core.queueing import stances
 from core.records import Case, Label, Quote, Turn
+from core.review.queue_ranking import stances
 from core.reviews import EvidenceMark
 from core.store import Store
 from core.store.decided import (

@@ -22,12 +22,12 @@ from typing import Any
 from core.config import PROJECT_ROOT
 from core.errors import ConflictError, InputError
 from core.events import LabelPredicted
-from core.jobs import new_id
 from core.learning.metrics import fit_all
 from core.learning.model_card import compare, difference_words, is_lower
 from core.learning.options import Options, options_of
 from core.learning.training_set import grow_holdout
-from core.queueing import enqueue
+from core.records import new_id
+from core.review.queue_ranking import enqueue
 from core.store import Store, open_store
 from core.store.verdicts import present_classifiers, scorable
 from core.store.versions import SEED_VERSION, Learned, Training

@@ -21,11 +21,10 @@ from typing import Any, Literal
 from rapidfuzz.fuzz import ratio
 
 from core.errors import InputError
-from core.learned_marks import EXAMPLES, MOST_TOKENS, base_of
 from core.learning.span_threshold import Kind, Proposal
-from core.models.limits import estimated_tokens
+from core.llm.limits import estimated_tokens
 from core.progress import Progress, folded
-from core.records import Case, Span
+from core.records import EXAMPLES, MOST_TOKENS, Case, Span, base_of
 from core.reviews import Correction, Gold, category_words
 from core.store import Store
 from core.store.cases import fingerprint

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from core.learned_marks import base_of
 from core.learning.calibration import fold_of
 from core.learning.span_examples import SpanAnswer, overlap
 from core.learning.span_threshold import FEWEST_CASES, FOLDS, Figure, Numbers, intervals
-from core.spans.stage import runs_of
-from core.spans.voting import hard_places, soft_labels
+from core.pipeline.span_stage import runs_of
+from core.pipeline.span_voting import hard_places, soft_labels
+from core.records import base_of
 
 
 @dataclass(frozen=True)

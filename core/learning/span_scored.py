@@ -13,13 +13,12 @@ from core.baseline.panel import shipped_rule
 from core.baseline.span_reader import load_span_reader
 from core.baseline.spans import READER, free_words
 from core.events import SoftLabelled
-from core.learned_marks import base_of
 from core.learning.span_examples import SpanAnswer
 from core.learning.span_threshold import GRID, VOTE, Kind, ScoredCase
+from core.pipeline.span_voting import KEPT_FROM
 from core.progress import Progress
-from core.records import WordScore
+from core.records import WordScore, base_of
 from core.seats import PANEL, PANEL_READERS
-from core.spans.voting import KEPT_FROM
 
 ALWAYS = 1.0
 Stretch = tuple[float, int, int]  # p, start, end

@@ -18,8 +18,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from core.learned_marks import Levels
 from core.learning.calibration import fold_of
+from core.records import Levels
 
 Kind = Literal["reader", "votes", "panel", "weighted"]
 Numbers = npt.NDArray[np.float64]

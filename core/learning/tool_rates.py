@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
-from core.audited import AUDIT, ToolOutcome, ToolUse
+from core.events import AUDIT, ToolOutcome, ToolUse
 from core.exchange.outgoing import stored_row
 from core.exchange.trajectory import Answer, statement_answers
 from core.learning.track_record import Share

@@ -61,8 +61,8 @@ from core.learning.retrain import beating
 from core.learning.stack import fit_stack
 from core.learning.training_set import LabelledClaim, Lesson, TrainingSet, judged, training_set
 from core.learning.word_model import Reading, counted, fit_words
-from core.models.encoder import Embedder, OnnxEncoder, load_encoder
-from core.models.export import export_encoder
+from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
+from core.llm.export import export_encoder
 from core.records import Label
 from core.reuse import code_digest
 from core.store import Store, open_store

@@ -20,13 +20,13 @@ from core.agents.rosters import roster_named
 from core.baseline.encoder import load_multilingual_encoder
 from core.concurrency import Stop
 from core.config import Settings
-from core.engine import Resources
 from core.errors import NotEnoughLabels
 from core.learning.bench import Material, opened_bench
-from core.models.encoder import Embedder
+from core.llm.encoder import Embedder
+from core.pipeline.review import Resources
+from core.pipeline.run_factory import Staff
 from core.progress import Progress
 from core.records import Judgement, Label, Plan
-from core.staffing import Staff
 from core.store import Store
 from core.store.cases import fingerprint
 from core.store.versions import Side

@@ -44,7 +44,7 @@ class PromptEdits:
         """Keep an edit and return it with its number; the number it comes with is not looked at.
 
         `seen` is the number of the edit that was changed, 0 where there was none. Whether the text
-        has the prompt's fields is for `core/models/prompting.py` to check.
+        has the prompt's fields is for `core/llm/prompting.py` to check.
 
         Raises:
             InputError: the text is too long.

@@ -18,10 +18,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from core.choosing import DISTINCT, FIRST, SHARES, UNJUDGED, unlikeness, unsureness, worth
 from core.errors import ConflictError
 from core.records import Label
 from core.reviews import Assignment, AssignmentState, Handling, Item, ItemState
+from core.store.active_learning import (
+    DISTINCT,
+    FIRST,
+    SHARES,
+    UNJUDGED,
+    unlikeness,
+    unsureness,
+    worth,
+)
 from core.store.codec import from_json, to_json
 from core.store.sqlite import Database
 

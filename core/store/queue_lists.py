@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from core.choosing import FIRST
 from core.records import Label
+from core.store.active_learning import FIRST
 from core.store.answered import PLANNED, PRESENT
 from core.store.codec import from_json
 from core.store.sqlite import Changes, Database

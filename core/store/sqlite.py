@@ -5,7 +5,7 @@ Cheap marks of the store's state: who keeps a result keeps its mark, and looks i
 
 from __future__ import annotations
 
-from core.late import without
+from core.concurrency import without
 
 with without("pandas"):  # a third of a second on every start
     from sqlite_utils import Database, Migrations

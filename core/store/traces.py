@@ -14,15 +14,23 @@ from typing import Any
 
 import msgspec
 
-from core.argued import LONGEST_REMARK, ConsensusWeighed, JudgementSampled, PersonSpoke
-from core.audited import ToolUse
 from core.errors import InputError
-from core.events import ENDINGS, Event, JudgementReached, RunStopped
-from core.manners import DEBATE_NAMES, MOST_ROUNDS, DebateOptions
+from core.events import (
+    ENDINGS,
+    LONGEST_REMARK,
+    ConsensusWeighed,
+    Event,
+    JudgementReached,
+    JudgementSampled,
+    PersonSpoke,
+    RunStopped,
+    SoftLabel,
+    ToolUse,
+)
 from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Statement, Turn, WordScore
+from core.seats import DEBATE_NAMES, MOST_ROUNDS, DebateOptions
 from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
-from core.voted import SoftLabel
 
 ROUNDING = 1e-9  # shares are sums of parts
 DIGIT = 1e-4  # weights are told to so much each: three alike sum to 0.9999

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from core.audited import ToolUse
 from core.config import MEGABYTE
 from core.errors import InputError
+from core.events import ToolUse
 from core.tools.registry import (
     Bench,
     Tool,

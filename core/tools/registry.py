@@ -17,9 +17,9 @@ from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_ty
 
 import msgspec
 
-from core.audited import ToolUse
 from core.concurrency import Stop
 from core.errors import BudgetReached, InputError, ModelError, ReplyError
+from core.events import ToolUse
 from core.records import Case, Label, Passage, Statement
 
 Given = TypeVar("Given", bound=msgspec.Struct)

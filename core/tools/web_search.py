@@ -22,7 +22,7 @@ from core.concurrency import Stop
 from core.documents.language import UNKNOWN, language_of
 from core.documents.terms import query_terms, terms
 from core.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError, ReviewError
-from core.models.keys import SEARCH_KEY, Keys
+from core.llm.keys import SEARCH_KEY, Keys
 from core.records import Case, Passage, Statement
 from core.store import Store, open_store
 from core.store.ledger import DAY, KeptSearch, WebQuery

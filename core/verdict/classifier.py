@@ -22,8 +22,8 @@ from typing import Any
 
 from core.config import ENCODER_DIR
 from core.errors import ConfigError
-from core.models.encoder import Embedder, load_encoder
-from core.models.export import exported_is_current, sha256_of
+from core.llm.encoder import Embedder, load_encoder
+from core.llm.export import exported_is_current, sha256_of
 from core.records import Judgement, Label, Verdict
 from core.store.versions import SEED_VERSION
 from core.verdict.head import Head, Numbers, head_of

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from core.models.encoder import Matrix
+from core.llm.encoder import Matrix
 
 Numbers = npt.NDArray[np.float64]
 CalibratorKind = Literal["none", "temperature", "platt", "isotonic"]

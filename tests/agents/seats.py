@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.agents.prompt_call import Work
-from core.models.call import Call
-from core.models.injection import Fence
-from core.models.prompting import PromptBook
+from core.llm.call import Call
+from core.llm.injection import Fence
+from core.llm.prompting import PromptBook
 from core.records import Case, Context, Passage, Turn
 from core.roles import CaseView, DebateView, Evidence, JudgeView
 from core.seats import Seat

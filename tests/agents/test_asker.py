@@ -12,7 +12,7 @@ import pytest
 from core.agents.prompt_call import SeatAsker
 from core.concurrency import Stop
 from core.errors import ConfigError, ModelError, ReplyError
-from core.models.limits import estimated_tokens
+from core.llm.limits import estimated_tokens
 from tests.agents.seats import FENCE, SEAT, Workplace, workplace
 
 

@@ -12,11 +12,11 @@ from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor
 from core.concurrency import Stop
-from core.models.call import in_silence
+from core.llm.call import in_silence
 from core.records import Context, Fact, Judgement, Quote, Span, Turn
 from tests.agents.seats import FENCE, SEAT, debate_view, judge_view, text_of, workplace
 from tests.fakes import make_case, make_passage, make_view
-from tests.models.hostile import HOSTILE
+from tests.llm.hostile import HOSTILE
 
 DELIMITER = re.compile(rf"⟦(/?)([\w ]+) {FENCE.token}⟧")
 

@@ -10,12 +10,11 @@ import pytest
 from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, example_shown
 from core.baseline.spans import READER, PointSpanExtractor, ThresholdSpanAdjudicator
 from core.concurrency import Stop
-from core.learned_marks import LearnedMarks, Levels, SpanExample, SpanThreshold
-from core.models.injection import Fence
-from core.records import Case, Judgement, Span
+from core.llm.injection import Fence
+from core.records import Case, Judgement, LearnedMarks, Levels, Span, SpanExample, SpanThreshold
 from tests.agents.seats import FENCE, SEAT, Workplace, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view
-from tests.models.hostile import FENCE_BREAKING, FORGED_MARKS
+from tests.llm.hostile import FENCE_BREAKING, FORGED_MARKS
 from tests.readers import word_assessor
 
 RESPONSE = "The bridge opened in 1926."

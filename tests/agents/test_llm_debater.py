@@ -10,7 +10,7 @@ from core.agents.llm_debater import LlmDebater
 from core.baseline.wording import cited
 from core.concurrency import Stop
 from core.errors import ModelError, ReplyError
-from core.models.call import in_silence
+from core.llm.call import in_silence
 from core.records import Turn
 from tests.agents.seats import (
     FENCE,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from core.agents.llm_judge import IN_WORDS, LlmJudge, verdict_of, verdict_text
 from core.concurrency import Stop
 from core.errors import ReplyError
-from core.models.call import Completion
-from core.models.structured import Unusable
+from core.llm.call import Completion
+from core.llm.structured import Unusable
 from core.records import Context, Fact, Judgement, Label, Quote, Turn
 from core.roles import JudgeView
 from core.verdict.classifier import load_classifier

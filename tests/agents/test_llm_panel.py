@@ -10,9 +10,8 @@ import pytest
 from core.agents.llm_panel import NOT_VOTED, LlmPanelist
 from core.concurrency import Stop
 from core.errors import ReplyError
-from core.learned_marks import LearnedMarks, SpanExample
-from core.records import Span
-from core.voted import SpanVote
+from core.events import SpanVote
+from core.records import LearnedMarks, Span, SpanExample
 from tests.agents.seats import FENCE, SEAT, Workplace, workplace
 from tests.fakes import make_case, make_passage, make_view
 

@@ -13,18 +13,19 @@ from PIL import Image
 
 from core.agents.prompt_call import Work
 from core.agents.rosters import seated
-from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import Settings
 from core.documents.library import store_file
-from core.engine import Resources, review
 from core.errors import ModelError, ModelRefused, ModelTimeout, ReviewError
 from core.events import TRANSIENT, Event, RunResumed
-from core.models.call import Asked
-from core.models.injection import Fence
-from core.models.prompting import PromptBook
+from core.llm.call import Asked
+from core.llm.injection import Fence
+from core.llm.prompting import PromptBook
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.review import Resources, review
 from core.progress import Progress, folded
 from core.records import Case, Label, Plan
+from core.review.people import first_project
 from core.roles import Roster
 from core.seats import DebaterSeat, RosterSheet, Seat
 from core.store import open_store

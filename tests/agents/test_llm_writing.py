@@ -12,8 +12,8 @@ from core.agents.llm_debater import LlmContextWriter, LlmDebater, revised_in
 from core.agents.prompt_call import Work
 from core.concurrency import Stop
 from core.errors import ModelError, ReplyError
-from core.models.call import Completion, in_silence
-from core.models.structured import Unusable
+from core.llm.call import Completion, in_silence
+from core.llm.structured import Unusable
 from core.records import Judgement, Quote, Turn
 from core.roles import Reviser, Summariser
 from tests.agents.seats import FENCE, SEAT, debate_view, judge_view, workplace

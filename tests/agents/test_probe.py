@@ -16,11 +16,11 @@ from core.agents.roster_test import Probe, probe
 from core.agents.rosters import SHIPPED, one_model
 from core.concurrency import Stop
 from core.errors import Stopped
-from core.models.keys import Keys
-from core.models.metering import Account
+from core.llm.keys import Keys
+from core.llm.metering import Account
 from core.seats import RosterSheet, Seat
 from core.store import open_store
-from tests.models.loopback import Asked, Loopback, Reply, loopback
+from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
 SECRET = "sk-test-0123456789abcdef"
 numbers = itertools.count()

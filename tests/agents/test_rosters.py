@@ -29,8 +29,8 @@ from core.agents.rosters import (
     sheets_of,
 )
 from core.errors import InputError
-from core.models.injection import Fence
-from core.models.prompting import PromptBook
+from core.llm.injection import Fence
+from core.llm.prompting import PromptBook
 from core.seats import READERS, DebaterSeat, RosterSheet, Seat
 from core.store import Store
 from tests.fakes import FakeDesk, ScriptedModel

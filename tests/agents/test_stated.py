@@ -8,9 +8,9 @@ import pytest
 
 from core.agents.reply_parser import confidence_in, reply_of, stance_of, stated_in
 from core.errors import ReplyError
-from core.manners import Manner
-from core.models.prompting import FIELDS, shipped
+from core.llm.prompting import FIELDS, shipped
 from core.records import Stance
+from core.seats import Manner
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from core.agents.llm_judge import LlmJudge
 from core.agents.transcript import Line, Talk
 from core.concurrency import Stop
 from core.errors import ModelError
-from core.models.call import in_silence
-from core.models.limits import estimated_tokens, words_tokens
+from core.llm.call import in_silence
+from core.llm.limits import estimated_tokens, words_tokens
 from core.records import Judgement, Point, Quote, Turn
 from tests.agents.seats import SEAT, debate_view, judge_view, many_passages, workplace
 from tests.fakes import make_case, make_passage, make_view

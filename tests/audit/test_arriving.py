@@ -18,24 +18,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.as_it_arrives import Arriving, check_arriving, check_stream
-from core.audit.steps import decoded, whole_so_far
-from core.audited import Remembered
 from core.baseline.segmenter import Cutter
-from core.checking import Request
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT
 from core.documents.segmentation import sentences
 from core.errors import InputError
-from core.events import Event, MemoryUpdated, ProblemMet, RunFinished, StatementFound
-from core.models.keys import Keys
+from core.events import Event, MemoryUpdated, ProblemMet, Remembered, RunFinished, StatementFound
+from core.llm.keys import Keys
+from core.pipeline.audit_steps import decoded, whole_so_far
+from core.pipeline.checking import Request
+from core.pipeline.streaming_input import Arriving, check_arriving, check_stream
 from core.progress import folded
 from core.records import Plan, Statement, Verdict
 from core.seats import RosterSheet, Seat
 from core.store import open_store
 from tests.fakes import make_case
-from tests.models.cast import Cast, as_json
-from tests.models.loopback import loopback
+from tests.llm.cast import Cast, as_json
+from tests.llm.loopback import loopback
 
 FACTS = "The Orrin tower is 412 m tall. It was opened in 1932.\n"
 FIRST, SECOND = "The Orrin tower is 512 m tall. ", "It was opened in 1932."

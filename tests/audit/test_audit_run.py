@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 
 from core.agents.rosters import roster_named
-from core.audited import Reconsidered, Remembered, ToolUse
 from core.concurrency import Stop
-from core.engine import Resources, review
 from core.errors import BudgetReached, ModelError, ReplyError
-from core.events import TRANSIENT, Event, RunResumed
+from core.events import TRANSIENT, Event, Reconsidered, Remembered, RunResumed, ToolUse
+from core.pipeline.review import Resources, review
 from core.progress import Progress, can_resume, folded
 from core.records import Case, Context, Plan, Run
 from core.roles import AuditView, CaseView, Roster, Step

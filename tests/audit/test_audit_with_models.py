@@ -12,16 +12,16 @@ import pytest
 
 from core.agents.rosters import one_model
 from core.concurrency import Stop
-from core.jobs import Jobs
-from core.models.call import Call, Message, in_silence
-from core.models.keys import Keys
-from core.models.llm import LiteLlm
+from core.llm.call import Call, Message, in_silence
+from core.llm.client import LiteLlm
+from core.llm.keys import Keys
+from core.pipeline.jobs import Jobs
 from core.progress import Progress, folded
 from core.records import Plan, Run
 from core.seats import RosterSheet, Seat
 from core.store import open_store
-from tests.models.cast import Cast, Part, as_json, endless, judged, oversized, role_of
-from tests.models.loopback import Asked, Loopback, Reply, loopback
+from tests.llm.cast import Cast, Part, as_json, endless, judged, oversized, role_of
+from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import case_of
 
 FACTS = b"The tower is 412 m tall. It was opened in 1932."

@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from core.audit.conclusion import Found, judgement_of
-from core.audit.steps import settled
-from core.audited import Remembered, ToolUse
+from core.events import Remembered, ToolUse
+from core.pipeline.audit_conclusion import Found, judgement_of
+from core.pipeline.audit_steps import settled
 from core.records import ReaderView, Statement
 from core.roles import CaseView, Evidence
 from tests.fakes import make_case

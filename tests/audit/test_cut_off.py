@@ -17,7 +17,7 @@ from core.agents.rosters import roster_named
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT
 from core.events import Event
-from core.jobs import Jobs
+from core.pipeline.jobs import Jobs
 from core.progress import Progress, folded
 from core.records import Case, Plan
 from core.roles import AuditView, Roster, Step, ToolPicker
@@ -115,7 +115,7 @@ def test_a_stopped_audit_goes_on_to_the_same_end(home: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from core.jobs import Jobs
+from core.pipeline.jobs import Jobs
 from core.records import Plan
 from core.store import open_store
 from tests.audit.test_cut_off import slowly

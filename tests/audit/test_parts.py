@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.audit.conclusion import Found, applied, judgement_of
-from core.audit.context import about_statement, concluded, placed
-from core.audit.steps import closed, cut_down, labels_told, settled, waves
-from core.audited import Reconsidered, Remembered, ToolUse
 from core.baseline.reader import Reader
 from core.baseline.reflector import BuiltInReflector
 from core.baseline.segmenter import BuiltInSegmenter
 from core.concurrency import Stop
+from core.events import Reconsidered, Remembered, ToolUse
+from core.pipeline.audit_conclusion import Found, applied, judgement_of
+from core.pipeline.audit_memory import about_statement, concluded, placed
+from core.pipeline.audit_steps import closed, cut_down, labels_told, settled, waves
 from core.records import Judgement, Label, Statement
 from core.roles import CaseView, Evidence, Step
 from tests.fakes import make_case, make_passage

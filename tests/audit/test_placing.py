@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.audit.context import cut_alike, is_cut_from, placed
-from core.audited import ToolUse
+from core.events import ToolUse
+from core.pipeline.audit_memory import cut_alike, is_cut_from, placed
 from core.records import Statement
 from core.tools.registry import toolbox
 from core.tools.text_tools import Match

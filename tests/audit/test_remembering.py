@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.audit.conclusion import Found, judgement_of
-from core.audit.context import concluded
-from core.audited import ToolUse
+from core.events import ToolUse
+from core.pipeline.audit_conclusion import Found, judgement_of
+from core.pipeline.audit_memory import concluded
 from core.records import Label, Statement
 from core.roles import CaseView, Evidence, Step
 from tests.fakes import make_case

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.concurrency import Stop
-from core.engine import Resources, review
+from core.pipeline.review import Resources, review
 from core.progress import Progress, folded
 from core.records import Plan
 from core.roles import AuditView, Roster, Step

@@ -9,7 +9,7 @@ import pytest
 from core.baseline.debaters import KINDS, BuiltInDebater
 from core.concurrency import Stop
 from core.debate.protocols import protocol_of
-from core.models.call import in_silence
+from core.llm.call import in_silence
 from core.records import Plan, Turn
 from core.roles import DebateView
 from tests.debates import arguing, built_in, turns

@@ -13,9 +13,9 @@ from core.agents.reply_parser import stated_in
 from core.baseline.debate_manners import NOTHING, Own, Side, turn_in_manner
 from core.baseline.debaters import KINDS, BuiltInDebater
 from core.concurrency import Stop
-from core.manners import Manner
 from core.records import Point, Quote, Stance, Turn
 from core.roles import CaseView, Debater, DebateView
+from core.seats import Manner
 from tests.debates import built_in
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import UNKNOWN_SCRIPT, word_assessor

@@ -12,8 +12,8 @@ from core.agents.rosters import SHIPPED, panel_reader, sheet_named
 from core.baseline import panel
 from core.concurrency import Stop
 from core.errors import ConfigError
-from core.jobs import Jobs
-from core.models.keys import Keys
+from core.llm.keys import Keys
+from core.pipeline.jobs import Jobs
 from core.records import Passage, Span
 from core.roles import CaseView, Evidence, SpanPanelist
 from core.seats import PANEL_READERS

@@ -8,10 +8,10 @@ import pytest
 
 from core.baseline.debate_manners import answered, pointed_at
 from core.concurrency import Stop
-from core.manners import Manner
-from core.models.call import in_silence
+from core.llm.call import in_silence
 from core.records import Turn
 from core.roles import DebateView
+from core.seats import Manner
 from tests.debates import built_in
 from tests.fakes import make_case, make_passage, make_view
 

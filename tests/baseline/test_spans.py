@@ -14,9 +14,8 @@ from core.baseline.spans import (
     ThresholdSpanAdjudicator,
     evidence_texts,
 )
-from core.categories import Category
 from core.concurrency import Stop
-from core.records import Judgement, Label, Point, Span, Statement
+from core.records import Category, Judgement, Label, Point, Span, Statement
 from core.roles import CaseView, WordScorer
 from tests.agents.seats import judge_view
 from tests.fakes import make_case, make_passage, make_view

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.baseline.context_writer import MOST_WORDS, BuiltInContextWriter, round_summary
 from core.baseline.text_edits import TextEdit, edits_of, edits_of_spans, fits, with_edits
 from core.concurrency import Stop
-from core.models.call import in_silence
+from core.llm.call import in_silence
 from core.records import Context, Judgement, Point, Quote, Span, Turn
 from core.roles import DebateView, JudgeView
 from tests.debates import built_in

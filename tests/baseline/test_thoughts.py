@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 import pytest
 
-from core.audited import ToolUse
 from core.baseline.segmenter import BuiltInSegmenter
 from core.baseline.tool_picker import CHINESE, ENGLISH, MATCH, SEARCH, BuiltInToolPicker
 from core.concurrency import Stop
+from core.events import ToolUse
 from core.records import Label
 from core.roles import AuditView, CaseView, Evidence, Step
 from core.tools.registry import toolbox

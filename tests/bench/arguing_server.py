@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from tests.debate.scripts import prompt_of, reply_to
-from tests.models.loopback import Asked, Reply, loopback
+from tests.llm.loopback import Asked, Reply, loopback
 
 NAMES = ("Ada", "Ben", "Cleo", "Dora")
 

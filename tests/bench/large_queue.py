@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.checking import Request, check_once
-from core.curation import differ, settle
 from core.documents.terms import terms
 from core.events import Event
-from core.jobs import new_id
+from core.pipeline.checking import Request, check_once
 from core.progress import folded
-from core.queueing import item_of
-from core.records import Case, Label, Member, Project, Run, Span
+from core.records import Case, Label, Member, Project, Run, Span, new_id
+from core.review.adjudication import differ, settle
+from core.review.queue_ranking import item_of
 from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store, open_store
 from core.store.queue import Rules

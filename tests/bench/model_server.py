@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 from core.agents.llm_audit import WHOLE
-from tests.models.cast import Cast, Part, as_json
-from tests.models.loopback import Asked, Reply, loopback
+from tests.llm.cast import Cast, Part, as_json
+from tests.llm.loopback import Asked, Reply, loopback
 
 SPANS = [
     {"reason": "r", "quote": q, "category": "number_or_date", "instead": i, "p": 0.9}

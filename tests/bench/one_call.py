@@ -13,11 +13,11 @@ from pathlib import Path
 
 from core.concurrency import Stop
 from core.config import Settings
-from core.models.call import Asked, Call, Message, in_silence
-from core.models.keys import Keys
-from core.models.limits import Caps
-from core.models.llm import LiteLlm
-from core.models.metering import Account, LedgerDesk
+from core.llm.call import Asked, Call, Message, in_silence
+from core.llm.client import LiteLlm
+from core.llm.keys import Keys
+from core.llm.limits import Caps
+from core.llm.metering import Account, LedgerDesk
 from core.seats import Seat
 from core.store import open_store
 from tests.bench.with_models import models

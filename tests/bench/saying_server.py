@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.models.loopback import Reply, loopback
+from tests.llm.loopback import Reply, loopback
 
 PIECE = "word "
 

@@ -16,18 +16,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.audited import AUDIT
-from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import Settings
 from core.documents.library import ensure_read, store_file
-from core.events import Event
-from core.jobs import Jobs
-from core.models.keys import Keys
+from core.events import AUDIT, Event
+from core.llm.keys import Keys
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
+from core.pipeline.live_run import Active
 from core.records import Case, Plan
+from core.review.people import first_project
 from core.seats import RosterSheet, Seat
 from core.store import Store, open_store
-from core.underway import Active
 from tests.bench.with_models import models
 
 IN_A_ROW = 2

@@ -14,22 +14,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.agents.rosters import one_model
-from core.checking import Draft, first_project, store_case
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
 from core.documents.library import ensure_read, store_file
 from core.errors import Stopped
-from core.jobs import Jobs
-from core.models.call import Call, Message
-from core.models.keys import Keys
-from core.models.llm import LiteLlm
+from core.llm.call import Call, Message
+from core.llm.client import LiteLlm
+from core.llm.keys import Keys
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
 from core.progress import folded
 from core.records import Case, Plan
+from core.review.people import first_project
 from core.seats import RosterSheet, Seat
 from core.store import open_store
 from tests.bench.model_server import SPANS
 from tests.documents.builders import bar_chart, png
-from tests.models.loopback import Reply, loopback
+from tests.llm.loopback import Reply, loopback
 
 TURNS = 5
 IMAGES = 4

@@ -17,7 +17,7 @@ import streamlit as st
 from components.box_editor import box_editor
 from components.box_editor.boxes import Drawn, drawn_from, drawn_of, image_boxes
 from components.box_editor.picture import picture_of
-from core.categories import CATEGORY_WORDS
+from core.records import CATEGORY_WORDS
 from core.store.codec import to_plain
 
 st.set_page_config(layout="wide")

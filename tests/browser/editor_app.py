@@ -14,7 +14,7 @@ import streamlit as st
 
 from components.span_editor import span_editor
 from components.span_editor.marks import Mark, Marked
-from core.categories import CATEGORY_WORDS
+from core.records import CATEGORY_WORDS
 
 st.set_page_config(layout="wide")
 folder = Path(os.environ["COUNTERPOINT_HOME"])

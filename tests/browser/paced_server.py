@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import core.baseline.readers
-import core.jobs
+import core.pipeline.jobs
 from components.launch import serve
 from core.agents.rosters import roster_named
 from core.concurrency import Stop
-from core.models.keys import Keys
+from core.llm.keys import Keys
 from core.records import Turn
 from core.roles import Debater, DebateView, Roster, Speak
 from tests.browser.serving import HURRY
@@ -53,7 +53,7 @@ def paced_roster(name: str) -> Roster:
     )
 
 
-class PacedJobs(core.jobs.Jobs):
+class PacedJobs(core.pipeline.jobs.Jobs):
     """Runs whose debaters speak so."""
 
     def __init__(self, home: Path, *, keys: Keys | None = None) -> None:
@@ -62,5 +62,5 @@ class PacedJobs(core.jobs.Jobs):
 
 if __name__ == "__main__":
     core.baseline.readers.shared_assessor = paw_assessor
-    core.jobs.Jobs = PacedJobs  # type: ignore[assignment,misc]
+    core.pipeline.jobs.Jobs = PacedJobs  # type: ignore[assignment,misc]
     serve(int(sys.argv[1]))

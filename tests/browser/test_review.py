@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from playwright.sync_api import Page, expect
 
-from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.documents.library import store_file
-from core.jobs import Jobs
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
 from core.records import Plan
+from core.review.people import first_project
 from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.serving import Server

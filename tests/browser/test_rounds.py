@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.checking import first_project
 from core.events import Event
-from core.jobs import new_id
-from core.records import Case, Plan, Run
+from core.records import Case, Plan, Run, new_id
+from core.review.people import first_project
 from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.serving import Server

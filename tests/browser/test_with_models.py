@@ -15,8 +15,8 @@ from core.agents.rosters import one_model
 from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.serving import Server, free_port
-from tests.models.cast import Cast, judged, role_of
-from tests.models.loopback import Asked, Reply, loopback
+from tests.llm.cast import Cast, judged, role_of
+from tests.llm.loopback import Asked, Reply, loopback
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 OpenPage = Callable[..., Page]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from components.transcript import Speaking
 from core.events import TurnStarted
-from core.manners import Manner
 from core.records import Stance
+from core.seats import Manner
 
 
 def under_way(

@@ -10,15 +10,17 @@ from components.html import Html
 from components.playback import at_moment, cues
 from components.report import markdown_report
 from components.transcript import after, asides, debate_html, spoken_texts, weights_html
-from core.argued import (
+from core.events import (
     ConsensusWeighed,
     DebateNoted,
+    Event,
     JudgementSampled,
     PersonSpoke,
     RoundSummarised,
+    RunStarted,
+    TurnFinished,
 )
-from core.events import Event, RunStarted, TurnFinished
-from core.outcome import outcome
+from core.pipeline.run_export import outcome
 from core.progress import folded
 from core.records import Judgement, Plan, Run, Turn
 from core.verdict.weigher import LearnedWeigher, LearnedWeights, Method

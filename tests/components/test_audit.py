@@ -24,8 +24,7 @@ from components.audit import (
 from components.html import Mark, Part, marked_text
 from components.report import audit_texts
 from components.tool_views.sources import is_shown, shown_once
-from core.audited import Remembered, ToolUse
-from core.events import MemoryUpdated, RunStarted, ToolCalled
+from core.events import MemoryUpdated, Remembered, RunStarted, ToolCalled, ToolUse
 from core.progress import folded
 from core.records import Label, Passage, Plan
 from tests.audits_told import CASE, PASSAGE, RESPONSE, SENTENCES, STEPS, begun, told

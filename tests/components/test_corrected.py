@@ -17,7 +17,7 @@ from components.report import (
     markdown_report,
     proposed,
 )
-from core.argued import ResponseRevised
+from core.events import ResponseRevised
 from core.progress import Progress
 from tests.components.test_report import CASE, RUN, SPAN, progress
 

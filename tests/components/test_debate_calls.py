@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from components.debate import debate_words, expected_words, plan_words, silence_words
-from core.argued import DebateDecided
-from core.manners import DebateOptions
+from core.events import DebateDecided
 from core.progress import Progress
 from core.records import Judgement, Plan, RoleUsed
+from core.seats import DebateOptions
 
 SEATED = tuple(RoleUsed(f"debater {name}", name, False, "", "") for name in ("Ada", "Ben"))
 

@@ -17,6 +17,7 @@ from components.html import (
 )
 from core.events import (
     RunStarted,
+    SoftLabel,
     SoftLabelled,
     SpanAdjudicated,
     SpanProposed,
@@ -25,7 +26,6 @@ from core.events import (
 )
 from core.progress import folded
 from core.records import Plan, RoleUsed, Span, WordScore
-from core.voted import SoftLabel
 from tests.components.test_markup import NASTY, bare
 from tests.fakes import make_case
 

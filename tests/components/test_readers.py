@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from components.verdict import readers_html, readers_words
-from core.audited import Remembered
-from core.events import JudgementReached, MemoryUpdated, StatementFound
+from core.events import JudgementReached, MemoryUpdated, Remembered, StatementFound
 from core.progress import Progress
 from core.records import Judgement, ReaderView, Stance, Statement
 

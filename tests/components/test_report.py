@@ -13,8 +13,8 @@ from components.playback import at_moment, cues
 from components.report import LONGEST_SPAN, html_report, markdown_report
 from components.verdict import TOO_FEW, Past, worth_of, worth_words
 from components.wording import escaped, percent
-from core.argued import DebateDecided
 from core.events import (
+    DebateDecided,
     Event,
     JudgementReached,
     LabelPredicted,

@@ -21,15 +21,21 @@ from components.transcript import (
     rounds_of,
     spoken_texts,
 )
-from core.argued import RoundSummarised
 from core.concurrency import Stop
 from core.debate.copmad import PROTOCOL as COPMAD
 from core.debate.sc_maks import PROTOCOL as SC_MAKS
-from core.events import Event, JudgementReached, RunStarted, TurnFinished, TurnStarted
-from core.manners import DebateOptions, Manner
+from core.events import (
+    Event,
+    JudgementReached,
+    RoundSummarised,
+    RunStarted,
+    TurnFinished,
+    TurnStarted,
+)
 from core.progress import Progress, folded
 from core.records import Judgement, Plan, Stance, Turn
 from core.roles import DebateView, Speak
+from core.seats import DebateOptions, Manner
 from tests.components.speaking import under_way
 from tests.debates import arguing, seated
 from tests.fakes import make_case, make_passage, make_view

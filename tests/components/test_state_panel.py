@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 
 from components.debate import contested_words, state_html
-from core.audited import Remembered
-from core.events import ContextBuilt, Event, MemoryUpdated
+from core.events import ContextBuilt, Event, MemoryUpdated, Remembered
 from core.progress import folded
 from core.records import Context, Plan, Run
 from tests.audits_told import CASE, begun, told

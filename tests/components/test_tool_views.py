@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from components.audit import step_html
 from components.tool_views import VIEWS, tool_view
 from components.tool_views.plain import MOST_ROWS
-from core.audited import ToolUse
 from core.concurrency import Stop
+from core.events import ToolUse
 from core.tools.registry import Bench, toolbox, use
 from tests.components.test_markup import NASTY, bare
 

@@ -18,8 +18,8 @@ from components.transcript import (
     turn_html,
 )
 from core.events import Event, RunStarted, TurnFinished, TurnStarted
-from core.manners import Manner
 from core.records import Plan, Stance, Turn
+from core.seats import Manner
 from tests.components.speaking import under_way
 from tests.fakes import make_case
 

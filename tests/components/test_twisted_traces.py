@@ -30,11 +30,11 @@ from core.events import (
     RunStarted,
     StatementFound,
 )
-from core.manners import DEBATE_NAMES, DebateOptions
-from core.outcome import outcome
+from core.pipeline.run_export import outcome
 from core.progress import folded
 from core.records import Case, Project, Run, Verdict
 from core.reuse import rule_digest
+from core.seats import DEBATE_NAMES, DebateOptions
 from core.store import Store, open_store
 from core.store.codec import to_plain
 from core.store.traces import import_trace

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.debate.protocols import DEBATES, PROTOCOLS
-from core.manners import ANSWERING, PARTS, DebateOptions
-from core.models.prompting import FIELDS, shipped
-from tests.models.loopback import Asked
+from core.llm.prompting import FIELDS, shipped
+from core.seats import ANSWERING, PARTS, DebateOptions
+from tests.llm.loopback import Asked
 
 OWN: Mapping[str, str] = {
     "context": '{"facts": [], "conflicts": [], "shares": {}, "summary": "Its height is given."}',

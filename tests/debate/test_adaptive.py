@@ -7,15 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.argued import DebateDecided
 from core.debate.adaptive import reasons
 from core.debate.protocols import PROTOCOLS, manners_of, options_of, require_options, then_of
 from core.errors import InputError
-from core.events import Event
-from core.manners import DebateOptions
-from core.models.call import Asked
+from core.events import DebateDecided, Event
+from core.llm.call import Asked
 from core.records import Cause, Judgement, Plan
 from core.roles import CaseView
+from core.seats import DebateOptions
 from tests.debates import arguing, built_in, desk_roster, kinds
 from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
 

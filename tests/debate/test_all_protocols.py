@@ -13,12 +13,11 @@ from core.debate.floor import Calls
 from core.debate.protocols import PROTOCOLS, protocol_of, require_options
 from core.errors import InputError, ModelError
 from core.events import Event
-from core.expected_calls import Size, steps_of
-from core.manners import DebateOptions
-from core.models.call import Asked
-from core.models.limits import estimated_tokens
+from core.llm.call import Asked
+from core.llm.limits import estimated_tokens
+from core.pipeline.cost_estimate import Size, steps_of
 from core.records import Judgement, Plan
-from core.seats import RosterSheet
+from core.seats import DebateOptions, RosterSheet
 from core.store.ledger import AGAIN
 from tests.agents.seats import SEAT
 from tests.debate.scripts import USUAL, reply_to, way_name, ways

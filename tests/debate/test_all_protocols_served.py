@@ -14,16 +14,15 @@ from components.playback import at_moment, cues
 from core.agents.rosters import one_model
 from core.debate import NAMES
 from core.errors import KeyMissing
-from core.jobs import Jobs
-from core.manners import DebateOptions
-from core.models.keys import Keys
+from core.llm.keys import Keys
+from core.pipeline.jobs import Jobs
 from core.progress import Progress, folded
 from core.records import Cause, Plan, Run
-from core.seats import RosterSheet
+from core.seats import DebateOptions, RosterSheet
 from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.debate.scripts import USUAL, prompt_of, reply_to
-from tests.models.loopback import Asked, Reply, loopback
+from tests.llm.loopback import Asked, Reply, loopback
 from tests.test_with_models import CLAIM, FACTS, PATIENCE, Bench, case_of, sheet_at
 
 STOPPED_WITHIN = 0.5  # seconds

@@ -11,7 +11,7 @@ from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.debate import colmad
 from core.events import Event
-from core.models.call import Call
+from core.llm.call import Call
 from core.records import Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.two_sides import (

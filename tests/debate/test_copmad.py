@@ -13,7 +13,7 @@ from core.agents.llm_judge import LlmJudge
 from core.concurrency import Stop
 from core.debate import copmad
 from core.events import Event
-from core.models.call import Asked, Call, Completion, Speak, in_silence
+from core.llm.call import Asked, Call, Completion, Speak, in_silence
 from core.records import Judgement, Label, Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.scripts import reply_to

@@ -20,16 +20,15 @@ import pytest
 
 from core.config import PROJECT_ROOT
 from core.events import Event
-from core.jobs import Jobs
-from core.manners import DebateOptions
-from core.models.keys import Keys
+from core.llm.keys import Keys
+from core.pipeline.jobs import Jobs
 from core.progress import can_resume
 from core.records import Plan, Run
-from core.seats import RosterSheet, Seat
+from core.seats import DebateOptions, RosterSheet, Seat
 from core.store import open_store
 from tests.debate.scripts import prompt_of, reply_to
 from tests.debate.test_all_protocols_served import until
-from tests.models.loopback import Asked, Reply, loopback
+from tests.llm.loopback import Asked, Reply, loopback
 from tests.test_with_models import CLAIM, FACTS, Bench, case_of, load_litellm
 
 NAMES = ("Ada", "Ben", "Cleo")
@@ -86,8 +85,8 @@ class HalfOfAPhase:
 KILLED = """
 import sys, time
 from pathlib import Path
-from core.jobs import Jobs
-from core.models.keys import Keys
+from core.pipeline.jobs import Jobs
+from core.llm.keys import Keys
 from core.store import open_store
 from tests.debate.test_cut_off_side_by_side import PHASES, plan_of
 from tests.test_with_models import load_litellm

@@ -14,10 +14,10 @@ from core.debate import ensemble
 from core.debate.ensemble import coin
 from core.errors import ReplyError, ReviewError
 from core.events import Event
-from core.manners import DebateOptions
-from core.models.call import Asked
+from core.llm.call import Asked
 from core.records import Cause, Judgement, Label, Plan, Stance
 from core.roles import CaseView
+from core.seats import DebateOptions
 from core.verdict.classifier import load_classifier
 from tests.debates import arguing, built_in, desk_roster, kinds, seated, turns
 from tests.fakes import (

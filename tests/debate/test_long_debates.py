@@ -14,22 +14,21 @@ from core.agents.rosters import one_model
 from core.debate.protocols import PROTOCOLS, protocol_of
 from core.errors import ModelError
 from core.events import Event
-from core.jobs import Jobs
-from core.manners import DebateOptions
-from core.models.call import Asked
-from core.models.keys import Keys
-from core.models.limits import words_tokens
+from core.llm.call import Asked
+from core.llm.keys import Keys
+from core.llm.limits import words_tokens
+from core.pipeline.jobs import Jobs
 from core.records import Plan
 from core.roles import CaseView
-from core.seats import Seat
+from core.seats import DebateOptions, Seat
 from core.store import open_store
 from tests.agents.seats import SEAT, many_passages
 from tests.debate.scripts import prompt_of, reply_to
 from tests.debates import arguing, desk_roster, kinds
 from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
-from tests.models.loopback import Asked as Request
-from tests.models.loopback import Reply as Answer
-from tests.models.loopback import loopback
+from tests.llm.loopback import Asked as Request
+from tests.llm.loopback import Reply as Answer
+from tests.llm.loopback import loopback
 from tests.test_with_models import CLAIM, FACTS, Bench, case_of, sheet_at
 
 ROUNDS = 8

@@ -13,10 +13,10 @@ from core.concurrency import Stop
 from core.debate.mad import PROTOCOL
 from core.errors import ReplyError, ReviewError
 from core.events import Event
-from core.manners import DebateOptions
-from core.models.call import in_silence
+from core.llm.call import in_silence
 from core.records import Cause, Judgement, Label, Plan, Stance
 from core.roles import DebateView, JudgeView
+from core.seats import DebateOptions
 from tests.agents.seats import SEAT, judge_view, workplace
 from tests.debates import arguing, kinds, seated, turns
 from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view

@@ -15,11 +15,10 @@ from core.debate.protocols import protocol_of
 from core.debate.questions import require_room
 from core.errors import InputError, ModelError
 from core.events import Event
-from core.manners import DebateOptions
-from core.models.call import Asked
-from core.models.prompting import PromptBook
+from core.llm.call import Asked
+from core.llm.prompting import PromptBook
 from core.records import Case, Plan
-from core.seats import RosterSheet
+from core.seats import DebateOptions, RosterSheet
 from tests.agents.seats import SEAT
 from tests.debate.scripts import reply_to
 from tests.debates import arguing, desk_roster

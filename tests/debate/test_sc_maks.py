@@ -15,9 +15,9 @@ from core.debate import consensus
 from core.debate.sc_maks import argue, calls
 from core.errors import ReplyError
 from core.events import Event
-from core.manners import PARTS, DebateOptions, Manner, Part
 from core.records import Case, Context, Judgement, Label, Plan, Quote, Stance, Turn
 from core.roles import CaseView, DebateView, JudgeView, Roster, Speak
+from core.seats import PARTS, DebateOptions, Manner, Part
 from tests.debates import Arguing, arguing, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 

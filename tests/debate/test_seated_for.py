@@ -8,7 +8,7 @@ import pytest
 
 from core.agents.rosters import seated
 from core.debate.protocols import PROTOCOLS, seated_for
-from core.expected_calls import Size, steps_of
+from core.pipeline.cost_estimate import Size, steps_of
 from core.records import Plan
 from core.seats import DebaterSeat, RosterSheet, Seat
 from tests.agents.seats import workplace

@@ -11,11 +11,11 @@ from core.agents.llm_judge import SAMPLED_AT
 from core.debate import single
 from core.errors import ModelError
 from core.events import Event
-from core.manners import DebateOptions
-from core.models.call import Asked
-from core.models.prompting import shipped
+from core.llm.call import Asked
+from core.llm.prompting import shipped
 from core.records import Judgement, Plan
 from core.roles import CaseView
+from core.seats import DebateOptions
 from core.verdict.classifier import load_classifier
 from tests.agents.seats import SEAT
 from tests.debates import arguing, built_in, desk_roster, kinds

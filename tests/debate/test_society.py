@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from core.debate.society import PROTOCOL
 from core.errors import ModelError, ReplyError, ReviewError
 from core.events import Event
-from core.manners import DebateOptions
 from core.records import Judgement, Plan, Stance
 from core.roles import CaseView
+from core.seats import DebateOptions
 from core.verdict.classifier import load_classifier
 from tests.debates import arguing, kinds, seated, turns
 from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from core.concurrency import Stop
 from core.errors import ReplyError, ReviewError
 from core.events import Event
-from core.manners import DebateOptions
 from core.records import Cause, Judgement, Label, Plan, Turn
 from core.roles import DebateView, JudgeView, Speak
+from core.seats import DebateOptions
 from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view
 
 FACT = make_passage("The Halden Bridge is 412 m long.", number=1)

@@ -11,7 +11,7 @@ from core.config import ENCODER_DIR
 from core.documents.images import boxes_of
 from core.documents.readers import read
 from core.documents.retrieval import Retriever, ensure_index, passages_of
-from core.models.encoder import load_encoder
+from core.llm.encoder import load_encoder
 from core.records import Passage, Source, SourceKind
 from core.store import Store
 from tests.documents.builders import blocks_of as blocks

@@ -8,7 +8,7 @@ from core.concurrency import Stop
 from core.config import ENCODER_DIR
 from core.documents.retrieval import Retriever, ensure_index
 from core.errors import Stopped
-from core.models.encoder import Embedder, load_encoder
+from core.llm.encoder import Embedder, load_encoder
 from core.records import Page, Source
 from core.store import Store
 from core.store.cases import IndexedPassage, Vectors

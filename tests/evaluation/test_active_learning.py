@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.choosing import Shares
 from core.evaluation import active_learning
 from core.evaluation.active_learning import (
     RANDOM,
@@ -23,6 +22,7 @@ from core.evaluation.active_learning import (
     measured,
     mixes,
 )
+from core.store.active_learning import Shares
 
 DIVERSE = Strategy(Shares(0.0, 0.0, 1.0))
 

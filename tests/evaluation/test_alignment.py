@@ -15,15 +15,15 @@ from core.errors import BudgetReached
 from core.evaluation.alignment import main, rated_at
 from core.evaluation.reasons_rated import aligned, ratings_of
 from core.learning.reasoning import Reasons, is_covered, note_name, reasons_of, rows_of
-from core.models.injection import Fence
-from core.models.prompting import PromptBook
+from core.llm.injection import Fence
+from core.llm.prompting import PromptBook
 from core.reviews import EvidenceMark
 from core.seats import Seat
 from core.store import open_store
 from tests.fakes import FakeDesk, ScriptedModel
 from tests.learning.runs_told import tell
 from tests.learning.test_learned_consensus import told
-from tests.models.loopback import Asked, Loopback, Reply, loopback
+from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
 ONE = Reasons(
     "r1", "ceda", "g1", "en", "The tower is 512 m tall.", "hallucinated",

@@ -10,7 +10,7 @@ from core.evaluation import engine_runs
 from core.evaluation.engine_runs import engine_digest, engine_of, predicted
 from core.evaluation.gold import GoldSpan
 from core.events import SpanAdjudicated, WordsScored
-from core.models.keys import Keys
+from core.llm.keys import Keys
 from core.progress import Progress
 from core.records import Case, Cause, Judgement, Label, Plan, Span, Verdict, WordScore
 from core.store import open_store

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.checking import first_project
 from core.evaluation.protocols import main as protocols
-from core.learned_marks import CONSENSUS
+from core.records import CONSENSUS
+from core.review.people import first_project
 from core.store import open_store
 from core.store.versions import Choice, Learned
 from core.verdict.weigher import Answerer, LearnedWeights, answerers

@@ -16,8 +16,8 @@ import pytest
 
 from core.__main__ import main
 from tests.evaluation.tiny_sets import FACTS, write_lines
-from tests.models.cast import Cast
-from tests.models.loopback import Reply, loopback
+from tests.llm.cast import Cast
+from tests.llm.loopback import Reply, loopback
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIGURE = {"value", "low", "high"}

@@ -15,8 +15,8 @@ from core.evaluation.evaluate import ways_of
 from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.protocols import against, main
-from core.manners import AS_IS, DebateOptions
 from core.records import Label
+from core.seats import AS_IS, DebateOptions
 from tests.evaluation.test_evaluate import write_claims
 from tests.evaluation.tiny_sets import FACTS
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.audited import Remembered
 from core.evaluation.command_line import result_name
 from core.evaluation.outcomes import FAILED
 from core.evaluation.sentence_level import joined, main, predictions
+from core.events import Remembered
 from core.progress import Progress
 from core.records import Label, Statement, Verdict
 from tests.evaluation.tiny_sets import write_lines

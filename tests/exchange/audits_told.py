@@ -9,19 +9,21 @@ from dataclasses import dataclass, replace
 import msgspec
 import pytest
 
-from core.audited import Reconsidered, Remembered, ToolUse
-from core.checking import first_project
 from core.events import (
     Event,
     JudgementReached,
     MemoryUpdated,
+    Reconsidered,
     ReflectionChanged,
+    Remembered,
     RunFinished,
     RunStarted,
     StatementFound,
     ToolCalled,
+    ToolUse,
 )
 from core.records import Case, Judgement, Label, Plan, Run, Span, Statement, Verdict
+from core.review.people import first_project
 from core.reviews import Correction
 from core.store import Store
 from core.tools.registry import Answer, Bench, Example, Tool

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from core.checking import first_project
 from core.exchange.incoming import take_in
 from core.exchange.order import As, Order, Outcome
 from core.exchange.outgoing import rows_of
-from core.formats.registry import FORMATS
-from core.formats.rows import ExchangeRow, Read
+from core.exchange.registry import FORMATS
+from core.exchange.rows import ExchangeRow, Read
 from core.records import Project
+from core.review.people import first_project
 from core.store import Store, open_store
 
 NOW = 1_700_000_000.0

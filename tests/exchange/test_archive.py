@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.documents.library import file_bytes, store_file
 from core.errors import NotAllowed, ReviewError
 from core.events import RunFinished, RunStarted
 from core.exchange import archive
 from core.exchange.archive import MANIFEST, SINCE_2, give, take
-from core.models.prompting import shipped
-from core.queueing import imported_item
+from core.llm.prompting import shipped
+from core.pipeline.checking import Draft, store_case
 from core.records import Member, Plan, Project, Run, Span, Verdict
+from core.review.people import first_project
+from core.review.queue_ranking import imported_item
 from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store, open_store
 from core.store.cases import Batch, BatchRow

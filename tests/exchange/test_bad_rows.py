@@ -12,11 +12,11 @@ import pytest
 from core.errors import InputError, NotAllowed
 from core.events import RunFinished, RunStarted
 from core.exchange import incoming
+from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.incoming import take_in
 from core.exchange.order import Order
-from core.formats.fields import ONLY_READ, WRITTEN
-from core.formats.packed import MOST_ROW
-from core.formats.registry import FORMATS
+from core.exchange.packed import MOST_ROW
+from core.exchange.registry import FORMATS
 from core.records import Member, Plan, Project, Run, Source, Verdict
 from core.reviews import Correction, EvidenceMark, Gold, Handling, Suggestion
 from core.store import open_store

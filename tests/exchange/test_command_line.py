@@ -16,12 +16,12 @@ from xml.etree import ElementTree
 import pytest
 
 from core.__main__ import main
-from core.categories import CATEGORY_WORDS
-from core.checking import first_project, person_here
 from core.exchange.command_line import ARCHIVE, MOST_SHOWN
-from core.formats.fields import ONLY_READ, WRITTEN
-from core.formats.label_studio import config_of
-from core.formats.registry import FORMATS
+from core.exchange.fields import ONLY_READ, WRITTEN
+from core.exchange.label_studio import config_of
+from core.exchange.registry import FORMATS
+from core.records import CATEGORY_WORDS
+from core.review.people import first_project, person_here
 from core.store import open_store
 from tests.test_architecture import ROOT
 

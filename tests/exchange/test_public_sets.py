@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from core.formats.fields import WRITTEN
-from core.formats.registry import FORMATS, recognised
-from core.formats.rows import Read
+from core.exchange.fields import WRITTEN
+from core.exchange.registry import FORMATS, recognised
+from core.exchange.rows import Read
 from core.store import open_store
 from tests.exchange.stores import imported, kept
 from tests.needs import need

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from core.exchange.fields import WRITTEN
 from core.exchange.outgoing import rows_of
-from core.formats.fields import WRITTEN
-from core.formats.registry import FORMATS
-from core.formats.rows import (
+from core.exchange.registry import FORMATS
+from core.exchange.rows import (
     ExchangeRow,
     MachineVerdict,
     Read,

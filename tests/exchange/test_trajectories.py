@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.__main__ import main
-from core.checking import first_project
 from core.exchange.trajectories_out import FAILED_NAME, KEPT_NAME, Sorted, sorted_out, zipped
 from core.exchange.trajectory import (
     REASON_WORDS,
@@ -25,8 +24,9 @@ from core.exchange.trajectory import (
     read_action,
     trajectory_of,
 )
-from core.models.prompting import PromptBook
+from core.llm.prompting import PromptBook
 from core.records import Label
+from core.review.people import first_project
 from core.store import open_store
 from core.tools.registry import read_input, tool_named
 from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, tell

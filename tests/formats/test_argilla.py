@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from core.formats.registry import FORMATS
-from core.formats.rows import ExchangeRow, gold_of
+from core.exchange.registry import FORMATS
+from core.exchange.rows import ExchangeRow, gold_of
 from core.records import Span
 from core.reviews import Suggestion
 

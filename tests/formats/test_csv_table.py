@@ -6,8 +6,8 @@ import csv
 import io
 from collections.abc import Sequence
 
-from core.formats.registry import FORMATS
-from core.formats.rows import Document, ExchangeRow, Read, gold_of
+from core.exchange.registry import FORMATS
+from core.exchange.rows import Document, ExchangeRow, Read, gold_of
 from core.records import Span
 from core.reviews import Suggestion
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from core.errors import InputError
 from core.events import JudgementReached
-from core.formats.mad import read
-from core.formats.registry import recognised
-from core.formats.rows import ExchangeRow, RecordedRun
+from core.exchange.mad import read
+from core.exchange.registry import recognised
+from core.exchange.rows import ExchangeRow, RecordedRun
 from core.records import Turn
 from tests.formats.recorded_debates import BASE, BETTER, OPEN, SOURCE, archive, debate, reply
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from core.errors import InputError
-from core.formats.registry import FORMATS
-from core.formats.rows import ExchangeRow
+from core.exchange.registry import FORMATS
+from core.exchange.rows import ExchangeRow
 from core.records import WordScore
 
 

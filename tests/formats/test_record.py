@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from core.errors import InputError
-from core.formats.rows import Record
+from core.exchange.rows import Record
 
 RECORD = Record(
     {

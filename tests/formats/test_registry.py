@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from core.formats.fields import ONLY_READ, WRITTEN
-from core.formats.registry import FORMATS
-from core.formats.rows import Document, ExchangeRow, MachineVerdict, correction_of, gold_of
+from core.exchange.fields import ONLY_READ, WRITTEN
+from core.exchange.registry import FORMATS
+from core.exchange.rows import Document, ExchangeRow, MachineVerdict, correction_of, gold_of
 from core.records import Span
 from core.reviews import Suggestion
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from core.errors import InputError
-from core.formats.fields import ONLY_READ, WRITTEN
-from core.formats.registry import FORMATS
-from core.formats.shown import shown
+from core.errors import InputError, shown
+from core.exchange.fields import ONLY_READ, WRITTEN
+from core.exchange.registry import FORMATS
 
 NASTY = "a\x1b[2J\x07\u202e\u2066\u200b\u2028\x9b\r\nb"
 

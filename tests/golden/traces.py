@@ -14,10 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from core.audited import AUDIT
 from core.baseline.examples import EXAMPLES, Example
-from core.checking import Request, check_once
 from core.debate.protocols import PROTOCOLS
+from core.events import AUDIT
+from core.pipeline.checking import Request, check_once
 
 KEPT = Path(__file__).with_name("traces.json")
 CUT = 8

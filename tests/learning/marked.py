@@ -16,7 +16,6 @@ from core.events import (
     StatementFound,
     WordsScored,
 )
-from core.jobs import new_id
 from core.records import (
     Case,
     Judgement,
@@ -29,6 +28,7 @@ from core.records import (
     Statement,
     Verdict,
     WordScore,
+    new_id,
 )
 from core.reviews import Correction
 from core.store import Store

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.checking import Draft, first_project, person_here, store_case
 from core.config import Settings
 from core.documents.library import store_file
-from core.jobs import Jobs, new_id
-from core.records import Label, Plan
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
+from core.records import Label, Plan, new_id
+from core.review.people import first_project, person_here
 from core.reviews import Correction
 from core.store import open_store
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.checking import first_project
 from core.events import (
     Event,
     JudgementReached,
@@ -15,7 +14,6 @@ from core.events import (
     StatementFound,
     TurnFinished,
 )
-from core.jobs import new_id
 from core.records import (
     Case,
     Judgement,
@@ -29,7 +27,9 @@ from core.records import (
     Statement,
     Turn,
     Verdict,
+    new_id,
 )
+from core.review.people import first_project
 from core.reviews import Correction
 from core.seats import DebaterSeat, RosterSheet, Seat
 from core.store import Store

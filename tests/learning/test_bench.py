@@ -11,12 +11,12 @@ import pytest
 
 from core.concurrency import Stop
 from core.config import Settings
-from core.engine import Resources
 from core.errors import InputError
 from core.learning.bench import PREFIX, Bench, Material, opened_bench
+from core.pipeline.review import Resources
+from core.pipeline.run_factory import Staff
 from core.progress import Progress
 from core.records import Plan
-from core.staffing import Staff
 from core.store.versions import SEED_VERSION
 from core.verdict.classifier import load_classifier
 from tests.debates import built_in

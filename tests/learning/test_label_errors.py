@@ -13,7 +13,7 @@ from core.learning.heads import kept_at, vectors_of
 from core.learning.label_errors import doubts
 from core.learning.overview import Taught
 from core.learning.training_set import Row
-from core.models.encoder import Matrix
+from core.llm.encoder import Matrix
 from core.records import Label
 from tests.fakes import FakeEmbedder
 

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from core.errors import ConfigError, InputError
-from core.in_use import as_learned
-from core.learned_marks import CONSENSUS
 from core.learning.answers import answers_of, weights_for
 from core.learning.learned_consensus import adapt, choose, learn
 from core.learning.learned_weights import kept_policy, kept_weights, weights_of_answers
@@ -19,7 +17,8 @@ from core.learning.reasoning import rows_of
 from core.learning.reward_policy import is_installed, targets
 from core.learning.weigh import main as weigh
 from core.learning.weigh import plainly
-from core.records import Plan, Run, Stance
+from core.pipeline.run_factory import as_learned
+from core.records import CONSENSUS, Plan, Run, Stance
 from core.reuse import rule_digest
 from core.roles import UNIFORM
 from core.store import Store, open_store

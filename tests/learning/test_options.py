@@ -11,7 +11,7 @@ import pytest
 from core.errors import ConfigError, InputError
 from core.learning.heads import encoder_folder
 from core.learning.options import EMBEDDED, Options, options_of
-from core.models.export import wheel_folder
+from core.llm.export import wheel_folder
 
 
 def test_what_is_not_chosen_is_as_usual() -> None:

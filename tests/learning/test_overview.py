@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.curation import settle
 from core.learning.overview import conflicts, overview, taught
 from core.records import Label, Project
+from core.review.adjudication import settle
 from core.reviews import Correction, Gold, Item
 from core.store import Store
 from tests.fakes import make_case

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.curation import settle
 from core.events import (
     Event,
     JudgementReached,
@@ -18,14 +17,14 @@ from core.events import (
     RunStarted,
     StatementFound,
 )
-from core.jobs import new_id
 from core.learning.debate_worth import worth
 from core.learning.model_card import pair, pairs
 from core.learning.reasoning import Agent, Heard, Row, rows_of, said_in, words_of
 from core.learning.reliability import Record, Table, by_kinds, records, table_of, voices_once
 from core.learning.weights import FIRMNESS, Share, by_kind, firmness, posterior
 from core.progress import folded
-from core.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict
+from core.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict, new_id
+from core.review.adjudication import settle
 from core.reviews import Gold
 from core.store import Store, open_store
 from core.store.cases import fingerprint

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from core.checking import first_project
 from core.errors import ConfigError, ConflictError, InputError, NotAllowed, NotEnoughLabels
 from core.learning.options import Options
 from core.learning.retrain import (
@@ -20,6 +19,7 @@ from core.learning.retrain import (
 )
 from core.learning.train import seed_claims
 from core.records import Member
+from core.review.people import first_project
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION, Training, Version
 from core.verdict.classifier import load_classifier, version_folder

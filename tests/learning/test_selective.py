@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.answering import policy_of
 from core.errors import InputError
 from core.learning.metrics import (
     ENOUGH_AT_RANDOM,
@@ -20,6 +19,7 @@ from core.learning.metrics import (
 )
 from core.learning.track_record import Share
 from core.records import Project
+from core.review.selective_prediction import policy_of
 from core.store import Store
 from core.store.versions import Version
 from tests.learning.answered import OURS, add_run, say, verdicts

@@ -7,16 +7,6 @@ from typing import Any
 import pytest
 
 from core.errors import InputError, NotAllowed
-from core.learned_marks import (
-    EXAMPLES,
-    MOST_EXAMPLES,
-    MOST_TOKENS,
-    THRESHOLD,
-    SpanExample,
-    examples_from,
-    fitting_examples,
-    threshold_from,
-)
 from core.learning.span_examples import (
     Candidate,
     body_of,
@@ -27,7 +17,17 @@ from core.learning.span_examples import (
     span_answers,
     take_into_use,
 )
-from core.records import Member
+from core.records import (
+    EXAMPLES,
+    MOST_EXAMPLES,
+    MOST_TOKENS,
+    THRESHOLD,
+    Member,
+    SpanExample,
+    examples_from,
+    fitting_examples,
+    threshold_from,
+)
 from core.store import Store
 from core.store.versions import NONE, Choice, Learned
 from tests.learning.marked import PROJECT, WORDS, add_case, add_run, say, span

@@ -15,8 +15,6 @@ from core.events import (
     SpanProposed,
     SpanVoted,
 )
-from core.jobs import new_id
-from core.learned_marks import PanelRule, members_from, threshold_from
 from core.learning.span_examples import span_answers
 from core.learning.span_member import (
     MarkedByPanel,
@@ -26,9 +24,20 @@ from core.learning.span_member import (
 )
 from core.learning.span_scored import scored_cases
 from core.learning.span_threshold import FEWEST_CASES
-from core.records import Case, Judgement, Plan, RoleUsed, Run, Verdict
-from core.spans.stage import runs_of, tally
-from core.spans.voting import KEPT_FROM, VotedRun, VotedSpan
+from core.pipeline.span_stage import runs_of, tally
+from core.pipeline.span_voting import KEPT_FROM, VotedRun, VotedSpan
+from core.records import (
+    Case,
+    Judgement,
+    PanelRule,
+    Plan,
+    RoleUsed,
+    Run,
+    Verdict,
+    members_from,
+    new_id,
+    threshold_from,
+)
 from core.store import Store
 from tests.learning.marked import add_case, say, span
 

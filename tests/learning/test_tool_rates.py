@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core.checking import first_project
 from core.learning.tool_rates import Audited, ToolRate, ToolRates, tool_rates
 from core.learning.track_record import Share
 from core.records import Label
+from core.review.people import first_project
 from core.reviews import Correction
 from core.store import Store, open_store
 from tests.exchange.audits_told import Audit, own_tools, tell

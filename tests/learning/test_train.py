@@ -24,7 +24,7 @@ from core.learning.options import Options
 from core.learning.retrain import LEASE_SECONDS, begin_training, cancel_training
 from core.learning.train import Reporter
 from core.learning.training_set import Lesson
-from core.models.encoder import load_encoder
+from core.llm.encoder import load_encoder
 from core.records import Member, Project
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from core.choosing import FIRST
 from core.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.events import Event, LabelPredicted, RunFinished
 from core.learning import metrics, model_card, retrain
@@ -17,9 +16,10 @@ from core.learning.model_card import compare
 from core.learning.retrain import activate, is_worse, rescore, waiting_runs
 from core.learning.training_set import grow_holdout
 from core.progress import folded
-from core.queueing import enqueue
 from core.records import Member, Project, Verdict
+from core.review.queue_ranking import enqueue
 from core.store import Store, open_store
+from core.store.active_learning import FIRST
 from core.store.traces import export_trace, import_trace
 from core.store.verdicts import newest_verdicts, present_classifiers
 from core.store.versions import SEED_VERSION, Version

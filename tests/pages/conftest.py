@@ -11,10 +11,11 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components import state
-from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.documents.library import store_file
+from core.pipeline.checking import Draft, store_case
 from core.records import Plan
+from core.review.people import first_project
 from core.store import open_store
 
 ROOT = Path(__file__).resolve().parent.parent.parent

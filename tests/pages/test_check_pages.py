@@ -12,11 +12,12 @@ from streamlit.testing.v1 import AppTest
 
 from components import state
 from core.agents.rosters import one_model
-from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.documents.library import remove_file, store_file
 from core.events import RunFailed, RunStopped
+from core.pipeline.checking import Draft, store_case
 from core.records import Plan, Project, Run
+from core.review.people import first_project
 from core.store import open_store
 from core.store.cases import Batch, BatchRow
 from tests.pages.conftest import CATS, WRONG, OpenApp
@@ -688,7 +689,7 @@ def test_a_bad_table_is_refused_in_words(app: OpenApp) -> None:
 
 
 def test_a_recorded_debate_is_replayed_at_a_reading_pace(app: OpenApp, home: Path) -> None:
-    from core.formats.mad import read
+    from core.exchange.mad import read
     from tests.exchange.stores import imported as brought
     from tests.formats.recorded_debates import archive, debate
 

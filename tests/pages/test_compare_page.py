@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from components import state
-from core.comparing import compared_cases
-from core.manners import DebateOptions
+from core.pipeline.comparison import compared_cases
+from core.seats import DebateOptions
 from core.store import open_store
 from tests.pages.conftest import OpenApp
 from tests.pages.test_reliability_page import table_with, texts

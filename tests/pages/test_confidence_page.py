@@ -10,9 +10,9 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.answering import policy_of
 from core.learning.metrics import curve
 from core.records import Member
+from core.review.selective_prediction import policy_of
 from core.store import open_store
 from core.store.answered import AnsweredVerdicts
 from tests.learning.answered import add_run, say

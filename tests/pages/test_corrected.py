@@ -10,11 +10,12 @@ from streamlit.testing.v1 import AppTest
 
 from components import state
 from components.wording import escaped
-from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.documents.library import store_file
-from core.manners import DebateOptions
+from core.pipeline.checking import Draft, store_case
 from core.records import Plan
+from core.review.people import first_project
+from core.seats import DebateOptions
 from core.store import open_store
 from tests.pages.conftest import OpenApp
 

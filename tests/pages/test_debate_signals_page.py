@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from components.live import counted_pasts
-from core.checking import first_project
 from core.events import Event, TurnFinished
-from core.jobs import new_id
-from core.records import Case, Plan, Quote, Run
+from core.records import Case, Plan, Quote, Run, new_id
+from core.review.people import first_project
 from core.store import Store, open_store
 from tests.learning.runs_told import Told, events_of, tell
 from tests.pages.conftest import OpenApp

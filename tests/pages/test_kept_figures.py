@@ -10,9 +10,10 @@ import pytest
 
 from components import state
 from components.agreement import answers_of
-from core.checking import Draft, first_project, store_case
 from core.learning.overview import overview
+from core.pipeline.checking import Draft, store_case
 from core.records import Plan, Project
+from core.review.people import first_project
 from core.store import Store, open_store
 from tests.pages.conftest import OpenApp
 from tests.pages.test_review_pages import say

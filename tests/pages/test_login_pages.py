@@ -11,12 +11,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.agents.rosters import SHIPPED
-from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.documents.library import store_file
 from core.events import RunStopped
-from core.login import Identity
+from core.pipeline.checking import Draft, store_case
 from core.records import Member, PersonRole, Plan, Project, Run
+from core.review.people import Identity, first_project
 from core.store import open_store
 from core.store.cases import Batch, BatchRow
 from core.store.traces import export_trace, import_trace

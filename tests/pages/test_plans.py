@@ -12,7 +12,7 @@ import pytest
 import streamlit as st
 
 from components import state
-from core.curation import open_again, record, settle
+from core.review.adjudication import open_again, record, settle
 from core.reviews import Correction, Gold
 from core.store import Store, open_store
 from core.store.database import DATABASE

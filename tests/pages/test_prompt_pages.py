@@ -9,9 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.wording import FIELD_WORDS, PROMPT_WORDS
-from core.checking import first_project
-from core.models.prompting import FIELDS, NAMES, shipped
+from core.llm.prompting import FIELDS, NAMES, shipped
 from core.records import Member
+from core.review.people import first_project
 from core.store import open_store
 from core.store.projects import PromptEdit
 

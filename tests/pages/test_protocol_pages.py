@@ -10,10 +10,10 @@ from streamlit.testing.v1 import AppTest
 
 from components import state
 from components.wording import escaped, protocol_words
-from core.checking import first_project
 from core.debate.protocols import PROTOCOLS, has_turns
-from core.manners import AS_IS, DebateOptions
 from core.records import Plan, Run
+from core.review.people import first_project
+from core.seats import AS_IS, DebateOptions
 from core.store import open_store
 from core.store.traces import import_trace
 from tests.components.test_twisted_traces import trace_of

@@ -12,13 +12,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.reliability import finding
-from core.checking import first_project
 from core.learning.debate_worth import Step, Worth
 from core.learning.learned_consensus import KIND, choose, learn
 from core.learning.reasoning import rows_of
 from core.learning.reward_policy import is_installed
 from core.learning.weights import posterior
 from core.records import Member
+from core.review.people import first_project
 from core.store import open_store
 from tests.exchange.audits_told import Audit, own_tools
 from tests.exchange.audits_told import tell as tell_audits

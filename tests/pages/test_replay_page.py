@@ -11,12 +11,17 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
-from core.argued import DebateDecided, JudgementSampled
-from core.checking import first_project
-from core.events import Event, JudgementReached, RunStarted, RunStopped
-from core.jobs import new_id
-from core.manners import DebateOptions
-from core.records import Case, Judgement, Plan, Run
+from core.events import (
+    DebateDecided,
+    Event,
+    JudgementReached,
+    JudgementSampled,
+    RunStarted,
+    RunStopped,
+)
+from core.records import Case, Judgement, Plan, Run, new_id
+from core.review.people import first_project
+from core.seats import DebateOptions
 from core.store import Store, open_store
 from tests.learning.runs_told import Told, events_of
 from tests.pages.conftest import OpenApp

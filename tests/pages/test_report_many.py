@@ -9,7 +9,7 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
 from components.batch import html_of_many, told_runs
-from core.checking import first_project
+from core.review.people import first_project
 from core.reviews import Correction
 from core.store import open_store
 from core.store.runs import RunFilter

@@ -20,12 +20,12 @@ from components.versions import (
     summary,
     trivial_figures,
 )
-from core.checking import first_project
 from core.learning.label_errors import Doubt, Doubts
 from core.learning.overview import taught
 from core.learning.retrain import Rescored
-from core.queueing import enqueue
 from core.records import Member
+from core.review.people import first_project
+from core.review.queue_ranking import enqueue
 from core.store import open_store
 from core.store.queue import Rules
 from core.store.versions import Training, Version

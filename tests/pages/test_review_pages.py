@@ -14,13 +14,13 @@ from components import state
 from components.correction_draft import suggested
 from components.review_queue import sound_categories
 from components.span_editor.marks import Mark, Marked
-from core.checking import Draft, first_project, keep_draft, store_case
-from core.curation import record, settle
-from core.jobs import Jobs
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
 from core.progress import folded
-from core.queueing import enqueue, imported_item
 from core.records import Label, Member, Plan, Run, Span
-from core.reordering import FEWEST, Reordering
+from core.review.adjudication import record, settle
+from core.review.people import first_project, keep_draft
+from core.review.queue_ranking import FEWEST, Reordering, enqueue, imported_item
 from core.reviews import Correction, Gold, Item, Suggestion
 from core.store import Store, open_store
 from core.store.codec import to_plain

@@ -12,10 +12,10 @@ from streamlit.testing.v1 import AppTest
 
 from components import state
 from core.agents.rosters import SHIPPED
-from core.checking import drafts_of, first_project, keep_draft
 from core.config import Settings
 from core.documents.library import store_file
 from core.records import Member
+from core.review.people import drafts_of, first_project, keep_draft
 from core.seats import RosterSheet
 from core.store import open_store
 

@@ -8,10 +8,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.span_learning import trivial_words
-from core.learned_marks import EXAMPLES, MEMBER, THRESHOLD, examples_from
 from core.learning.span_examples import take_into_use
 from core.learning.span_threshold import Figure, Fit
-from core.records import Member
+from core.records import EXAMPLES, MEMBER, THRESHOLD, Member, examples_from
 from core.store import open_store
 from core.store.versions import Learned
 from tests.learning.marked import PROJECT, add_case, add_run, marked_case, say, span

@@ -9,11 +9,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import state
-from core.checking import Draft, first_project, store_case
 from core.config import Settings
 from core.documents.library import store_file
-from core.jobs import Jobs
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
 from core.records import Plan
+from core.review.people import first_project
 from core.store import open_store
 from tests.pages.conftest import CATS, WRONG, OpenApp
 from tests.test_jobs import Hearing, Listening, remarks, until

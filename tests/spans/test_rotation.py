@@ -10,11 +10,10 @@ import pytest
 
 from core.concurrency import Stop
 from core.errors import ModelError, ReplyError, ReviewError, Stopped
-from core.events import Event, ProblemMet, SpanProposed, SpanVoted, WordsScored
+from core.events import Event, ProblemMet, SpanProposed, SpanVote, SpanVoted, WordsScored
+from core.pipeline.span_voting import VotedRun, named, rotate
 from core.records import Span, WordScore
 from core.roles import CaseView
-from core.spans.voting import VotedRun, named, rotate
-from core.voted import SpanVote
 from tests.fakes import make_case, make_view
 
 TEXT = "alpha bravo carol delta erika"

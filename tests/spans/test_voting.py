@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.learned_marks import Levels, PanelRule
-from core.records import Span, WordScore
-from core.spans.stage import rulings, tally
-from core.spans.voting import VotedRun, VotedSpan, hard_places, soft_labels
+from core.pipeline.span_stage import rulings, tally
+from core.pipeline.span_voting import VotedRun, VotedSpan, hard_places, soft_labels
+from core.records import Levels, PanelRule, Span, WordScore
 
 TEXT = "alpha bravo carol delta erika"  # five letters each
 NAMES = ("A", "B", "C", "D")

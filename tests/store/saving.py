@@ -18,10 +18,9 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.checking import draft_of, keep_draft
-from core.curation import open_again, record, settle
-from core.jobs import new_id
-from core.records import Case, Span
+from core.records import Case, Span, new_id
+from core.review.adjudication import open_again, record, settle
+from core.review.people import draft_of, keep_draft
 from core.reviews import Correction, Gold, Handling
 from core.store import Store, open_store
 from core.store.codec import to_json

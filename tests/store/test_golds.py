@@ -12,8 +12,8 @@ from core.exchange.incoming import is_said
 from core.exchange.outgoing import stored_row
 from core.progress import Progress
 from core.records import Project, Span
+from core.review.similar_cases import decided
 from core.reviews import Correction, Gold, Handling, Ratings, Suggestion
-from core.seen_before import decided
 from core.store import Store, open_store
 from tests.fakes import make_case
 

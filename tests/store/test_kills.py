@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from core.checking import draft_of
-from core.curation import differ
 from core.records import Member, Project
+from core.review.adjudication import differ
+from core.review.people import draft_of
 from core.reviews import Correction, Gold, Item
 from core.store import Store, open_store
 from core.store.codec import from_json

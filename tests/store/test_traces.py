@@ -8,35 +8,36 @@ from typing import Any
 
 import pytest
 
-from core.argued import (
+from core.errors import InputError
+from core.events import (
     ConsensusWeighed,
     DebateDecided,
     DebateNoted,
-    JudgementSampled,
-    PersonSpoke,
-    ResponseRevised,
-    RoundSummarised,
-)
-from core.audited import Reconsidered, Remembered, ToolUse
-from core.errors import InputError
-from core.events import (
     Event,
     JudgementReached,
+    JudgementSampled,
     LabelPredicted,
     MemoryUpdated,
     ModelCalled,
     PassagesFound,
+    PersonSpoke,
+    Reconsidered,
     ReflectionChanged,
+    Remembered,
+    ResponseRevised,
+    RoundSummarised,
     RunFailed,
     RunFinished,
     RunResumed,
     RunStarted,
     RunStopped,
+    SoftLabel,
     SoftLabelled,
     SpanProposed,
     SpanVoted,
     StatementFound,
     ToolCalled,
+    ToolUse,
     TurnFinished,
     TurnStarted,
     WordsScored,
@@ -60,7 +61,6 @@ from core.store import Store, open_store
 from core.store.codec import to_plain
 from core.store.runs import RunFilter
 from core.store.traces import LONGEST_SAID, export_trace, import_trace
-from core.voted import SoftLabel
 from tests.fakes import make_case, make_passage
 
 CASE = make_case("The tower is 512 m tall. 👩‍👩‍👧 <script>alert(1)</script>")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.audited import ToolUse
 from core.concurrency import Stop
+from core.events import ToolUse
 from core.records import Case, Statement
 from core.tools.registry import Bench, read_input, tool_named, use
 from tests.needs import need

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from core.categories import CATEGORY_WORDS
 from core.concurrency import Stop
 from core.errors import InputError, ModelError, ReplyError, Stopped
-from core.records import Case, Statement
+from core.records import CATEGORY_WORDS, Case, Statement
 from core.tools.registry import (
     MOST_SHOWN,
     Answer,

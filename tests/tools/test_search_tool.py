@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from core.audited import ToolUse
 from core.errors import ModelError
+from core.events import ToolUse
 from core.records import Statement
 from core.tools.registry import Found, read_input, use
 from core.tools.web_search import TOOL, Search

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.audited import ToolUse
 from core.concurrency import Stop
+from core.events import ToolUse
 from core.records import Case
 from core.tools import units
 from core.tools.registry import Bench, read_input, use

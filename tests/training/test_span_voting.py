@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from core.evaluation.gold import GoldRow, GoldSpan
+from core.pipeline.span_voting import VotedRun, VotedSpan, soft_labels
 from core.records import Span, WordScore
-from core.spans.voting import VotedRun, VotedSpan, soft_labels
 from training.panel_rows import PanelRow
 from training.train_panel import alone, fit, in_folds, pairs_of, report, said_by
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.rows import FACT_IS_TRUE, Record, label_of
+from core.exchange.rows import FACT_IS_TRUE, Record, label_of
 from core.records import Label
 
 CHINESE_FILES = ("dataset_chinese*.jsonl",)

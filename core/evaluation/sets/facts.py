@@ -9,7 +9,7 @@ from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.keyed import keyed
 from core.evaluation.sets.pairs import row_id
-from core.formats.rows import FACT_IS_TRUE, WRONG_IS_TRUE, Record, label_of, word
+from core.exchange.rows import FACT_IS_TRUE, WRONG_IS_TRUE, Record, label_of, word
 from core.records import Label
 
 ATOMIC: dict[str, Label | None] = {"s": "supported", "ns": "hallucinated", "ir": None}

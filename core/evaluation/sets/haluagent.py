@@ -9,7 +9,7 @@ from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets import factool_claims
 from core.evaluation.sets.pairs import row_id
-from core.formats.rows import WRONG_IS_TRUE, Record, label_of
+from core.exchange.rows import WRONG_IS_TRUE, Record, label_of
 
 TRANSLATE = "翻译"  # the word for "translate": the file holds these questions and those on dates
 # task -> (pattern of the file, language, field whose text is the evidence)

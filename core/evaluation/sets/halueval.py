@@ -8,7 +8,7 @@ from pathlib import Path
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.rows import Record, found_spans, label_of, word
+from core.exchange.rows import Record, found_spans, label_of, word
 from core.records import Label
 
 QA_FILES = ("qa_cleaned*.json*", "qa_data*.json*", "final_english*.json*")

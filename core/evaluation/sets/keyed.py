@@ -8,7 +8,7 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.evaluation.files import read_text
-from core.formats.rows import Record
+from core.exchange.rows import Record
 
 DECODER = json.JSONDecoder()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, GoldSpan, Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.haluquestqa import listed
-from core.formats.rows import Record, found_spans, joined, majority, nearest, shares, span, word
+from core.exchange.haluquestqa import listed
+from core.exchange.rows import Record, found_spans, joined, majority, nearest, shares, span, word
 from core.records import Label
 
 NO_WORDS = ("null", "")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, GoldSpan, Rule
-from core.formats.rows import Record, span
+from core.exchange.rows import Record, span
 
 LANGUAGES = tuple("ar ca cs de en es eu fa fi fr hi it sv zh".split())
 LABELLED = ("val/mushroom.*-val.*.jsonl", "test_labeled/mushroom.*-tst.*.jsonl")

@@ -9,7 +9,7 @@ from pathlib import Path
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.rows import Record, word
+from core.exchange.rows import Record, word
 from core.records import Label
 
 KEYS = ("category", "subcategory", "set_id", "figure_id", "question_id")

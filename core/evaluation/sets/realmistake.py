@@ -14,7 +14,7 @@ from pathlib import Path
 from core.evaluation.files import data_files, json_lines, members, read_member
 from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.recorded import Detector, RecordedCase, Said
-from core.formats.rows import Record
+from core.exchange.rows import Record
 from core.records import Label
 
 # Its authors print it beside the data: it keeps crawlers out.

@@ -10,7 +10,7 @@ from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.keyed import keyed
 from core.evaluation.sets.pairs import row_id
-from core.formats.rows import Record
+from core.exchange.rows import Record
 from core.records import Label
 
 JUDGED_ANSWER = re.compile(r"Q: (?P<question>.*?)\nA: (?P<answer>.*)\nTrue:\s*", re.DOTALL)

@@ -10,7 +10,7 @@ from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, GoldSpan, Rule
 from core.evaluation.sets.keyed import listed_under
 from core.evaluation.sets.pairs import row_id
-from core.formats.rows import FACT_IS_TRUE, Record, joined, label_of, span, word
+from core.exchange.rows import FACT_IS_TRUE, Record, joined, label_of, span, word
 from core.records import Label
 
 

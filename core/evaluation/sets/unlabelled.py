@@ -12,7 +12,7 @@ from core.errors import InputError
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, Rule
 from core.evaluation.sets.pairs import row_id
-from core.formats.rows import Record
+from core.exchange.rows import Record
 
 MOST_BYTES = 4 * 2**20  # of one recorded debate; the largest has about a fiftieth
 MOST_TOGETHER = 256 * 2**20

@@ -9,7 +9,7 @@ import pytest
 from core.errors import InputError
 from core.evaluation.gold import GoldSpan
 from core.evaluation.sets import marked_answers as sets
-from core.formats.rows import nearest, shares
+from core.exchange.rows import nearest, shares
 from tests.evaluation.sets.files import load, write_lines, write_table
 
 JUDGED = {

@@ -12,9 +12,8 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from core.checking import Request, check_once
-from core.jobs import new_id
-from core.records import Run, Span
+from core.pipeline.checking import Request, check_once
+from core.records import Run, Span, new_id
 from core.reviews import Correction
 from core.seats import RosterSheet
 from core.store import open_store

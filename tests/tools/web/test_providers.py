@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.concurrency import Stop
 from core.errors import ConfigError, ModelError, ReviewError
-from core.models.keys import SEARCH_KEY, Keys
+from core.llm.keys import SEARCH_KEY, Keys
 from core.seats import Seat
 from core.tools.registry import Found
 from core.tools.web_fetch import (

@@ -11,7 +11,7 @@ import pytest
 
 from core.concurrency import Stop
 from core.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError
-from core.models.keys import SEARCH_KEY, Keys
+from core.llm.keys import SEARCH_KEY, Keys
 from core.store import Store, open_store
 from core.store.ledger import DAY, WebQuery
 from core.tools.registry import Found

@@ -1,0 +1,235 @@
+"""CSV tables to rows: any with a column of responses (or claims) is read, spans are JSON in a cell.
+
+A table with all the columns that `csv_out` writes is ours: only there a leading apostrophe is the
+one that keeps a cell from being a formula, and only there documents and suggestions are JSON.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from core.documents.csv_cells import CLAIM_NAMES, QUESTION_NAMES, bare, folded
+from core.documents.tables import DECLARED, DELIMITERS
+from core.errors import InputError, shown
+from core.exchange.csv_out import COLUMNS, OURS
+from core.exchange.fields import (
+    case_id,
+    label_of,
+    rows_of,
+    said,
+    soft_of,
+    spans_of,
+    suggestions_of,
+)
+from core.exchange.jsonl import require_schema
+from core.exchange.packed import MOST_ROW, json_lines, text_of, unfit_text
+from core.exchange.rows import (
+    Document,
+    ExchangeRow,
+    Problem,
+    Read,
+    Record,
+    correction_of,
+    gold_of,
+)
+from core.reviews import Gold
+
+RESPONSE_NAMES = ("response", *(name for name in CLAIM_NAMES if name != "response"))
+DOCUMENT_NAMES = ("document", "documents", "context", "source", "evidence")
+LABEL_NAMES = ("label", "verdict_label", "gold")
+READ = frozenset((*COLUMNS, *RESPONSE_NAMES, *QUESTION_NAMES, *DOCUMENT_NAMES, *LABEL_NAMES))
+Grid = Iterator[tuple[int, list[str]] | Problem]
+
+
+def read(name: str, data: bytes) -> Read:
+    """The rows of a table under its header.
+
+    Raises:
+        InputError: it is no table with a column of responses.
+    """
+    text, name = text_of(name, data), shown(name)
+    declared = DECLARED.match(text)
+    text = text[declared.end() :] if declared else text
+    header, delimiter = _header(name, text, declared[1] if declared else "")
+    grid = _grid(text, delimiter)
+    next(grid, None)  # the header
+    items = _items(header, grid)
+    rows, problems = rows_of(items, partial(_row, _is_ours(header)))
+    return Read(tuple(rows), tuple(problems))
+
+
+def _header(name: str, text: str, delimiter: str) -> tuple[list[str], str]:
+    """The columns' names, and what separates them: what makes a column of responses."""
+    csv.field_size_limit(MOST_ROW)
+    found: list[str] = []
+    for candidate in (delimiter,) if delimiter else DELIMITERS:
+        first = next(_grid(text, candidate), None)
+        if first is None or isinstance(first, Problem):
+            continue
+        names = first[1]
+        plain = [folded(one) for one in names]
+        found = names if len(names) > len(found) else found
+        if any(one in plain for one in RESPONSE_NAMES):
+            names = [bare(one) for one in names] if _is_ours(names) else names
+            _require_once(name, names, plain)
+            return names, candidate
+    there = shown(", ".join(found), 200) or "none"
+    raise InputError(
+        f"{name}: expected a header with a column called response (or claim), found {there}; name "
+        "the column of responses “response”."
+    )
+
+
+def _is_ours(names: Sequence[str]) -> bool:
+    return set(map(folded, names)) >= OURS
+
+
+def _require_once(name: str, names: Sequence[str], plain: Sequence[str]) -> None:
+    read = [one for one in plain if one in READ]
+    twice = next((one for own in (names, read) for one in own if own.count(one) > 1), "")
+    if twice:
+        raise InputError(
+            f"{name}: expected each column once, found “{shown(twice, 60)}” twice; rename "
+            "one of them."
+        )
+
+
+def _grid(text: str, delimiter: str) -> Grid:
+    """(line, cells) of each row that holds anything; behind a broken quote nothing is read."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            yield Problem(
+                line,
+                f"expected double quotes that match, found: {error}; put the text into double "
+                "quotes and write a quote inside it twice. What follows could not be read.",
+            )
+            return
+        if cells is None:
+            return
+        if cells:
+            yield line, cells
+
+
+def _items(header: list[str], grid: Grid) -> Iterator[tuple[int, object] | Problem]:
+    """Each row as a mapping by its columns."""
+    is_ours = _is_ours(header)
+    for item in grid:
+        if isinstance(item, Problem):
+            yield item
+            continue
+        line, cells = item
+        if len(cells) > len(header):
+            yield Problem(
+                line,
+                f"expected {len(header)} cells as in the header, found {len(cells)}; put texts "
+                "that hold a comma into double quotes.",
+            )
+            continue
+        cells = [bare(cell) for cell in cells] if is_ours else cells
+        if why := next(filter(None, map(unfit_text, cells)), ""):
+            yield Problem(line, f"expected text in every cell, {why}")
+            continue
+        yield line, dict(zip(header, cells, strict=False))
+
+
+def _row(is_ours: bool, record: Record) -> ExchangeRow:
+    given = {folded(name): str(value) for name, value in record.fields.items()}
+    is_written = is_ours and bool(given.get("schema"))  # not put in by hand
+    used = {"id", "language", "soft", "spans", "reason", "corrected_answer", "answers"}
+    used |= {"schema", "suggestions"} if is_ours else set()
+    values: dict[str, str] = {}
+    for what, names in (
+        ("response", RESPONSE_NAMES), ("question", QUESTION_NAMES), ("label", LABEL_NAMES),
+        ("document", DOCUMENT_NAMES),
+    ):  # fmt: skip
+        name = next((one for one in names if one in given), "")
+        used.add(name)
+        values[what] = given.get(name, "")
+    if is_written:
+        _require_schema(given["schema"])
+        used |= {"verdict", "p_hallucinated"}
+    response = values["response"]
+    if not response.strip():
+        raise InputError("expected a text in the column of responses, found none; fill it in.")
+    cells = ((name, str(value)) for name, value in record.fields.items())
+    # A row of ours has no cell for what it does not know.
+    others = [(n, v) for n, v in cells if folded(n) not in used and (v or not is_ours)]
+    suggested = _json(given.get("suggestions", ""), "suggestions") if is_ours else None
+    row = ExchangeRow(
+        id=case_id(given.get("id")),
+        response=response,
+        question=values["question"],
+        language=given.get("language", ""),
+        documents=_documents(values["document"], is_written),
+        suggestions=suggestions_of(response, suggested),
+        others=tuple(others),
+        place=record.line,
+    )
+    return _with_answers(row, given, values["label"])
+
+
+def _require_schema(cell: str) -> None:
+    require_schema(int(cell) if cell.isascii() and cell.isdigit() else cell)
+
+
+def _with_answers(row: ExchangeRow, given: dict[str, str], word: str) -> ExchangeRow:
+    spans = spans_of(row.response, _json(given.get("spans", ""), "spans"))
+    label = said(label_of(word.strip()), spans, bool(given.get("spans")))
+    golds: tuple[Gold, ...] = ()
+    if label is not None:
+        soft = soft_of(row.response, _json(given.get("soft", ""), "soft"))
+        words = {name: given.get(name, "") for name in ("reason", "corrected_answer")}
+        golds = (gold_of(label, spans, soft=soft, **words),)
+    answers = _json(given.get("answers", ""), "answers")
+    if answers is not None and not isinstance(answers, list):
+        raise InputError("expected a JSON list in the column answers, found another value.")
+    corrections = tuple(
+        _answer(row.response, Record(a if isinstance(a, dict) else {}, "", row.place))
+        for a in answers or []
+    )
+    return replace(row, golds=golds, corrections=corrections)
+
+
+def _answer(response: str, record: Record) -> Any:
+    label = label_of(record.fields.get("label"))
+    if label is None:
+        raise InputError("expected a label in each of the answers, found none; add it.")
+    words = {name: record.spare(name) for name in ("reason", "corrected_answer")}
+    spans = spans_of(response, record.fields.get("spans"))
+    return correction_of(record.text("person"), label, spans, **words)
+
+
+def _json(cell: str, name: str) -> object:
+    """The value that a cell holds as JSON; None where it is empty."""
+    if not cell.strip():
+        return None
+    item = next(json_lines(cell.replace("\n", " ").replace("\r", " ")), None)
+    if item is None or isinstance(item, Problem):
+        why = item.reason if item else "expected JSON"
+        raise InputError(f"in the column {name}: {why}")
+    return item[1]
+
+
+def _documents(cell: str, is_written: bool) -> tuple[Document, ...]:
+    """The text that the row rests on; ours are a JSON list of name and text."""
+    if not cell.strip():
+        return ()
+    if is_written and cell.startswith("[{"):
+        items = _json(cell, "document")
+        if isinstance(items, list) and all(isinstance(item, dict) for item in items):
+            records = [Record(item, "", 0) for item in items]
+            return tuple(Document(r.text("name"), _text(r), r.spare("id")) for r in records)
+    return (Document("", cell),)
+
+
+def _text(record: Record) -> str | None:
+    return record.plain("text") if record.spare("text") else None

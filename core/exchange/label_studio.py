@@ -1,0 +1,301 @@
+"""Label Studio's tasks: `data` with id and text, annotations by people, predictions by models.
+
+Offsets count code points, as its editor writes them since 1.5; older files count UTF-16 units,
+which the quoted texts of an annotation show, or else those of the rest of the file; where no quote
+decides, they are read as code points. Of texts shown as HTML `globalOffsets` count. What a person
+alone annotated, or what is marked as `ground_truth`, is the gold; several people's annotations are
+their own answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from string import Template
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from core.exchange.fields import (
+    LABELS,
+    case_id,
+    label_of,
+    others_of,
+    plain_others,
+    plain_text,
+    read_of,
+    said,
+    share,
+    soft_of,
+)
+from core.exchange.packed import json_items, text_of
+from core.exchange.rows import (
+    UNKNOWN,
+    UNSPECIFIED,
+    Document,
+    ExchangeRow,
+    Place,
+    Problem,
+    Read,
+    Record,
+    Unit,
+    correction_of,
+    gold_of,
+    placed,
+    unit_of,
+)
+from core.records import Label, Span
+from core.reviews import Correction, Gold, Suggestion
+
+CONFIG = Template("""\
+<View>
+  <Text name="question" value="$$question"/>
+  <Labels name="wrong" toName="text">
+$labels
+  </Labels>
+  <Text name="text" value="$$text"/>
+  <Choices name="verdict" toName="text"><Choice value="supported"/><Choice value="hallucinated"/>
+    <Choice value="unclear"/></Choices>
+  <TextArea name="reason" toName="text"/>
+  <TextArea name="corrected_answer" toName="text"/>
+</View>
+""")
+TEXTS = ("text", "response", "answer", "claim")
+SOFT = "soft_labels"  # Label Studio has no place for the share of people who marked a word
+KNOWN = ("id", *TEXTS, "question", "language", "documents", SOFT)
+MARKS = ("labels", "hypertextlabels")
+NOBODY = "unknown"
+
+
+def config_of(categories: Sequence[str]) -> str:
+    """The labelling configuration for tasks of a project with these categories of wrong words."""
+    labels = "\n".join(f"    <Label value={quoteattr(name)}/>" for name in categories)
+    return CONFIG.substitute(labels=labels)
+
+
+def read(name: str, data: bytes) -> Read:
+    """The tasks of a file.
+
+    Raises:
+        InputError: nothing in it can be read.
+    """
+    items = list(json_items(text_of(name, data)))
+    return read_of(items, partial(_row, _unit_of_file(items)), "row")
+
+
+def _unit_of_file(items: Iterable[tuple[int, object] | Problem]) -> Unit | None:
+    """What spans count whose own annotation does not tell: what those that tell agree upon."""
+    tasks = (item[1] for item in items if not isinstance(item, Problem))
+    units = {unit_of(*answer) for task in tasks for answer in _answers(task)}
+    return "utf-16" if units - {None} == {"utf-16"} else None
+
+
+def _answers(task: object) -> Iterator[tuple[str, list[Place]]]:
+    """(response, places) of each annotation and prediction; what is broken is told later."""
+    inside = task.get("data") if isinstance(task, dict) else None
+    if not isinstance(task, dict) or not isinstance(inside, dict):
+        return
+    response = next((inside[name] for name in TEXTS if name in inside), None)
+    for name in ("annotations", "predictions") if isinstance(response, str) else ():
+        given = task.get(name)
+        for one in given if isinstance(given, list) else ():
+            result = one.get("result") if isinstance(one, dict) else None
+            yield str(response), _places(result if isinstance(result, list) else [])
+
+
+def _places(result: Sequence[object]) -> list[Place]:
+    marks = (one for one in result if isinstance(one, dict) and one.get("type") in MARKS)
+    return [_place(one["value"]) for one in marks if isinstance(one.get("value"), dict)]
+
+
+def _place(value: dict[str, Any]) -> Place:
+    """Start, end and quote; the start and end of HTML are paths, which only its editor can walk."""
+    whole = value.get("globalOffsets")
+    ends = whole if isinstance(whole, dict) else value
+    return ends.get("start"), ends.get("end"), value.get("text")
+
+
+def _row(unit: Unit | None, record: Record) -> ExchangeRow:
+    inside = record.inner("data")
+    response = inside.text(*TEXTS)
+    own = inside.fields.get("id")
+    golds, corrections = _people(record, response, unit)
+    soft = soft_of(response, inside.fields.get(SOFT))
+    golds = tuple(replace(gold, soft=soft) for gold in golds)
+    return ExchangeRow(
+        id=case_id(own) or case_id(record.fields.get("id")),
+        response=response,
+        question=plain_text(inside, "question"),
+        language=plain_text(inside, "language"),
+        documents=_documents(inside),
+        golds=golds,
+        corrections=corrections,
+        suggestions=tuple(_suggestion(response, p, unit) for p in _list(record, "predictions")),
+        others=others_of(inside.fields, KNOWN),
+        place=record.line,
+    )
+
+
+def _documents(record: Record) -> tuple[Document, ...]:
+    items = record.fields.get("documents")
+    found = []
+    for number, item in enumerate(items if isinstance(items, list) else [], start=1):
+        one = Record(item if isinstance(item, dict) else {"text": item}, "", record.line)
+        found.append(Document(plain_text(one, "name") or f"source {number}.txt", one.text("text")))
+    return tuple(found)
+
+
+def _list(record: Record, name: str) -> list[Record]:
+    return record.records(name) if record.fields.get(name) is not None else []
+
+
+def _people(
+    record: Record, response: str, unit: Unit | None
+) -> tuple[tuple[Gold, ...], tuple[Correction, ...]]:
+    given = [a for a in _list(record, "annotations") if not a.fields.get("was_cancelled")]
+    truths = [one for one in given if one.fields.get("ground_truth") is True]
+    if not truths and len(given) == 1:
+        truths = given
+    golds = []
+    for one in truths:
+        label, spans, texts = _result(response, one, unit)
+        golds.append(replace(gold_of(label, spans, author=_person(one)), **texts))
+    answers = []
+    for one in given:
+        if one not in truths:
+            label, spans, texts = _result(response, one, unit)
+            answers.append(replace(correction_of(_person(one) or NOBODY, label, spans), **texts))
+    return tuple(golds), tuple(answers)
+
+
+def _person(annotation: Record) -> str:
+    """Who annotated: a name, an address or a number."""
+    named = annotation.fields.get("created_username")
+    if isinstance(named, str) and named.strip():
+        return named.strip()
+    by = annotation.fields.get("completed_by")
+    if isinstance(by, dict):
+        by = by.get("email") or by.get("id")
+    return "" if by is None or isinstance(by, bool) else str(by)[:60]
+
+
+def _suggestion(response: str, prediction: Record, unit: Unit | None) -> Suggestion:
+    label, spans, _ = _result(response, prediction, unit)
+    agent = plain_text(prediction, "model_version") or NOBODY
+    score = prediction.fields.get("score")
+    p = None if score is None else share(score, 0.0)
+    return Suggestion("", "", agent, 0.0, label, p, spans)
+
+
+def _result(
+    response: str, annotation: Record, unit: Unit | None
+) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
+    """What one annotation says; without a choice any mark means hallucinated."""
+    label: Label | None = None
+    spans: list[Span] = []
+    texts: dict[str, Any] = {}
+    items = _list(annotation, "result")
+    unit = unit_of(response, _places([item.fields for item in items])) or unit
+    for item in items:
+        value = item.fields.get("value")
+        kind, name = item.fields.get("type"), item.fields.get("from_name")
+        if not isinstance(value, dict):
+            continue
+        if kind in MARKS:
+            spans.append(_span(response, item, value, unit))
+        elif kind == "choices":
+            label = _choice(value, name) or label
+        elif kind == "textarea" and name in ("reason", "corrected_answer"):
+            said_words = value.get("text")
+            words = said_words if isinstance(said_words, list) else [said_words]
+            texts[str(name)] = "\n".join(word for word in words if isinstance(word, str))
+    found = said(label, spans, is_marked=True)
+    return found or "supported", tuple(spans), texts
+
+
+def _choice(value: dict[str, Any], name: object) -> Label | None:
+    """The verdict; other choices of somebody's project are theirs."""
+    choices = value.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    is_verdict = name in ("verdict", "label")
+    is_known = isinstance(first, str) and first.strip().lower() in LABELS
+    return label_of(first) if is_verdict or is_known else None
+
+
+def _span(response: str, item: Record, value: dict[str, Any], unit: Unit | None) -> Span:
+    start, end = placed(response, *_place(value), unit)
+    names: list[Any] = next(
+        (value[kind] for kind in MARKS if isinstance(value.get(kind), list)), []
+    )
+    category = "; ".join(name for name in names if isinstance(name, str))
+    meta = item.fields.get("meta")
+    instead = meta.get("text") if isinstance(meta, dict) else None
+    words = instead[0] if isinstance(instead, list) and instead else ""
+    return Span(
+        start,
+        end,
+        response[start:end],
+        share(item.fields.get("score"), 1.0),
+        category or UNSPECIFIED,
+        "",
+        words if isinstance(words, str) else "",
+    )
+
+
+def write(rows: Sequence[ExchangeRow]) -> bytes:
+    """The rows as a file of tasks."""
+    tasks = [_task(number, row) for number, row in enumerate(rows, start=1)]
+    return b"[" + b",\n".join(json.dumps(t, ensure_ascii=False).encode() for t in tasks) + b"]\n"
+
+
+def _task(number: int, row: ExchangeRow) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": row.id, "text": row.response, "question": row.question}
+    data |= {"language": row.language} if row.language not in UNKNOWN else {}
+    texts = [{"name": d.name, "text": d.text} for d in row.documents if d.text is not None]
+    data |= {"documents": texts} if texts else {}
+    soft = [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
+    data |= {SOFT: soft} if soft else {}
+    others = plain_others(row.others)
+    data |= {name: value for name, value in others.items() if name not in KNOWN}
+    answer = row.settled
+    people = [one for one in row.people if one is not answer]
+    annotations = [_annotation(answer, is_truth=True)] if answer is not None else []
+    annotations += [_annotation(one, is_truth=False) for one in people]
+    predictions = [_prediction(one) for one in row.suggestions]
+    return {"id": number, "data": data, "annotations": annotations, "predictions": predictions}
+
+
+def _annotation(answer: Gold | Correction, *, is_truth: bool) -> dict[str, Any]:
+    return {
+        "created_username": answer.author,
+        "ground_truth": is_truth,
+        "was_cancelled": False,
+        "result": _items(answer.label, answer.spans, answer),
+    }
+
+
+def _prediction(suggestion: Suggestion) -> dict[str, Any]:
+    made: dict[str, Any] = {"model_version": suggestion.agent}
+    made |= {} if suggestion.p is None else {"score": suggestion.p}
+    return made | {"result": _items(suggestion.label, suggestion.spans, None)}
+
+
+def _items(
+    label: Label | None, spans: Sequence[Span], words: Gold | Correction | None
+) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    for span in spans:
+        place = {"start": span.start, "end": span.end, "text": span.text}
+        item: dict[str, Any] = {"from_name": "wrong", "type": "labels"}
+        item["value"] = {**place, "labels": [span.category]}
+        item |= {} if span.p == 1.0 else {"score": span.p}
+        item |= {"meta": {"text": [span.instead]}} if span.instead else {}
+        items.append(item)
+    if label is not None:
+        items.append({"from_name": "verdict", "type": "choices", "value": {"choices": [label]}})
+    for name in ("reason", "corrected_answer"):
+        text = getattr(words, name, "")
+        if text:
+            items.append({"from_name": name, "type": "textarea", "value": {"text": [text]}})
+    return [{"id": f"r{n}", "to_name": "text", **item} for n, item in enumerate(items, start=1)]

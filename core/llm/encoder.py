@@ -1,0 +1,238 @@
+"""Sentence embeddings for the classifier through onnxruntime: no torch at check time.
+
+The exported model (MiniLM, or what a version was fine-tuned from) lies in a folder with
+`encoder.onnx`, `tokenizer.json` and `encoder.json` (its card). MiniLM's vocabulary is English:
+where more than a fifth of a text's tokens are unknown, its embedding says nothing (`muted`).
+Documents are searched with the multilingual encoder of `core.baseline.encoder`.
+
+CEDA's agent A on a provider's embedding model: vectors of whole texts, fetched in batches.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from core.concurrency import Stop
+from core.errors import ConfigError, ModelError
+from core.llm.client import Embedded, LiteLlm
+from core.llm.keys import Keys
+from core.seats import Seat
+
+Matrix = npt.NDArray[np.float32]
+
+MAX_TOKENS = 256
+TOKENS_PER_BATCH = 2048
+MUTED_ABOVE = 0.2
+UNKNOWN = "[UNK]"
+
+
+class Embedder(Protocol):
+    """An encoder, as CEDA's agent A and the classifier need it: vectors of whole texts."""
+
+    @property
+    def id(self) -> str:
+        """Changes whenever the same text could get another vector."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Length of a vector."""
+        ...
+
+    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+        """(n, width) float32, rows of unit length; order as given."""
+        ...
+
+    def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """(n,) True where too many tokens are unknown for the vector to mean anything."""
+        ...
+
+
+class OnnxEncoder:
+    """An exported encoder; safe to use from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigError: the folder is missing or incomplete.
+        """
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        try:
+            card = json.loads((folder / "encoder.json").read_text())
+            self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            # Else its threads spin for 30 ms after every text, as the first calls go out.
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            self._session: Any = onnxruntime.InferenceSession(
+                str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # the three loaders raise their own, undocumented kinds
+            raise ConfigError(
+                f"Expected the exported encoder in {folder}, found: {_first_line(error)}. "
+                "Run `make setup` to make it."
+            ) from error
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._tokenizer.no_padding()
+        self._unknown: int | None = self._tokenizer.token_to_id(UNKNOWN)
+        self.id: str = card["id"]
+        self.width: int = card["width"]
+
+    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+        """(n, width) float32, rows of unit length; mean of the token vectors, order as given."""
+        out = np.zeros((len(texts), self.width), dtype=np.float32)
+        encodings = self._tokenizer.encode_batch(list(texts))
+        for batch in _batches([len(item.ids) for item in encodings]):
+            if stop is not None:
+                stop.check()
+            hidden, mask = self._run([encodings[i].ids for i in batch])
+            out[batch] = (hidden * mask[..., None]).sum(axis=1)
+        return _unit(out)
+
+    def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """(n,) True where more than a fifth of the tokens are unknown."""
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return np.array([self._is_muted(item.ids) for item in encodings], dtype=bool)
+
+    def _is_muted(self, ids: Sequence[int]) -> bool:
+        unknown = sum(1 for token in ids if token == self._unknown)
+        return bool(unknown > MUTED_ABOVE * max(1, len(ids)))
+
+    def _run(self, ids: Sequence[Sequence[int]]) -> tuple[Matrix, Matrix]:
+        """Hidden states (n, longest, width) and mask (n, longest) of one padded batch."""
+        longest = max(len(row) for row in ids)
+        tokens = np.zeros((len(ids), longest), dtype=np.int64)
+        mask = np.zeros((len(ids), longest), dtype=np.int64)
+        for number, row in enumerate(ids):
+            tokens[number, : len(row)] = row
+            mask[number, : len(row)] = 1
+        (hidden,) = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})
+        return hidden, mask.astype(np.float32)
+
+
+def _batches(lengths: Sequence[int]) -> Iterable[list[int]]:
+    """Row numbers in groups of similar length, each at most TOKENS_PER_BATCH when padded."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if batch and (len(batch) + 1) * lengths[number] > TOKENS_PER_BATCH:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def _unit(rows: Matrix) -> Matrix:
+    norms = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return np.asarray(rows / np.maximum(norms, 1e-12), dtype=np.float32)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
+
+
+_LOADING = threading.Lock()
+
+
+@lru_cache(maxsize=4)
+def _loaded(folder: Path) -> OnnxEncoder:
+    return OnnxEncoder(folder)
+
+
+def load_encoder(folder: Path) -> OnnxEncoder:
+    """The encoder in that folder, loaded once per process.
+
+    Raises:
+        ConfigError: it is missing or incomplete.
+    """
+    with _LOADING:
+        return _loaded(folder)
+
+
+TEXTS_PER_CALL = 96  # the least that a provider takes at once
+LONGEST_TEXT = 6000  # characters: below every provider's limit in any script
+
+
+class Embeds(Protocol):
+    """Anything that embeds for money: `LiteLlm`, or a desk that keeps the ledger around it."""
+
+    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+        """A vector for each text, in order."""
+        ...
+
+
+class LlmEmbedder:
+    """A `Embedder` on the seat's model; safe to use from several threads.
+
+    Vectors of tokens cannot be had from a provider: the built-in agents keep their own encoder.
+    """
+
+    def __init__(self, seat: Seat, keys: Keys, embeds: Embeds | None = None) -> None:
+        self._seat = seat
+        self._embeds = embeds or LiteLlm(keys)
+        self._width = 0
+        self._lock = threading.Lock()
+
+    @property
+    def id(self) -> str:
+        """The model and its address: another server's model of that name may be another."""
+        return f"{self._seat.model}@{self._seat.api_base}"
+
+    @property
+    def width(self) -> int:
+        """Length of a vector; asked for with one tiny call when none was seen yet.
+
+        Raises:
+            ReviewError: that call failed.
+        """
+        if not self._width:
+            self._fetched(["width"], Stop())
+        return self._width
+
+    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+        """(n, width) float32, rows of unit length; order as given, zero for a blank text.
+
+        What is longer than any provider takes is embedded by its beginning.
+
+        Raises:
+            ReviewError: a call failed.
+            Stopped: `stop` was set.
+        """
+        stop = stop or Stop()
+        spoken = [number for number, text in enumerate(texts) if text.strip()]
+        parts: list[Matrix] = []
+        for begin in range(0, len(spoken), TEXTS_PER_CALL):
+            batch = spoken[begin : begin + TEXTS_PER_CALL]
+            parts.append(self._fetched([texts[i][:LONGEST_TEXT] for i in batch], stop))
+        out = np.zeros((len(texts), self.width), dtype=np.float32)
+        if parts:
+            out[spoken] = np.concatenate(parts)
+        return out
+
+    def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """(n,) False: a provider's model has no vocabulary of one language."""
+        return np.zeros(len(texts), dtype=np.bool_)
+
+    def _fetched(self, texts: list[str], stop: Stop) -> Matrix:
+        """One call's vectors at unit length, of the width that all others had."""
+        rows = np.asarray(self._embeds.embed(self._seat, texts, stop).vectors, dtype=np.float32)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        with self._lock:
+            self._width = self._width or rows.shape[1]
+        if rows.shape[1] != self._width or not np.isfinite(lengths).all() or not lengths.all():
+            raise ModelError(
+                f"Expected vectors of {self._width} finite numbers from {self._seat.model}, found "
+                f"{rows.shape[1]} numbers, or some that are none. Is it an embedding model?"
+            )
+        return np.asarray(rows / lengths, dtype=np.float32)

@@ -1,0 +1,388 @@
+"""Asks again where that may help: after a while, or without what a server does not know.
+
+What went wrong at a provider, in our words and our error tree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+from core.concurrency import Stop
+from core.errors import (
+    ConfigError,
+    ModelError,
+    ModelRefused,
+    ModelTimeout,
+    ReplyError,
+    ReviewError,
+)
+from core.llm.call import provider_of, shown_address
+from core.llm.keys import Keys
+from core.seats import Seat
+
+LONGEST_QUOTE = 240
+AGAIN = " Check again later."
+# 408 to 429: somebody else was first, or we were too quick; 425 is “too early”.
+PASSING = frozenset({408, 409, 425, 429})
+# Parts of a request that some servers do not know, by the words with which they refuse them.
+RELAXABLE: dict[str, re.Pattern[str]] = {
+    "max_tokens": re.compile(r"max_completion_tokens"),
+    "temperature": re.compile(r"temperature"),
+    "stream_options": re.compile(r"stream_options|include_usage"),
+    "schema": re.compile(r"response_format|json_schema|structured|schema"),
+}
+_CONTEXT = re.compile(
+    r"context.{0,12}(length|window|size)|too many tokens|prompt is too long|maximum.{0,20}tokens",
+    re.IGNORECASE,
+)
+_POLICY = re.compile(r"content.{0,12}(policy|filter|management)|safety|guardrail", re.IGNORECASE)
+_UNKNOWN_MODEL = re.compile(
+    r"model\W.{0,80}(not found|not exist|unknown|not available|not supported)"
+    r"|(unknown|invalid|no such) model|model identifier is invalid",
+    re.IGNORECASE | re.DOTALL,
+)
+_SPENT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.IGNORECASE)
+_INSIDES = re.compile(r" Original exception:|Traceback \(most recent call last\)")
+_WRAPPING = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::| -)\s*")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An attempt that gave no answer: what to raise, and whether another attempt makes sense.
+
+    `wait` is the provider's own word on when to come back, in seconds. `relax` names the part of
+    the request to leave out in another attempt. `is_unbilled` as in `ModelError`.
+    """
+
+    error: ReviewError
+    is_passing: bool = False
+    wait: float | None = None
+    relax: str = ""
+    is_unbilled: bool = False
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Reads the errors of one seat's calls. `hide` takes keys out of what is quoted."""
+
+    seat: Seat
+    keys: Keys
+    hide: Callable[[str], str]
+
+    @property
+    def who(self) -> str:
+        """The model and where it is, as people read it."""
+        return f"{self.seat.model} at {shown_address(self.seat)}"
+
+    def of(self, error: BaseException, sent: Mapping[str, Any], *, has_begun: bool) -> Fault:
+        """The fault behind litellm's error; `sent` is the request, `has_begun` if words came."""
+        if not has_begun and _is_sent_on(error):
+            return Fault(self._sent_on(), is_unbilled=True)
+        words = self.quoted(error)
+        if has_begun or type(error).__name__ == "MidStreamFallbackError":
+            return self.broken_off(words, has_begun=has_begun)
+        return replace(self._unanswered(error, words, sent), is_unbilled=_is_unbilled(error))
+
+    def _unanswered(self, error: BaseException, words: str, sent: Mapping[str, Any]) -> Fault:
+        """No answer was begun: an error came instead, or nobody was reached."""
+        status = getattr(error, "status_code", None)
+        if _is_out_of_reach(error):
+            return Fault(self._out_of_reach(), is_passing=True)
+        if "LLM Provider NOT provided" in str(error):
+            return Fault(self._no_provider())
+        if _SPENT.search(str(error)) and status in (402, 429):
+            return Fault(ModelError(f"The account behind {self.who} has no credit left: {words}."))
+        if status in (401, 403):
+            return Fault(self._wrong_key(status, words))
+        if status in (400, 404, 413, 422):
+            return self._declined(status, str(error), words, sent)
+        if not isinstance(status, int) or status in PASSING or status >= 500:
+            return Fault(self._failed(status, words), is_passing=True, wait=retry_after(error))
+        return Fault(self._failed(status, words))
+
+    def silent(self, seconds: float) -> ModelTimeout:
+        """Nothing came for that long."""
+        return ModelTimeout(
+            f"{self.who} was silent for {seconds:g} seconds, the longest that its seat waits. "
+            "Check again later, or give the seat more seconds."
+        )
+
+    def endless(self, seconds: float) -> ModelTimeout:
+        """It kept on sending for longer than a call may take."""
+        return ModelTimeout(
+            f"{self.who} had not finished after {seconds:g} seconds, the longest that a call may "
+            "take. Give the seat a lower token limit, or more seconds."
+        )
+
+    def too_long(self, characters: int, said: str) -> ReplyError:
+        """It sent more than any answer has; `said` is what came of it."""
+        return ReplyError(
+            f"{self.who} sent more than {characters:,} characters and went on: it keeps to no "
+            "token limit. What came is not used. Take another model or server.",
+            reply=self.hide(said),
+        )
+
+    def broken_off(self, words: str, *, has_begun: bool) -> Fault:
+        """The stream ended in the middle; what came of it is not used."""
+        came = "What came before is not used." if has_begun else "Nothing came before."
+        error = ModelError(
+            f"The answer of {self.who} broke off: expected a whole stream, found {words}. {came}"
+        )
+        return Fault(error, is_passing=not has_begun)
+
+    def not_a_stream(self) -> Fault:
+        """An answer without one event: a web page, an empty body, something else altogether."""
+        return Fault(
+            ModelError(
+                f"Expected a chat-completions stream from {self.who}, found none. Is the address "
+                "right? It usually ends in /v1."
+            )
+        )
+
+    def quoted(self, error: BaseException) -> str:
+        """The provider's own words as a short quotation, without keys and litellm's wrapping."""
+        text = _INSIDES.split(self.hide(str(error)), maxsplit=1)[0]
+        while (bare := _WRAPPING.sub("", text, count=1)) != text:
+            text = bare
+        text = " ".join(_message_in(text).split())
+        text = "".join(char if char.isprintable() else "�" for char in text)
+        if len(text) > LONGEST_QUOTE:
+            text = text[: LONGEST_QUOTE - 1] + "…"
+        return f"“{text.rstrip('.')}”" if text else "no words"
+
+    def _wrong_key(self, status: int, words: str) -> ConfigError:
+        name = self.keys.name_for(self.seat)
+        place = self.keys.where(name) if name else None
+        origin = {
+            "typed": "as typed in this session",
+            "secrets": "from .streamlit/secrets.toml",
+            "environment": "from the environment",
+        }
+        if not name:
+            sent = "No key was sent: set COUNTERPOINT_API_KEY, or name the key in the seat."
+        else:
+            sent = f"The key sent was {name}, {origin[place or 'environment']}: put it right there."
+        return ConfigError(f"{self.who} refused the key ({status}): {words}. {sent}")
+
+    def _no_provider(self) -> ConfigError:
+        return ConfigError(
+            f"Expected a model's name as provider/model, such as openai/gpt-4o-mini or "
+            f"ollama_chat/llama3.2, found “{self.seat.model}”. A server of your own also needs its "
+            "address."
+        )
+
+    def _declined(self, status: int, text: str, words: str, sent: Mapping[str, Any]) -> Fault:
+        """The request itself was refused."""
+        if _CONTEXT.search(text) and "max_completion_tokens" not in text:
+            return Fault(
+                ModelError(
+                    f"The prompt is longer than the window of {self.who}: {words}. Give the seat "
+                    "its true window, or take a model with a longer one."
+                )
+            )
+        relax = self._to_relax(text, sent) if status in (400, 422) else ""
+        if relax:
+            return Fault(self._failed(status, words), relax=relax)
+        if _POLICY.search(text):
+            refusal = f"The content filter of {self.who} declined the request: {words}."
+            return Fault(ModelRefused(refusal, reply=words))
+        if status == 404 or _UNKNOWN_MODEL.search(text):
+            return Fault(self._unknown(status, words))
+        return Fault(self._failed(status, words))
+
+    def _sent_on(self) -> ConfigError:
+        return ConfigError(
+            f"{self.who} answered that what was asked for is at another address. Keys and prompts "
+            "go only where a seat says: give it the address that answers itself."
+        )
+
+    def _out_of_reach(self) -> ModelError:
+        return ModelError(
+            f"{self.who} cannot be reached. Is it running, and is the address right?{AGAIN}"
+        )
+
+    def _unknown(self, status: int, words: str) -> ConfigError:
+        hint = "Is the model's name right?"
+        if self.seat.api_base:
+            own = provider_of(self.seat) or "openai"
+            hint = (
+                "Is the model's name right, and the address (it usually ends in /v1)? A server's "
+                f"own name that begins with “{own}/” is written openai/{own}/…"
+            )
+        return ConfigError(f"{self.who} does not know that model ({status}): {words}. {hint}")
+
+    def _failed(self, status: object, words: str) -> ModelError:
+        code = f" ({status})" if isinstance(status, int) else ""
+        return ModelError(f"{self.who} failed{code}: {words}.{AGAIN}")
+
+    def _to_relax(self, text: str, sent: Mapping[str, Any]) -> str:
+        """The part of the request that the refusal speaks of, if it was sent."""
+        parts = {"schema": "response_format"}
+        found = [
+            part
+            for part, pattern in RELAXABLE.items()
+            if parts.get(part, part) in sent and pattern.search(text)
+        ]
+        # A server may refuse a schema in words of its own; one attempt without it tells.
+        fallback = "schema" if "response_format" in sent and not _UNKNOWN_MODEL.search(text) else ""
+        return found[0] if found else fallback
+
+
+def retry_after(error: BaseException) -> float | None:
+    """The seconds that a Retry-After header asks for, given in seconds or as a date."""
+    headers = getattr(error, "litellm_response_headers", None)
+    if headers is None:
+        headers = getattr(getattr(error, "response", None), "headers", None)
+    said = str((headers or {}).get("retry-after") or "").strip()
+    if not said:
+        return None
+    try:
+        return max(0.0, float(said))
+    except ValueError:
+        pass
+    try:
+        moment = parsedate_to_datetime(said)
+    except (ValueError, OverflowError):
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def _is_unbilled(error: BaseException) -> bool:
+    """True when the service answered with an error, or no connection to it came about."""
+    answered = getattr(error, "litellm_response_headers", None) is not None
+    return answered or _is_out_of_reach(error)
+
+
+def _is_out_of_reach(error: BaseException) -> bool:
+    """True when no connection came about: nothing of the request has left."""
+    return any(type(each).__name__ in ("ConnectError", "ConnectTimeout") for each in _all_of(error))
+
+
+def _is_sent_on(error: BaseException) -> bool:
+    """True for a redirect, of which litellm sometimes makes an error of the server's."""
+    answers = (getattr(each, "response", None) for each in _all_of(error))
+    statuses = [getattr(answer, "status_code", None) for answer in answers]
+    statuses.append(getattr(error, "status_code", None))
+    return any(isinstance(status, int) and 300 <= status < 400 for status in statuses)
+
+
+def _all_of(error: BaseException) -> list[BaseException]:
+    """The error and what it came from."""
+    seen: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        seen.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return seen
+
+
+def _message_in(text: str) -> str:
+    """The message inside an error that some providers hand on as JSON."""
+    start = text.find("{")
+    if start < 0:
+        return text
+    try:
+        found: Any = json.loads(text[start:])
+    except (ValueError, RecursionError):
+        return text
+    found = found.get("error", found) if isinstance(found, dict) else found
+    message = found.get("message") if isinstance(found, dict) else found
+    return message if isinstance(message, str) else text
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often and how long: `backoff` and `longest_wait` in seconds.
+
+    `overall` says how many times its seat's longest silence a whole call may take.
+    """
+
+    tries: int = 3
+    backoff: float = 1.0
+    longest_wait: float = 30.0
+    overall: float = 10.0
+
+    def longest(self, silence: float) -> float:
+        """The seconds that a call may take in all."""
+        return silence * self.overall
+
+
+class _Relaxed:
+    """Which parts of a request each server was found to refuse, while this process lives."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts: dict[tuple[str, str], frozenset[str]] = {}
+
+    def of(self, seat: Seat) -> frozenset[str]:
+        with self._lock:
+            return self._parts.get((seat.model, seat.api_base), frozenset())
+
+    def keep(self, seat: Seat, parts: frozenset[str]) -> None:
+        with self._lock:
+            known = self._parts.get((seat.model, seat.api_base), frozenset())
+            self._parts[seat.model, seat.api_base] = known | parts
+
+
+_RELAXED = _Relaxed()
+
+
+def first_answer(
+    attempt: Callable[[frozenset[str]], T | Fault], seat: Seat, stop: Stop, patience: Patience
+) -> T:
+    """What the first attempt with an answer gave.
+
+    `attempt` is told which parts of the request to leave out. Only what failed before its first
+    word is tried again, and only where the fault says that this may help.
+
+    Raises:
+        ReviewError: the last attempt's.
+        Stopped: `stop` was set, also while waiting.
+    """
+    relaxed = _RELAXED.of(seat)
+    tries = 0
+    is_unbilled = True
+    while isinstance(found := attempt(relaxed), Fault):
+        stop.check()
+        is_unbilled = is_unbilled and found.is_unbilled
+        if found.relax and found.relax not in relaxed:
+            relaxed |= {found.relax}
+            continue
+        tries += 1
+        error, pause = _after(found, tries, patience)
+        if isinstance(error, ModelError):
+            error.is_unbilled = is_unbilled
+        if pause is None:
+            raise error
+        stop.wait(pause)
+    if relaxed:
+        # Only now: the refusal may have had another cause, which an answer rules out.
+        _RELAXED.keep(seat, relaxed)
+    return found
+
+
+def _after(fault: Fault, tries: int, patience: Patience) -> tuple[ReviewError, float | None]:
+    """What to raise if this was the last attempt, and the seconds until another, None for none."""
+    error = fault.error
+    words = str(error).removesuffix(AGAIN)
+    if not fault.is_passing:
+        return error, None
+    if fault.wait is not None and fault.wait > patience.longest_wait:
+        asks = f"It asks to be left alone for {fault.wait:.0f} seconds"
+        most = f"longer than the {patience.longest_wait:g} that a run waits"
+        return ModelError(f"{words} {asks}, {most}. Check again then."), None
+    if tries >= patience.tries:
+        return ModelError(f"{words} That was attempt {tries}.{AGAIN}"), None
+    wait = patience.backoff * 2.0 ** (tries - 1) if fault.wait is None else fault.wait
+    return error, min(wait, patience.longest_wait)

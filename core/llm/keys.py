@@ -1,0 +1,231 @@
+"""The keys at hand: where each comes from, whom it may be sent to, never what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from core.errors import ConfigError, KeyMissing
+from core.llm.call import (
+    AMAZON,
+    LOCAL,
+    is_elsewhere,
+    known_providers,
+    provider_of,
+    shown_address,
+)
+from core.seats import Seat
+
+Place = Literal["typed", "secrets", "environment"]
+
+ADDRESS_KEY = "COUNTERPOINT_API_KEY"
+SEARCH_KEY = "GOOGLE_SEARCH_API_KEY"  # Google Programmable Search; sent to Google alone
+NO_KEY = "no-key"  # litellm looks into the environment when it is given none
+SHORTEST_SCRUBBED = 6
+# Providers for which litellm begins a sign-in of its own where it finds no credentials.
+SIGN_IN = frozenset({"github_copilot", "chatgpt"})
+# litellm's words for servers that anybody may run.
+ANYBODY = frozenset({"custom", "custom_openai", "openai_like", "litellm_proxy"})
+# What providers call their keys where it is not PROVIDER_API_KEY.
+NAMES: dict[str, tuple[str, ...]] = {
+    "text-completion-openai": ("OPENAI_API_KEY",),
+    "azure_text": ("AZURE_API_KEY",),
+    "cohere_chat": ("COHERE_API_KEY",),
+    "databricks": ("DATABRICKS_API_KEY",),
+    "fireworks_ai": ("FIREWORKS_API_KEY",),
+    "huggingface": ("HF_TOKEN",),
+    "jina_ai": ("JINA_AI_API_KEY",),
+    "meta_llama": ("LLAMA_API_KEY",),
+    "perplexity": ("PERPLEXITYAI_API_KEY",),
+    "together_ai": ("TOGETHERAI_API_KEY",),
+    "vertex_ai": ("GOOGLE_APPLICATION_CREDENTIALS",),
+    "watsonx": ("WATSONX_APIKEY",),
+}
+AMAZON_NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION_NAME")
+AMAZON_TOKEN = "AWS_BEARER_TOKEN_BEDROCK"  # noqa: S105 - a name
+AMAZON_SESSION = "AWS_SESSION_TOKEN"
+# Other names under which the same thing is commonly kept.
+ALSO: dict[str, tuple[str, ...]] = {
+    "AWS_REGION_NAME": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    "GEMINI_API_KEY": ("GOOGLE_API_KEY",),
+    "HF_TOKEN": ("HUGGINGFACE_API_KEY",),
+    "PERPLEXITYAI_API_KEY": ("PERPLEXITY_API_KEY",),
+    "TOGETHERAI_API_KEY": ("TOGETHER_API_KEY",),
+}
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+
+
+@dataclass(frozen=True, repr=False)
+class Keys:
+    """Keys by name, from three places; what is typed goes before secrets before environment."""
+
+    environment: Mapping[str, str]
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    typed: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return "Keys(…)"
+
+    def get(self, name: str) -> str | None:
+        """The key of that name; one that is empty or blank counts as none."""
+        found = self._found(name)
+        return found[1] if found else None
+
+    def where(self, name: str) -> Place | None:
+        """Which of the three places the key of that name is taken from."""
+        found = self._found(name)
+        return found[0] if found else None
+
+    def missing_for(self, seat: Seat) -> tuple[str, ...]:
+        """The names without which the seat cannot be asked; empty when all is at hand."""
+        names = key_names(seat)
+        if provider_of(seat) in AMAZON and self.get(AMAZON_TOKEN):
+            names = tuple(name for name in names if name == "AWS_REGION_NAME")
+        return tuple(name for name in names if self._any_of(name) is None)
+
+    def credentials(self, seat: Seat) -> dict[str, str]:
+        """What is sent to the seat's provider, under litellm's names.
+
+        A provider's own key never goes to another address; there only the key that the seat
+        names or `COUNTERPOINT_API_KEY` does.
+
+        Raises:
+            KeyMissing: a key is needed that is not at hand.
+            ConfigError: the key belongs to somebody else, or cannot be one.
+        """
+        _check_owner(seat)
+        missing = self.missing_for(seat)
+        if missing:
+            names = " and ".join(missing)
+            raise KeyMissing(
+                f"{seat.model} needs a key that is not at hand: expected {names}, found none. Set "
+                "it in the environment or in .streamlit/secrets.toml, or type it under Settings.",
+                names=missing,
+            )
+        if provider_of(seat) in AMAZON:
+            return self._amazon(seat)
+        name = self.name_for(seat)
+        key = self._any_of(name) if name else None
+        if provider_of(seat) == "vertex_ai" and key and not seat.api_base:
+            return {"vertex_credentials": key}
+        return {"api_key": _checked(name, key) if key else NO_KEY}
+
+    def name_for(self, seat: Seat) -> str:
+        """The name of the key that the seat's calls carry; empty when they carry none."""
+        if seat.key_name:
+            return seat.key_name
+        names = key_names(seat)
+        if names:
+            return names[0]
+        return ADDRESS_KEY if seat.api_base and self.get(ADDRESS_KEY) else ""
+
+    def scrubbed(self, text: str) -> str:
+        """The text with every key that it repeats replaced."""
+        for value in sorted(set(self._values()), key=len, reverse=True):
+            text = text.replace(value, "…")
+        return text
+
+    def _amazon(self, seat: Seat) -> dict[str, str]:
+        """Amazon's set of names; made-up ones where the address is not Amazon's."""
+        region = self._any_of("AWS_REGION_NAME") or "us-east-1"
+        if is_elsewhere(seat):
+            name = self.name_for(seat)
+            key = self.get(name) if name else None
+            unsigned = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), NO_KEY)
+            own = _checked(name, key) if key else NO_KEY
+            return {"api_key": own, "aws_region_name": region, **unsigned}
+        token = self.get(seat.key_name or AMAZON_TOKEN)
+        if token:
+            return {"api_key": _checked(AMAZON_TOKEN, token), "aws_region_name": region}
+        sent = {
+            "aws_access_key_id": self.get("AWS_ACCESS_KEY_ID"),
+            "aws_secret_access_key": self.get("AWS_SECRET_ACCESS_KEY"),
+            "aws_session_token": self.get(AMAZON_SESSION),
+            "aws_region_name": region,
+        }
+        return {name: value for name, value in sent.items() if value}
+
+    def _any_of(self, name: str) -> str | None:
+        found = (self.get(each) for each in (name, *ALSO.get(name, ())))
+        return next((value for value in found if value), None)
+
+    def _found(self, name: str) -> tuple[Place, str] | None:
+        places: tuple[tuple[Place, Mapping[str, str]], ...] = (
+            ("typed", self.typed),
+            ("secrets", self.secrets),
+            ("environment", self.environment),
+        )
+        for place, keys in places:
+            value = keys.get(name)
+            # secrets.toml may hold a table or a number under any name
+            if isinstance(value, str) and value.strip():
+                return place, value.strip()
+        return None
+
+    def _values(self) -> Iterator[str]:
+        """Every key we know; of the environment only what is called like one."""
+        named = (value for name, value in self.environment.items() if _SECRET_NAME.search(name))
+        for value in (*self.typed.values(), *self.secrets.values(), *named):
+            if isinstance(value, str) and len(value.strip()) >= SHORTEST_SCRUBBED:
+                yield value.strip()
+
+
+def key_names(seat: Seat) -> tuple[str, ...]:
+    """The names of the keys that the seat cannot do without."""
+    provider = provider_of(seat)
+    if seat.is_built_in:
+        return ()
+    if seat.key_name:
+        return (seat.key_name,)
+    if is_elsewhere(seat) or provider is None or provider in LOCAL:
+        return ()
+    return AMAZON_NAMES if provider in AMAZON else _usual_names(provider)
+
+
+def _usual_names(provider: str) -> tuple[str, ...]:
+    word = re.sub(r"\W", "_", provider).upper()
+    return NAMES.get(provider, (f"{word}_API_KEY",))
+
+
+def _check_owner(seat: Seat) -> None:
+    """A roster that somebody sent us must not carry a secret to whom it does not belong."""
+    name = seat.key_name
+    provider = provider_of(seat) or ""
+    if provider in SIGN_IN:
+        raise ConfigError(
+            f"{seat.model} cannot be seated: litellm would sign in to {provider} by itself, on "
+            "whatever machine this is. Expected a model that is asked with a key of its own."
+        )
+    usual = (*AMAZON_NAMES, AMAZON_TOKEN) if provider in AMAZON else _usual_names(provider)
+    own = {*usual, *(other for each in usual for other in ALSO.get(each, ()))}
+    if not name or (name in own and not is_elsewhere(seat)):
+        return
+    if name.endswith("_API_KEY") and name not in _owned():
+        return
+    raise ConfigError(
+        f"{name} is not sent to {shown_address(seat)}: it belongs to another service, or is not "
+        f"called like a key. Keep the key of that address under a name of its own that ends in "
+        f"_API_KEY, such as {ADDRESS_KEY}, and give the seat that name."
+    )
+
+
+@lru_cache(maxsize=1)
+def _owned() -> frozenset[str]:
+    """All names that belong to a provider with an address of its own."""
+    hosted = known_providers() - LOCAL - ANYBODY
+    usual = {name for provider in hosted for name in _usual_names(provider)}
+    also = {name for names in ALSO.values() for name in names}
+    return frozenset(usual | also | {*AMAZON_NAMES, AMAZON_TOKEN, AMAZON_SESSION, SEARCH_KEY})
+
+
+def _checked(name: str, key: str) -> str:
+    """The key, when it can travel in a header."""
+    if not re.fullmatch(r"[\x21-\x7e]+", key):
+        raise ConfigError(
+            f"{name} holds a space, a line break or a letter that no key has. Copy it again and "
+            "set it anew."
+        )
+    return key

@@ -1,0 +1,550 @@
+"""Writes what several threads want in the ledger at the same moment, in one transaction.
+
+Each of them alone would open the database anew and wait until the disk has its row, one behind the
+other: calls that could go out together would leave one by one.
+
+What becomes of a call's row in the ledger: answered, failed, or taken from another run. An answer
+settles the reservation at what was used. A failure that nothing is owed for (wrong key, refused
+connection) releases it. One after which something may be owed (a silent service, a broken stream,
+Stop, an unusable reply) keeps the prompt and what was heard of the reply counted, at an unknown
+cost.
+
+Where the agents of a run have their calls made: from the ledger, or paid for within the caps.
+Every call is reserved in the ledger at its worst case before it is sent and settled after it
+(`core/llm/metering.py`). A process that dies settles nothing: its reservation counts in full
+until it is a day old, or until the resumed run asks the same again and settles it as failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import math
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from core.concurrency import Stop
+from core.config import shown_safely
+from core.errors import ConfigError, KeyMissing, ModelError, ReplyError, ReviewError, Stopped
+from core.llm.call import Asked, Call, Completion, Model, Speak, in_silence
+from core.llm.limits import (
+    MOST_TOKENS,
+    NANO,
+    Caps,
+    WorstCase,
+    estimated_tokens,
+    in_nano,
+    worst_case,
+    worst_of_texts,
+)
+from core.records import ModelCall
+from core.seats import Seat
+from core.store import Store, open_store
+from core.store.ledger import LedgerRow
+
+if TYPE_CHECKING:
+    from core.llm.client import Embedded
+
+    Embed = Callable[[Seat, Sequence[str], Stop], Embedded]
+
+Origin = Literal["called", "resumed", "reused"]
+
+
+def counted(found: Completion, worst: WorstCase) -> Completion:
+    """The completion with our figures where the service's are missing or make no sense."""
+    tokens_in, tokens_out = (
+        min(max(tokens, 0), MOST_TOKENS) for tokens in (found.tokens_in, found.tokens_out)
+    )
+    is_counted = found.is_counted and tokens_in + tokens_out > 0
+    cost = found.cost
+    if tokens_in + tokens_out == 0:
+        tokens_in, tokens_out, cost = worst.prompt_tokens, estimated_tokens(found.text), None
+    if cost is not None and not 0 <= cost < math.inf:
+        cost = None
+    if cost is None and worst.price is not None:
+        cost = (worst.nano(tokens_in, tokens_out) or 0) / NANO
+    return replace(
+        found, tokens_in=tokens_in, tokens_out=tokens_out, is_counted=is_counted, cost=cost
+    )
+
+
+def answered(row: LedgerRow, completion: Completion, worst: WorstCase) -> LedgerRow:
+    """A call that was answered counts with what it used."""
+    cost = None if completion.cost is None else in_nano(completion.cost)
+    nano, tokens = worst.counts(completion.tokens_in, completion.tokens_out)
+    if worst.price is not None and cost is not None:
+        nano = cost
+    return replace(
+        row,
+        status="done",
+        counts_nano=nano,
+        counts_tokens=tokens,
+        tokens_in=completion.tokens_in,
+        tokens_out=completion.tokens_out,
+        is_counted=completion.is_counted,
+        cost_nano=cost,
+        seconds=completion.seconds,
+        reply=shown_safely(completion.text),
+        finish=completion.finish,
+    )
+
+
+def failed(
+    error: BaseException, row: LedgerRow, worst: WorstCase, heard: str, now: float
+) -> LedgerRow:
+    """A call that ended in this error: released, or kept at what may be owed for it."""
+    problem = shown_safely(str(error) or type(error).__name__)
+    seconds = max(0.0, now - row.at)
+    if not heard and _is_unbilled(error):
+        return replace(released(row, problem), seconds=seconds)
+    reply = error.reply if isinstance(error, ReplyError) else ""
+    tokens_out = min(estimated_tokens(max(heard, reply, key=len)), worst.reply_tokens)
+    return replace(
+        unanswered(row, worst, problem, tokens_out), seconds=seconds, reply=shown_safely(reply)
+    )
+
+
+def released(row: LedgerRow, problem: str) -> LedgerRow:
+    """Nothing is owed: the reservation is given back."""
+    return replace(
+        row, status="failed", counts_nano=0, counts_tokens=0, cost_nano=0, problem=problem
+    )
+
+
+def _is_unbilled(error: BaseException) -> bool:
+    """True where the service surely charges nothing: it was not reached, or it declined the key."""
+    return isinstance(error, ConfigError) or getattr(error, "is_unbilled", False)
+
+
+def unanswered(row: LedgerRow, worst: WorstCase, problem: str, tokens_out: int) -> LedgerRow:
+    """Sent, without a usable answer: prompt and what was heard count, the cost is not known."""
+    nano, tokens = worst.counts(worst.prompt_tokens, tokens_out)
+    return replace(
+        row,
+        status="failed",
+        counts_nano=nano,
+        counts_tokens=tokens,
+        tokens_in=worst.prompt_tokens,
+        tokens_out=tokens_out,
+        cost_nano=0 if worst.price is not None and nano == 0 else None,
+        problem=problem,
+    )
+
+
+def reused(row: LedgerRow, other: LedgerRow) -> LedgerRow:
+    """The other run's answer as this run's own, for nothing."""
+    return replace(
+        row,
+        status="done",
+        reserved_nano=0,
+        reserved_tokens=0,
+        counts_nano=0,
+        counts_tokens=0,
+        tokens_in=other.tokens_in,
+        tokens_out=other.tokens_out,
+        is_counted=other.is_counted,
+        cost_nano=0,
+        reply=other.reply,
+        finish=other.finish,
+        reused_from=other.id,
+    )
+
+
+def completion_of(row: LedgerRow) -> Completion:
+    """The answer that the ledger kept."""
+    return Completion(
+        row.reply,
+        "length" if row.finish == "length" else "stop",
+        row.tokens_in,
+        row.tokens_out,
+        row.is_counted,
+        _dollars(row),
+        row.seconds,
+    )
+
+
+def model_call(row: LedgerRow, origin: Origin) -> ModelCall:
+    """The row as the trace tells it."""
+    return ModelCall(
+        id=row.id,
+        role=row.role,
+        slot=row.slot,
+        model=row.model,
+        prompt=row.prompt,
+        prompt_hash=row.prompt_hash,
+        tokens_in=row.tokens_in,
+        tokens_out=row.tokens_out,
+        cost=_dollars(row),
+        seconds=row.seconds,
+        origin=origin,
+        cut=row.cut,
+        problem=row.problem,
+    )
+
+
+def _dollars(row: LedgerRow) -> float | None:
+    return None if row.cost_nano is None else row.cost_nano / NANO
+
+
+T = TypeVar("T")
+Act = Callable[[Store], T]
+
+
+@dataclass
+class _Entry(Generic[T]):
+    """What one thread wants written, and what came of it once it `is_done`."""
+
+    act: Act[T]
+    is_note: bool
+    is_done: bool = False
+    result: T | None = None
+    error: BaseException | None = None
+
+
+class Books:
+    """The ledger of a home, for the threads of one run."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._waiting: list[_Entry[Any]] = []
+        self._keepers = 0
+        self._kept: Store | None = None
+
+    @contextlib.contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Around several writes: they share one connection, whichever threads they come from."""
+        with self._lock:
+            self._keepers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._keepers -= 1
+                is_last = not self._keepers
+            if is_last:
+                with self._turn:
+                    self._let_go()
+
+    def write(self, act: Act[T]) -> T:
+        """What `act` returns, once what it wrote is on the disk; it may run in another thread.
+
+        It is all written or none of it. What it raises is raised here and is no other act's loss,
+        but for errors of the database, which every act of the transaction gets to hear.
+        """
+        return self._written(_Entry(act, is_note=False))
+
+    def note(self, act: Act[T]) -> T:
+        """As `write`, without waiting for the disk (`Store.noting`)."""
+        return self._written(_Entry(act, is_note=True))
+
+    def _written(self, entry: _Entry[T]) -> T:
+        with self._lock:
+            self._waiting.append(entry)
+        with self._turn:  # whoever comes first writes for all that wait by then
+            if not entry.is_done:
+                self._write_waiting()
+        if entry.error is not None:
+            raise entry.error
+        return entry.result  # type: ignore[return-value]  # done, so it is what the act returned
+
+    def _write_waiting(self) -> None:
+        with self._lock:
+            entries, self._waiting = self._waiting, []
+        try:
+            store = self._kept = self._kept or open_store(self._home, is_shared=True)
+            with _turn_of(entries, store):
+                for entry in entries:
+                    _carry_out(entry, store)
+        except BaseException as error:  # noqa: BLE001 - handed to those whose writes are lost
+            for entry in entries:
+                entry.error = error
+            self._let_go(is_broken=True)
+        else:
+            self._let_go()
+        finally:  # also where a connection cannot even be closed: others wait for theirs
+            for entry in entries:
+                entry.is_done = True
+
+    def _let_go(self, *, is_broken: bool = False) -> None:
+        """Close the connection unless others go on with it; by whoever has the turn."""
+        with self._lock:
+            if self._kept is None or (self._keepers and not is_broken):
+                return
+            store, self._kept = self._kept, None
+        store.close()
+
+
+def _turn_of(entries: Sequence[_Entry[Any]], store: Store) -> AbstractContextManager[None]:
+    """The transaction for all of them, on the disk when it ends unless none of them minds."""
+    return store.noting() if all(entry.is_note for entry in entries) else store.writing()
+
+
+def _carry_out(entry: _Entry[T], store: Store) -> None:
+    """One act in a part of the transaction that is taken back alone where it fails."""
+    try:
+        with store.part():
+            entry.result = entry.act(store)
+    except sqlite3.Error:
+        raise  # the whole transaction may be gone, and with it what was written before
+    except BaseException as error:  # noqa: BLE001 - carried over to the thread that asked
+        entry.error = error
+
+
+LOST = "The program ended before the reply came; whether it was billed is not known."
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Account:
+    """On whose account a run's calls go."""
+
+    run_id: str
+    person: str
+    project_id: str
+
+
+class LedgerDesk:
+    """Makes the calls of one run; used from several threads at once.
+
+    `reuses` allows other runs' replies to equal calls at any temperature, not only at 0.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        home: Path,
+        account: Account,
+        caps: Caps,
+        clock: Callable[[], float],
+        *,
+        reuses: bool = False,
+    ) -> None:
+        self._model = model
+        self._home = home
+        self._books = Books(home)
+        self._account = account
+        self._caps = caps
+        self._clock = clock
+        self._reuses = reuses
+        self._lock = threading.Lock()
+        self._made: list[ModelCall] = []
+        self._under_way: set[str] = set()
+        self._unwritten: list[LedgerRow] = []
+
+    def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
+        """The answer from the ledger, or from the model within the caps.
+
+        Raises:
+            BudgetReached: a cap leaves no room; nothing was sent.
+            ModelError: the ledger cannot be written; nothing was sent.
+            ReviewError: whatever the model raises, with the role and the model in front.
+        """
+        stop.check()
+        with self._books.kept_open():
+            return self._answered(asked, stop, speak)
+
+    def _answered(self, asked: Asked, stop: Stop, speak: Speak) -> Completion:
+        worst = worst_case(asked.call)
+        self._write_again()
+        row, origin = self._entered(asked, worst)
+        if origin != "called":
+            self._tell(row, origin)
+            speak(row.reply)
+            return completion_of(row)
+        with self._under_way_as(row, asked, worst, stop) as heard:
+
+            def hear(piece: str) -> None:
+                heard.append(piece)
+                speak(piece)
+
+            found = self._model.complete(asked.call, hear, stop)
+        completion = counted(found, worst)
+        self._settle(answered(row, completion, worst))
+        return completion
+
+    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+        """A vector for each text within the caps, counted and told as any other call.
+
+        The ledger keeps no vectors: those of passages are stored with their source.
+
+        Raises:
+            ReviewError: as `ask` does; ConfigError when the desk's model embeds nothing.
+        """
+        stop.check()
+        embed: Embed | None = getattr(self._model, "embed", None)
+        if embed is None:
+            raise ConfigError(f"{seat.model}: expected a model that embeds texts, found none.")
+        digest = embedding_digest(seat, texts)
+        asked = Asked("retriever", f"embedding {digest[:8]}", Call(seat, ()))
+        worst = worst_of_texts(seat, texts)
+        self._write_again()
+        row = self._reservation(asked, digest, worst)
+        self._booked(asked, lambda store: self._reserve(store, row, worst, asked))
+        with self._under_way_as(row, asked, worst, stop):
+            found = embed(seat, texts, stop)
+        used = Completion("", "stop", found.tokens, 0, found.is_counted, found.cost, found.seconds)
+        self._settle(answered(row, counted(used, worst), worst))
+        return found
+
+    def drain(self) -> tuple[ModelCall, ...]:
+        """The calls since this was last asked, once each, failed ones too."""
+        self._write_again()
+        with self._lock:
+            made, self._made = tuple(self._made), []
+        return made
+
+    def _entered(self, asked: Asked, worst: WorstCase) -> tuple[LedgerRow, Origin]:
+        """A finished row from the ledger, or a reservation; looked up and written in one go."""
+        new = self._reservation(asked, asked.call.digest, worst)
+        row, origin, lost = self._booked(asked, lambda store: self._found(store, new, worst, asked))
+        for dead in lost:
+            self._tell(dead, "called")
+        return row, origin
+
+    def _found(
+        self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked
+    ) -> tuple[LedgerRow, Origin, list[LedgerRow]]:
+        """The row to go by, where it comes from, and the calls that died before it."""
+        key = row.run_id, row.slot, row.digest
+        may_reuse = self._reuses or asked.call.seat.temperature == 0
+        if own := store.ledger.finished(*key):
+            return own, "resumed", []
+        if may_reuse and (other := store.ledger.reusable(*key)):
+            row = reused(row, other)
+            store.ledger.put(row)
+            return row, "reused", []
+        lost = self._settled_lost(store, row, worst)
+        self._reserve(store, row, worst, asked)
+        return row, "called", lost
+
+    def _booked(self, asked: Asked, act: Callable[[Store], T]) -> T:
+        """What comes of the act in a transaction that others wait for, before the call is sent."""
+        try:
+            return self._books.write(act)
+        except sqlite3.Error as error:
+            raise ModelError(
+                f"{who_of(asked)}: not asked, nothing was sent. Expected to write the ledger in "
+                f"{self._home}, found: {error}. Free the disk or the database, then resume the run."
+            ) from error
+
+    def _reserve(self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked) -> None:
+        """Enter the call where every cap has room for it."""
+        spent = store.ledger.spent(self._account.run_id, self._account.person, row.at)
+        self._caps.check(worst, spent, who_of(asked))
+        store.ledger.put(row)
+        with self._lock:
+            self._under_way.add(row.id)
+
+    def _reservation(self, asked: Asked, digest: str, worst: WorstCase) -> LedgerRow:
+        """The row of a call that is about to be sent."""
+        nano, tokens = worst.counts(worst.prompt_tokens, worst.reply_tokens)
+        return LedgerRow(
+            id=secrets.token_hex(8),
+            run_id=self._account.run_id,
+            slot=asked.slot,
+            digest=digest,
+            project_id=self._account.project_id,
+            person=self._account.person,
+            role=asked.role,
+            model=asked.call.seat.model,
+            prompt=asked.prompt,
+            prompt_hash=asked.prompt_hash,
+            cut=asked.cut,
+            at=self._clock(),
+            reserved_nano=worst.nano(worst.prompt_tokens, worst.reply_tokens),
+            reserved_tokens=worst.tokens,
+            counts_nano=nano,
+            counts_tokens=tokens,
+        )
+
+    def _settled_lost(self, store: Store, asked: LedgerRow, worst: WorstCase) -> list[LedgerRow]:
+        """A reservation for what is asked again belongs to a process that died with it."""
+        with self._lock:
+            under_way = set(self._under_way)
+        lost = store.ledger.lost(asked.run_id, asked.slot, asked.digest)
+        settled = [unanswered(row, worst, LOST, 0) for row in lost if row.id not in under_way]
+        for row in settled:
+            store.ledger.put(row)
+        return settled
+
+    @contextlib.contextmanager
+    def _under_way_as(
+        self, row: LedgerRow, asked: Asked, worst: WorstCase, stop: Stop
+    ) -> Iterator[list[str]]:
+        """Around the sending: a failure settles the reservation, by what was heard until then."""
+        if stop.is_set:  # while the ledger was waited for
+            self._settle(released(row, "Stopped before it was sent."))
+            stop.check()
+        heard: list[str] = []
+        try:
+            yield heard
+        except BaseException as error:
+            self._settle(failed(error, row, worst, "".join(heard), self._clock()))
+            if isinstance(error, ReviewError) and not isinstance(error, Stopped):
+                raise _named(error, asked) from error
+            raise
+
+    def _settle(self, row: LedgerRow) -> None:
+        """Write what became of a call and tell it; a paid reply outlives a ledger that fails.
+
+        It need not outlive a power cut: then the reservation stands, which counts for more.
+        """
+        self._write(row)
+        with self._lock:
+            self._under_way.discard(row.id)
+        self._tell(row, "called")
+
+    def _write(self, row: LedgerRow) -> None:
+        try:
+            self._books.note(lambda store: store.ledger.put(row))
+        except (sqlite3.Error, ReviewError, OSError) as error:
+            log.warning("call %s could not be written to the ledger: %s", row.id, error)
+            with self._lock:
+                self._unwritten.append(row)
+
+    def _write_again(self) -> None:
+        """What could not be written when it was due; until then its reservation counts."""
+        with self._lock:
+            waiting, self._unwritten = self._unwritten, []
+        for row in waiting:
+            self._write(row)
+
+    def _tell(self, row: LedgerRow, origin: Origin) -> None:
+        with self._lock:
+            self._made.append(model_call(row, origin))
+
+
+def who_of(asked: Asked) -> str:
+    """Role and model as messages name them: “Judge (openai/x)”."""
+    return f"{asked.role[:1].upper()}{asked.role[1:]} ({asked.call.seat.model})"
+
+
+def embedding_digest(seat: Seat, texts: Sequence[str]) -> str:
+    """Names what is embedded by whom; no call for words has the same."""
+    body = ["embedding", seat.model, seat.api_base, *texts]
+    return hashlib.sha256(json.dumps(body).encode()).hexdigest()
+
+
+def _named(error: ReviewError, asked: Asked) -> ReviewError:
+    """The same kind of error, with role and model in front; the model is named once."""
+    model = asked.call.seat.model
+    rest = str(error).removeprefix(model).removeprefix(" ")
+    message = f"{who_of(asked)} {rest}" if rest != str(error) else f"{who_of(asked)}: {error}"
+    if isinstance(error, ReplyError):
+        return type(error)(message, reply=error.reply)
+    if isinstance(error, KeyMissing):
+        return type(error)(message, names=error.names)
+    named = type(error)(message)
+    if isinstance(error, ModelError) and isinstance(named, ModelError):
+        named.is_unbilled = error.is_unbilled
+    return named

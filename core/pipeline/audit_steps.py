@@ -1,0 +1,385 @@
+"""Checks one statement, or the response as a whole, tool by tool until its picker concludes.
+
+Source: HaluAgent 2.3 (tool selection and verification), 2.4.1 (thought, action, observation).
+
+Which statements can be checked at once, and which wait for what is found of the others.
+
+What tools found of the response as a whole, where it bears on single statements.
+
+Statements of a response that is still arriving, each as soon as it is whole. Source: CEDA 6 (a
+response checked while it is being written).
+
+What goes to debate of an audited response, and how the judge's word closes it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from core.baseline.segmenter import places
+from core.baseline.tool_picker import concludes, rest_of
+from core.concurrency import Stop
+from core.errors import InputError, ReplyError
+from core.events import (
+    MOST_STEPS,
+    Event,
+    MemoryUpdated,
+    ModelCalled,
+    PassagesFound,
+    ProblemMet,
+    Remembered,
+    ToolCalled,
+    ToolUse,
+)
+from core.pipeline.audit_memory import about_statement, concluded, cut_alike, is_cut_from, placed
+from core.records import Judgement, Label, ModelCall, Passage, Project, Statement
+from core.roles import AuditView, CaseView, Evidence, Step, ToolPicker
+from core.tools.registry import Bench, Tool, read_input, use
+
+JUST_RIGHT, JUST_WRONG = 0.49, 0.51
+IN_QUESTION = "In question are only these statements of a longer response:"
+
+
+def cut_down(view: CaseView, indices: Sequence[int], uses: Sequence[ToolUse] = ()) -> CaseView:
+    """The view with these statements alone, less what tools have worked out of them.
+
+    All else of the response is blank, so that places stay what they are, and the instruction names
+    the statements in their self-contained form.
+    """
+    chosen = tuple(_left_of(s, uses) for s in view.statements if s.index in indices)
+    response = "".join(char if char.isspace() else " " for char in view.case.response)
+    for own in chosen:
+        response = f"{response[: own.start]}{own.text}{response[own.end :]}"
+    asked = view.case.instruction or Project.instruction
+    listed = "\n".join(f"- {' '.join(statement.rewrite.split())}" for statement in chosen)
+    case = replace(view.case, response=response, instruction=f"{asked}\n{IN_QUESTION}\n{listed}")
+    by_statement = {s.index: view.evidence.by_statement.get(s.index, ()) for s in chosen}
+    ids = {i for found in by_statement.values() for i in found}
+    passages = {i: p for i, p in view.evidence.passages.items() if i in ids}
+    return replace(view, case=case, statements=chosen, evidence=Evidence(passages, by_statement))
+
+
+def _left_of(statement: Statement, uses: Sequence[ToolUse]) -> Statement:
+    """The statement with blanks for what tools have worked out of it."""
+    rest = rest_of(statement, [use for use in uses if use.statement == statement.index])
+    is_cut = is_cut_from(rest.text, statement.text)
+    return cut_alike(rest.text, statement) if is_cut else statement
+
+
+def closed(
+    memory: Mapping[int, Remembered], found: Mapping[int, tuple[Label, Judgement]]
+) -> Iterator[Remembered]:
+    """What is held of each contested statement after the judge's word on it.
+
+    The judge's p is the statement's where the word was on it alone. What a tool read where the
+    judge cannot look, on the web for one, stands as it was read.
+    """
+    for index, (label, judgement) in sorted(found.items()):
+        entry = memory[index]
+        if judgement.cause == "no_evidence" and entry.label != "unclear":
+            yield replace(entry, is_contested=False)
+            continue
+        is_alone = sum(other is judgement for _, other in found.values()) == 1
+        p = _sided(judgement.p if is_alone else entry.p, label)
+        # A judge without prose writes for the classifier; what was read before says it to people.
+        why = judgement.prose or (entry.evidence if label == entry.label else judgement.text)
+        words = why if label == entry.label or judgement.cause else f"The judge decides: {why}"
+        yield replace(entry, label=label, p=p, evidence=words or entry.evidence, is_contested=False)
+
+
+def _sided(p: float | None, label: Label) -> float | None:
+    """The p on the side of its label: the judge decides the side, which p then stays close to."""
+    if p is None or label == "unclear":
+        return p
+    return max(p, JUST_WRONG) if label == "hallucinated" else min(p, JUST_RIGHT)
+
+
+def labels_told(judgement: Judgement, indices: Sequence[int]) -> dict[int, Label] | None:
+    """The label of each statement where the judgement tells them apart; else None.
+
+    A judge that finds all of them right, or nothing decided, says so of each.
+    """
+    if len(judgement.statement_labels) == len(indices):
+        return dict(zip(indices, judgement.statement_labels, strict=True))
+    if len(indices) == 1 or judgement.label != "hallucinated":
+        return dict.fromkeys(indices, judgement.label)
+    return None
+
+
+CUT_OFF = (
+    "Standard input ended in the middle of a character: its last bytes ({lost}) are left out, and "
+    "all that came before is checked."
+)
+
+
+def whole_so_far(pieces: Iterable[str], language: str) -> Iterator[str]:
+    """The text up to the end of its last whole statement, each time that there is one more.
+
+    A statement is whole when the next one begins. The last text is all that came, as it came.
+    """
+    text, whole = "", 0
+    for piece in pieces:
+        text += piece
+        found = list(places(text[whole:], language))  # what is whole is not cut again
+        if len(found) > 1:
+            whole += found[-2][1]
+            yield text[:whole]
+    yield text
+
+
+def decoded(
+    read: Callable[[], bytes], most: int, say: Callable[[str], None] = lambda _: None
+) -> Iterator[str]:
+    """Pieces of UTF-8 text as their bytes come; `read` gives what there is, nothing at the end.
+
+    Where it ends within a character, that one is left out, which `say` hears.
+
+    Raises:
+        InputError: it is no UTF-8, or more than `most` bytes.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    count = 0
+    while True:
+        data = read()
+        count += len(data)
+        if count > most:
+            raise InputError(f"Expected at most {most:,} bytes to check, found more; send less.")
+        try:
+            text = decoder.decode(data)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "Expected UTF-8 text on standard input, found another encoding; send it as UTF-8."
+            ) from error
+        if text:
+            yield text
+        if not data:
+            if lost := len(decoder.getstate()[0]):
+                say(CUT_OFF.format(lost=lost))
+            return
+
+
+def no_longer(pieces: Iterable[str], most: int) -> Iterator[str]:
+    """The pieces, as long as they come to no more than `most` characters.
+
+    Raises:
+        InputError: more came. What came before was passed on, and nothing is asked about the rest.
+    """
+    count = 0
+    for piece in pieces:
+        count += len(piece)
+        if count > most:
+            raise InputError(
+                f"Expected at most {most:,} characters to check, found more; check a part of it, "
+                "or raise the limit on Settings."
+            )
+        yield piece
+
+
+# A condition on the answer that is kept says nothing about what is written.
+CONDITIONS = frozenset({"conditions"})
+
+
+def refuting(uses: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
+    """The uses by which the whole response is wrong."""
+    return tuple(use for use in _on_the_whole(uses) if use.label == "hallucinated")
+
+
+def confirming(uses: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
+    """The uses by which it is right; what only keeps a condition comes last."""
+    found = [use for use in _on_the_whole(uses) if use.label == "supported"]
+    return tuple(sorted(found, key=lambda use: use.tool in CONDITIONS))
+
+
+def settled(
+    statements: Sequence[Statement], memory: Mapping[int, Remembered], uses: Sequence[ToolUse]
+) -> Iterator[Remembered]:
+    """The statements that hold words which a tool refuted in the whole response."""
+    for refuted in refuting(uses):
+        start = refuted.start
+        if start is None:
+            continue
+        index = next((s.index for s in statements if s.start <= start < s.end), None)
+        entry = memory.get(index) if index is not None else None
+        if entry is None or entry.label == "hallucinated":
+            continue
+        yield replace(
+            entry,
+            label="hallucinated",
+            p=refuted.p,
+            evidence=refuted.words,
+            tools=(*entry.tools, refuted.tool),
+            is_contested=False,
+            is_checkable=True,
+        )
+
+
+def _on_the_whole(uses: Sequence[ToolUse]) -> Iterator[ToolUse]:
+    return (use for use in uses if use.statement is None and use.outcome == "found")
+
+
+def waves(statements: Sequence[Statement], language: str) -> tuple[tuple[Statement, ...], ...]:
+    """Those that stand alone, then those that say that they follow from others.
+
+    Within a wave none sees what is found of another: so a picker's view, and with it a model's
+    prompt and its place in the ledger, is the same however long each check takes.
+    """
+    later = [s for s in statements[1:] if concludes(s.text, language)]
+    first = [s for s in statements if s not in later]
+    return tuple(tuple(wave) for wave in (first, later) if wave)
+
+
+MOST_REFUSALS = 2  # of a call that was made before
+REPEATED = (
+    "This very call was made before and is not made again: what came of it stands above. Call "
+    "another tool, give another input, or conclude."
+)
+TOO_MANY = "The picker came to no conclusion in {most} steps; what the tools said decides."
+
+
+@dataclass(frozen=True)
+class Auditing:
+    """What all statements of one audit share; `bench` is what tools reach for a statement.
+
+    `spare` is the picker that stands in where a reply is unusable.
+    """
+
+    view: CaseView
+    picker: ToolPicker
+    spare: ToolPicker | None
+    tools: Mapping[str, Tool[Any]]
+    bench: Callable[[Statement | None, Reading], Bench]
+    stop: Stop
+    now: Callable[[], float]
+    calls_made: Callable[[], tuple[ModelCall, ...]] = tuple
+
+
+class Reading:
+    """The passages that tools were shown for one statement, in the order of their showing."""
+
+    def __init__(self, known: Sequence[Passage]) -> None:
+        self._known = {passage.id: passage for passage in known}
+        self._shown: dict[str, Passage] = {}
+        self._lock = threading.Lock()
+
+    def add(self, passages: Sequence[Passage]) -> None:
+        """These were shown."""
+        with self._lock:
+            self._shown |= {passage.id: passage for passage in passages}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of all that were shown."""
+        return tuple(self._shown)
+
+    @property
+    def all(self) -> tuple[Passage, ...]:
+        """What was known before with what was shown since."""
+        return tuple((self._known | self._shown).values())
+
+    @property
+    def has_grown(self) -> bool:
+        """True where something was shown that was not known before."""
+        return not set(self._shown) <= set(self._known)
+
+
+def checked(
+    audit: Auditing,
+    statement: Statement | None,
+    *,
+    past: Sequence[ToolUse] = (),
+    memory: Sequence[Remembered] = (),
+) -> Iterator[Event]:
+    """The events of one statement, to its conclusion; `past` are uses of an interrupted run.
+
+    The response as a whole (None) is not remembered: its uses stand for themselves.
+
+    Raises:
+        ModelError: the picker's service failed; the run can be resumed at this step.
+    """
+    uses, picker = list(past), _picker_after(audit, past)
+    index = statement.index if statement else None
+    reading = Reading(audit.view.evidence.of(index) if index is not None else ())
+    bench = audit.bench(statement, reading)
+    end = Step(TOO_MANY.format(most=MOST_STEPS))
+    while len(uses) < MOST_STEPS and _refusals(uses) < MOST_REFUSALS:
+        audit.stop.check()
+        seen = AuditView(audit.view, statement, tuple(uses), tuple(memory))
+        step, told = _next(audit, picker, seen)
+        yield from told
+        if any(event.kind == "problem_met" for event in told) and audit.spare is not None:
+            picker = audit.spare
+        if not step.tool:
+            end = step
+            break
+        made = _refused(audit, step, uses) or _used(audit, step, statement, bench)
+        made = replace(made, statement=index, agent=picker.name, thought=step.thought)
+        yield from (ModelCalled(audit.now(), call) for call in audit.calls_made())
+        uses.append(made)
+        yield ToolCalled(audit.now(), made)
+    if statement is not None:
+        if reading.has_grown:
+            yield PassagesFound(audit.now(), statement.index, reading.all)
+        read = reading.ids or tuple(p.id for p in audit.view.evidence.of(statement.index))
+        yield MemoryUpdated(audit.now(), concluded(statement.index, uses, end, read))
+
+
+def _picker_after(audit: Auditing, past: Sequence[ToolUse]) -> ToolPicker:
+    """Who goes on with it: the spare where it had to stand in before."""
+    spare = audit.spare
+    stood_in = spare is not None and any(use.agent == spare.name for use in past)
+    return spare if spare is not None and stood_in else audit.picker
+
+
+def _next(audit: Auditing, picker: ToolPicker, seen: AuditView) -> tuple[Step, list[Event]]:
+    """The picker's next step, or its spare's for an unusable reply; with what there is to tell."""
+    try:
+        step = picker.next_step(seen, audit.stop)
+    except ReplyError as error:
+        rest = "The built-in agent stands in." if audit.spare else "Nobody stands in."
+        told_by = "" if str(error).startswith("Tool picker (") else f"Tool picker ({picker.name}): "
+        words = f"{told_by}{error} {rest}"
+        told = [*_calls(audit), ProblemMet(audit.now(), "auditing", words, reply=error.reply)]
+        spare = audit.spare
+        return (spare.next_step(seen, audit.stop) if spare else Step(words)), told
+    return step, [*_calls(audit)]
+
+
+def _calls(audit: Auditing) -> Iterator[Event]:
+    yield from (ModelCalled(audit.now(), call) for call in audit.calls_made())
+
+
+def _used(audit: Auditing, step: Step, statement: Statement | None, bench: Bench) -> ToolUse:
+    """The tool called as the step says; a tool or an input that there is not has failed."""
+    tool = audit.tools.get(step.tool)
+    try:
+        if tool is None:
+            known = ", ".join(audit.tools)
+            raise InputError(f"Expected one of the tools {known}, found “{step.tool}”.")
+        made = use(tool, read_input(tool, step.given), bench)
+        made = placed(made, statement, audit.view.case, tool.about)
+        return about_statement(made, statement, tool.about)
+    except InputError as error:
+        words = str(error)
+        return ToolUse(step.tool, None, step.given or "{}", "{}", "failed", "unclear", words, 0.0)
+
+
+def _refused(audit: Auditing, step: Step, uses: Sequence[ToolUse]) -> ToolUse | None:
+    """What a picker is told that makes the very call of an earlier step; None for a new call."""
+    given = step.given or "{}"
+    if tool := audit.tools.get(step.tool):
+        with suppress(InputError):
+            given = msgspec.json.encode(read_input(tool, given)).decode()
+    if all((one.tool, one.given) != (step.tool, given) for one in uses):
+        return None
+    return ToolUse(step.tool, None, given, "{}", "nothing", "unclear", REPEATED, 0.0)
+
+
+def _refusals(uses: Sequence[ToolUse]) -> int:
+    return sum(one.words == REPEATED for one in uses)

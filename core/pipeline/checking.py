@@ -1,0 +1,256 @@
+"""What a person gives becomes a stored case: files into the library, text into a case.
+
+The command line and the pages share this; `check_once` is the whole way for one claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from core.agents.rosters import SHIPPED, chosen_roster
+from core.baseline.readers import brought, calibration_notice
+from core.concurrency import Stop
+from core.config import MEGABYTE, shown_safely
+from core.debate import NAMES
+from core.debate.protocols import require_options
+from core.documents.language import language_of
+from core.documents.library import ensure_read, store_file
+from core.documents.terms import terms
+from core.errors import NOT_STORED, InputError
+from core.events import AUDIT
+from core.llm.keys import Keys
+from core.llm.prompting import PromptBook
+from core.pipeline.jobs import Jobs
+from core.pipeline.run_export import outcome
+from core.pipeline.run_factory import require_keys
+from core.progress import folded
+from core.records import Case, LibraryEntry, Plan, Project, new_id
+from core.review.people import first_project, person_here
+from core.review.selective_prediction import policy_of
+from core.seats import AS_IS, BUILT_IN, DebateOptions
+from core.store import Store, open_store
+
+PROTOCOLS = (*NAMES, AUDIT)
+NO_KEYS = Keys({})
+
+
+@dataclass(frozen=True)
+class Request:
+    """One claim with its files, as the command line takes it.
+
+    `roster` is a name or a file; `model` goes before it and gets every speaking role. `reader` is
+    the name of a reader, or a model that is imported as one; empty is what Settings chose.
+    """
+
+    response: str
+    question: str = ""
+    documents: Sequence[Path] = ()
+    images: Sequence[Path] = ()
+    role: str | None = None
+    instruction: str | None = None
+    roster: str = BUILT_IN
+    protocol: str = "ceda"
+    model: str = ""
+    api_base: str = ""
+    token_cap: int = 0
+    options: DebateOptions = AS_IS
+    reader: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a case is made of before it is stored; None takes the project's role or instruction.
+
+    Without an `id` it gets a new one; without a `language` its words tell it.
+    """
+
+    response: str
+    question: str = ""
+    documents: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    role: str | None = None
+    instruction: str | None = None
+    id: str = ""
+    language: str = ""
+    others: tuple[tuple[str, str], ...] = ()
+
+
+def store_case(store: Store, project: Project, draft: Draft, author: str, now: float) -> Case:
+    """Keep a case, findable by its words; the one that is there where all of it is the same.
+
+    Then one text checked in several ways is one case with several runs, and people judge it once.
+
+    Raises:
+        InputError: there is no text to check, or too much of it.
+    """
+    limit = store.projects.settings().response_characters
+    if not draft.response.strip():
+        raise InputError("Expected a claim or response to check, found none; type or paste one.")
+    if len(draft.response) > limit:
+        raise InputError(
+            f"Expected at most {limit:,} characters to check, found {len(draft.response):,}; "
+            "check a part of it, or raise the limit on Settings."
+        )
+    case = Case(
+        id=draft.id or new_id(),
+        project_id=project.id,
+        response=draft.response,
+        question=draft.question,
+        documents=draft.documents,
+        images=draft.images,
+        role=project.role if draft.role is None else draft.role,
+        instruction=project.instruction if draft.instruction is None else draft.instruction,
+        language=draft.language or language_of(f"{draft.question} {draft.response}"),
+        author=author,
+        created_at=now,
+        others=draft.others,
+    )
+    with store.writing():
+        known = None if draft.id else store.cases.like(case)
+        if known is None:
+            words = terms(f"{case.question} {case.response}", case.language)
+            store.cases.add(case, list(words))
+    return known or case
+
+
+def add_files(
+    store: Store,
+    home: Path,
+    project: Project,
+    paths: Sequence[Path],
+    *,
+    by: str,
+    clock: Callable[[], float],
+) -> tuple[list[LibraryEntry], list[str]]:
+    """Files from disk into the library, read at once; (entries, complaints about the others).
+
+    Raises:
+        InputError: a file is not there at all: that is a mistake in the command.
+    """
+    entries: list[LibraryEntry] = []
+    complaints: list[str] = []
+    settings = store.projects.settings()
+    for path in paths:
+        data = read_whole(path, settings.file_megabytes)
+        try:
+            entry = store_file(
+                store, home, project.id, shown_safely(path.name), data, by, clock(), settings
+            )
+            ensure_read(store, home, entry.id, entry.name, settings, Stop(), lambda *_: None, clock)
+        except InputError as error:
+            complaints.append(str(error))
+        else:
+            entries.append(entry)
+    return entries, complaints
+
+
+def read_whole(path: Path, most_megabytes: int) -> bytes:
+    """The file's bytes, one more than is allowed at most: what is too large is refused later.
+
+    Raises:
+        InputError: there is no ordinary file there, or it may not be read.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"Expected a file at {path}, found a folder or a device.")
+        with path.open("rb") as stream:
+            return stream.read(most_megabytes * MEGABYTE + 1)
+    except OSError as error:
+        raise InputError(f"Expected a file at {path}, found: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"Expected a file's path, found something else: {error}.") from error
+
+
+def check_once(
+    home: Path, request: Request, clock: Callable[[], float], keys: Keys = NO_KEYS
+) -> tuple[dict[str, Any], list[str]]:
+    """Check one claim here and now; (the outcome, complaints about files left out).
+
+    Raises:
+        InputError: nothing to check, an unknown roster or protocol, or no file could be used.
+        KeyMissing: the roster needs a key that is not at hand; nothing was read or stored.
+    """
+    plan, notices = planned(home, request, keys)
+    with open_store(home) as store:
+        if not request.response.strip():
+            raise InputError("Expected a claim to check, found an empty text; give one.")
+        person = person_here(store)
+        project = first_project(store, person, clock())
+        paths = [*request.documents, *request.images]
+        entries, complaints = add_files(store, home, project, paths, by=person, clock=clock)
+        if complaints and not entries:
+            raise InputError(" ".join(complaints))
+        draft = Draft(
+            request.response,
+            request.question,
+            tuple(dict.fromkeys(e.id for e in entries if e.kind != "image")),
+            tuple(dict.fromkeys(e.id for e in entries if e.kind == "image")),
+            request.role,
+            request.instruction,
+        )
+        case = store_case(store, project, draft, person, clock())
+        settings = store.projects.settings()
+    plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
+    jobs = Jobs(home, keys=keys)
+    found = ended(home, jobs, jobs.start(case, plan, by=person), person, clock)
+    return found, [*notices, *complaints]
+
+
+def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
+    """Who is to check, before anything is read or stored; (the plan, what to tell of it).
+
+    Raises:
+        InputError: an unknown roster or protocol.
+        KeyMissing: the roster needs a key that is not at hand.
+    """
+    if request.protocol not in PROTOCOLS:
+        raise InputError(
+            f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{request.protocol}”."
+        )
+    found = chosen_roster(
+        home, request.roster, request.model, request.api_base, PromptBook().digest()
+    )
+    sheet = None if found.sheet == SHIPPED[BUILT_IN] else found.sheet
+    plan = Plan(
+        request.protocol,
+        found.sheet.name,
+        sheet=sheet,
+        token_cap=request.token_cap,
+        options=request.options,
+        reader=brought(home, request.reader),
+    )
+    require_options(plan)
+    require_keys(plan, keys)
+    told = (found.notice, calibration_notice(home, plan.reader))
+    return plan, [notice for notice in told if notice]
+
+
+def ended(
+    home: Path, jobs: Jobs, run_id: str, person: str, clock: Callable[[], float]
+) -> dict[str, Any]:
+    """The outcome of a run of this process once it has ended; by Ctrl-C the person stops it.
+
+    `for_people` is added: whether the verdict is below what its project answers by itself; null
+    where the project has not said what it wants, or there is no probability.
+    """
+    try:
+        jobs.wait(run_id)
+    except KeyboardInterrupt:
+        jobs.stop(run_id, person)
+        jobs.wait(run_id)
+    with open_store(home) as store:
+        lease = store.projects.settings().lease_seconds
+        run = store.runs.get(run_id, clock(), lease)
+        if run is None:
+            raise InputError(f"Run {run_id} is not stored any more.")
+        progress = folded(event for _, event in store.runs.events(run_id))
+        policy = policy_of(store, store.projects.get(run.project_id))
+    found = outcome(run, progress)
+    is_told = policy is not None and run.status == "finished" and run.confidence is not None
+    found["for_people"] = policy.is_for_people(run) if policy and is_told else None
+    if run.status in ("queued", "running"):  # nobody carries it out any more
+        found |= {"status": "interrupted", "cause_words": NOT_STORED}
+    return found

@@ -1,0 +1,442 @@
+"""What a check will take, before it starts: time, and calls, tokens and money of language models.
+
+The built-in agents' part goes by the text's length and the files to read, at this computer's pace:
+after reading, the time grows with the response: every statement is searched for, argued about and
+judged. 1 to 400 sentences over sources of 20 to 2,000 sentences took a fifth of a second and about
+1.1 s for each 1,000 characters (two cores of a noisy machine, 2026-11), and audits of 60 to 540
+characters as long as debates of the same texts (medians of 2.2 s for each 1,000, n=9 each, on a
+busier one); the newest runs here by the same protocol say how much faster or slower it goes.
+
+The models' part sums up the calls that each role makes. Their pace is a guess: no provider
+promises one.
+
+The calls to language models that a check makes, role by role, before it is made. “Likely”
+supposes a debate of three turns (none where a check is adaptive) and one wrong place, in an audit
+three steps a statement and nothing that stays contested; “at most” that every turn and step is
+taken, every statement is contested, every reply is as long as its seat allows and every one of a
+certain form is asked for twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import median
+
+from core.debate.floor import DebateProtocol
+from core.debate.protocols import protocol_of, seated_for, then_of
+from core.documents.language import language_of
+from core.events import AUDIT, MOST_STEPS
+from core.llm.keys import Keys
+from core.llm.limits import dollars_words, estimated_tokens
+from core.llm.prices import price_of, window_of
+from core.llm.prompting import prompt_language, shipped
+from core.records import LibraryEntry, Plan
+from core.seats import AS_IS, DebateOptions, RosterSheet, Seat, judge_prompt, turn_tokens
+from core.store import Store
+
+AT_ONCE = 8
+STATEMENT_CHARACTERS = 120
+PASSAGE_TOKENS, LONG_PASSAGE_TOKENS = 70, 200
+PICTURE_TOKENS, LARGE_PICTURE_TOKENS = 1_100, 1_600
+FRAME_TOKENS = 150
+QUERY_TOKENS, BATCH_TOKENS = 40, 8_000  # of one statement; of passages that are embedded together
+LIKELY_TURNS = 3
+LIKELY_SAID = 100  # tokens of a turn
+NAMED_TOKENS = 40  # who spoke about whom, and the marks of the quotes
+MARK_TOKENS = 30
+DENSE = ("zh", "ja", "ko", "th")
+LIKELY_STEPS = 3  # of a statement: search, compare, conclude
+STEP_TOKENS = 120  # what a step brought, or what is held of a statement, in a prompt
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is to be checked; lengths in characters. `sources` is what is to be embedded anew.
+
+    `examples` are the tokens of corrected cases that the span extractor is shown at most.
+    """
+
+    response: int
+    question: int = 0
+    images: int = 0
+    max_turns: int = 5
+    passages: int = 5
+    sources: int = 0
+    language: str = "en"
+    examples: int = 0
+    protocol: str = "ceda"
+    options: DebateOptions = AS_IS
+
+    @property
+    def plan(self) -> Plan:
+        """What of it a protocol goes by."""
+        return Plan(self.protocol, max_turns=self.max_turns, options=self.options)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Equal calls of one seat; `prompt` and `reply` are tokens of each."""
+
+    seat: Seat
+    calls: int
+    prompt: int
+    reply: int
+    at_once: int = 1
+
+
+def steps_of(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[Step]:
+    """Every role's calls in the order of a run."""
+    about, sheet = _About(size, is_most), seated_for(size.plan, sheet)
+    yield from _reading(sheet, about)
+    if size.protocol == AUDIT:
+        yield from _auditing(sheet, about)
+    if size.protocol != AUDIT or is_most:
+        yield from _debating(sheet, about)
+    yield from _marking(sheet, about)
+
+
+def _reading(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+    size, is_most = about.size, about.is_most
+    queries = about.statements * (QUERY_TOKENS + about.question)
+    yield Step(sheet.retriever, 1, queries, 0)  # all go together
+    if about.sources:
+        batches = math.ceil(about.sources / BATCH_TOKENS)
+        yield Step(sheet.retriever, batches, math.ceil(about.sources / batches), 0)
+    yield about.step(sheet.segmenter, "segment", 2 * about.response, calls=about.again)
+    picture = LARGE_PICTURE_TOKENS if is_most else PICTURE_TOKENS
+    for name, extra in (("image_question", 0), ("image_reading", picture + 150)):
+        yield about.step(
+            sheet.image_reader, name, 150, beside=extra, calls=size.images, at_once=AT_ONCE
+        )
+
+
+def _auditing(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+    """The picker's steps for every statement and the whole; what its tools ask; reflection.
+
+    A tool asks the picker's seat, at most twice: a translation is put back and then compared.
+    """
+    places = about.statements + 1
+    read = about.evidence // about.statements + STEP_TOKENS
+    picks = MOST_STEPS * places * about.again if about.is_most else LIKELY_STEPS * about.statements
+    known = 0 if sheet.tool_picker.is_built_in else _toolbox_tokens()
+    yield about.step(
+        sheet.tool_picker, "pick_tool", 150, beside=known + read, calls=picks, at_once=AT_ONCE
+    )
+    asked = 2 * MOST_STEPS * places * about.again if about.is_most else about.statements
+    yield about.step(sheet.tool_picker, "match", 120, beside=read, calls=asked, at_once=AT_ONCE)
+    held = STEP_TOKENS * about.statements
+    times = 2 * about.again if about.is_most else 1
+    yield about.step(sheet.reflector, "reflect", 100, beside=held, calls=times)
+
+
+@cache
+def _toolbox_tokens() -> int:
+    """Of every tool with its two examples, as a picker reads them."""
+    from core.agents.llm_audit import told_tools  # which loads all tools: 0.15 s
+
+    return sum(estimated_tokens(text) for text in told_tools())
+
+
+def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+    """What is asked before a label; whether an adaptive check goes on is likely not."""
+    plan = about.size.plan
+    then = then_of(plan)
+    if then or plan.protocol == "single":
+        yield _judged_alone(sheet, about)
+    if plan.protocol != "single" and (about.is_most or then is None):
+        yield from _argued(sheet, about, then or protocol_of(plan), plan)
+
+
+def _judged_alone(sheet: RosterSheet, about: _About) -> Step:
+    """A single judge's samples, all at once."""
+    options = about.size.options
+    samples, style = max(1, options.samples), options.style or "plain"
+    reply = 350 if style == "thought" else 100
+    return about.step(
+        sheet.judge,
+        judge_prompt(style),
+        reply,
+        beside=about.evidence,
+        calls=about.again * samples,
+        at_once=samples,
+    )
+
+
+def _argued(
+    sheet: RosterSheet, about: _About, protocol: DebateProtocol, plan: Plan
+) -> Iterator[Step]:
+    """The debate; an audit's judge is asked of each contested statement too, if need be."""
+    is_most, again = about.is_most, about.again
+    speaking = sheet.debaters[: protocol.seats]
+    names = tuple(_with_room(debater.seat, protocol, about) for debater in speaking)
+    asked = protocol.calls(len(names), plan)
+    whole = 60 * about.statements + 200
+    own = again * (asked.context + asked.summaries + asked.revisions)
+    yield about.step(sheet.context_writer, "context", whole, beside=about.evidence, calls=own)
+    ends_early = protocol.name == "ceda" and not is_most
+    turns = min(asked.turns, LIKELY_TURNS) if ends_early else asked.turns
+    in_a_row = max(1, asked.chain - asked.context - asked.summaries - asked.revisions - 1)
+    at_once = max(1, math.ceil(asked.turns / in_a_row))
+    said = max((seat.max_tokens for seat in names), default=0) if is_most else LIKELY_SAID
+    heard = math.ceil(asked.heard * (said + NAMED_TOKENS) / max(1, asked.turns))
+    share = (about.evidence if is_most else about.evidence // 2) + heard
+    manner = next(iter(protocol.manners), "debate")
+    for place, seat in enumerate(names):
+        taken = len(range(place, turns, len(names)))
+        yield about.step(
+            seat, manner, LIKELY_SAID, beside=share + 100, calls=taken, at_once=at_once
+        )
+    talk = turns * said
+    judged = asked.judgements + (about.statements if plan.protocol == AUDIT else 0)
+    shown = about.evidence + talk + whole
+    prompt = judge_prompt(next(iter(protocol.judging), "debate"))
+    yield about.step(
+        sheet.judge, prompt, 200, beside=shown, calls=again * judged, at_once=asked.judgements
+    )
+
+
+def _with_room(seat: Seat, protocol: DebateProtocol, about: _About) -> Seat:
+    """The debater's seat with the tokens of the longest turn that the protocol asks for."""
+    rooms = [turn_tokens(m, seat.max_tokens, about.response) for m in protocol.manners]
+    return replace(seat, max_tokens=max(rooms, default=seat.max_tokens))
+
+
+def _marking(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+    """Words are marked by extractor and adjudicator, or by a panel: all vote on each one's."""
+    again = about.again
+    extra = about.evidence + 200 + about.size.examples
+    panel = sheet.span_panel if len(sheet.span_panel) > 1 else ()
+    shown = extra if sheet.panel_sees_evidence else extra - about.evidence
+    for seat in panel:
+        yield about.step(seat, "panel_spans", 120, beside=shown, calls=again, at_once=AT_ONCE)
+        votes = again * (len(panel) - 1)
+        yield about.step(seat, "panel_votes", 100, beside=shown, calls=votes, at_once=AT_ONCE)
+    if panel:
+        return
+    yield about.step(sheet.span_extractor, "spans", 120, beside=extra, calls=again)
+    votes = again * about.places(sheet.span_extractor) if about.is_most else 1
+    beside = about.evidence + 250
+    yield about.step(
+        sheet.span_adjudicator, "span_vote", 100, beside=beside, calls=votes, at_once=AT_ONCE
+    )
+
+
+@dataclass(frozen=True)
+class _About:
+    """A size in tokens, likely or at most."""
+
+    size: Size
+    is_most: bool
+
+    @property
+    def again(self) -> int:
+        """How often a reply of a certain form is asked for."""
+        return 2 if self.is_most else 1
+
+    @property
+    def response(self) -> int:
+        return self._tokens(self.size.response)
+
+    @property
+    def question(self) -> int:
+        return self._tokens(self.size.question)
+
+    @property
+    def sources(self) -> int:
+        return self._tokens(self.size.sources)
+
+    @property
+    def statements(self) -> int:
+        return max(1, math.ceil(self.size.response / STATEMENT_CHARACTERS))
+
+    @property
+    def evidence(self) -> int:
+        each = LONG_PASSAGE_TOKENS if self.is_most else PASSAGE_TOKENS
+        read = self.size.images * (400 if self.is_most else 150)
+        return self.statements * self.size.passages * each + read
+
+    def places(self, extractor: Seat) -> int:
+        """How many wrong places can be marked at most."""
+        by_length = 2 * self.statements
+        if extractor.is_built_in:
+            return by_length
+        return max(1, min(by_length, extractor.max_tokens // MARK_TOKENS))
+
+    def step(
+        self,
+        seat: Seat,
+        prompt: str,
+        reply: int,
+        *,
+        beside: int = 0,
+        calls: int = 1,
+        at_once: int = 1,
+    ) -> Step:
+        """Calls with that prompt around the claim and what is `beside` it."""
+        if seat.is_built_in:
+            return Step(seat, 0, 0, 0)
+        text = shipped(prompt, prompt_language(self.size.language)).text
+        claim = self.response + self.question + FRAME_TOKENS
+        room = max(1, window_of(seat) - seat.max_tokens)
+        whole = min(estimated_tokens(text) + claim + beside, room)
+        length = seat.max_tokens if self.is_most else min(reply, seat.max_tokens)
+        return Step(seat, calls, whole, length, at_once)
+
+    def _tokens(self, characters: int) -> int:
+        dense = self.size.language.split("-")[0] in DENSE
+        per = (1.5 if dense else 0.5) if self.is_most else (0.8 if dense else 0.25)
+        return math.ceil(characters * per)
+
+
+BASE_SECONDS = 0.2
+PER_CHARACTER_SECONDS = 1.1 / 1000
+PER_MEGABYTE_SECONDS = 6.0
+PER_IMAGE_SECONDS = 4.0
+
+FIRST_WORD_SECONDS = 1.0
+TOKENS_PER_SECOND = 40.0
+
+
+@dataclass(frozen=True)
+class Use:
+    """Calls to models, their tokens, and seconds; `cost` is that of priced models, US dollars.
+
+    `unpriced_tokens` are those of models of no known price, which count against the token caps.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    unpriced_tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a check will use of language models; `unpriced` names those of no known price."""
+
+    likely: Use
+    most: Use
+    unpriced: tuple[str, ...]
+
+    @property
+    def cost(self) -> float | None:
+        """The likely cost in US dollars, None where a part of it is not known."""
+        return None if self.unpriced else self.likely.cost
+
+    @property
+    def words(self) -> str:
+        """One line for the page."""
+        if not self.most.calls:
+            return "no cost"
+        counts = (
+            f"about {self.likely.calls} calls, {_rounded(self.likely.tokens):,} tokens "
+            f"(at most {self.most.calls} and {_rounded(self.most.tokens):,})"
+        )
+        known = f"about {dollars_words(self.likely.cost)}, at most {dollars_words(self.most.cost)}"
+        if not self.most.cost and not self.unpriced:
+            return f"nothing to pay · {counts}"
+        if not self.unpriced:
+            return f"{known} · {counts}"
+        names = ", ".join(self.unpriced)
+        rest = f", besides {known}" if self.most.cost else ""
+        return f"cost not known for {names}{rest} · {counts}"
+
+
+def sizes_of(
+    store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
+) -> list[Size]:
+    """How large each check is: of each (response, question) over the same sources.
+
+    What is embedded anew counts with the first, which finds it so; a source that is not read yet
+    counts as soon as it is.
+    """
+    size = Size(
+        0,
+        images=sum(entry.kind == "image" for entry in entries),
+        max_turns=plan.max_turns,
+        passages=plan.passages,
+        protocol=plan.protocol,
+        options=plan.options,
+        language=language_of("\n".join(f"{question} {text}" for text, question in asked)),
+    )
+    sizes = [replace(size, response=len(text), question=len(question)) for text, question in asked]
+    sizes[0] = replace(sizes[0], sources=_to_embed(store, entries, plan))
+    return sizes
+
+
+def _to_embed(store: Store, entries: Sequence[LibraryEntry], plan: Plan) -> int:
+    """The characters that the roster's embedding model has not seen yet."""
+    if plan.sheet is None or plan.sheet.retriever.is_built_in:
+        return 0
+    from core.llm.encoder import LlmEmbedder
+
+    model = LlmEmbedder(plan.sheet.retriever, Keys({})).id
+    new = (entry for entry in entries if not store.readings.has_index(entry.id, model))
+    return sum(entry.characters for entry in new)
+
+
+def expected_use(sheet: RosterSheet, size: Size) -> Expected:
+    """What a check with that roster will use of language models; nothing where it has none."""
+    likely, most = (
+        [
+            step
+            for step in steps_of(sheet, size, is_most)
+            if step.calls and not step.seat.is_built_in
+        ]
+        for is_most in (False, True)
+    )
+    unpriced = dict.fromkeys(step.seat.model for step in most if price_of(step.seat) is None)
+    return Expected(_sum(likely), _sum(most), tuple(unpriced))
+
+
+def _sum(steps: Iterable[Step]) -> Use:
+    calls = tokens = unpriced = 0
+    cost = seconds = 0.0
+    for step in steps:
+        calls += step.calls
+        used = step.calls * (step.prompt + step.reply)
+        tokens += used
+        price = price_of(step.seat)
+        if price is None:
+            unpriced += used
+        else:
+            cost += step.calls * price.of(step.prompt, step.reply)
+        waves = math.ceil(step.calls / step.at_once)
+        seconds += waves * (FIRST_WORD_SECONDS + step.reply / TOKENS_PER_SECOND)
+    return Use(calls, tokens, unpriced, cost, seconds)
+
+
+def _rounded(tokens: int) -> int:
+    """Two figures are all that an estimate knows."""
+    unit = int(10 ** max(0, len(str(tokens)) - 2))
+    return math.ceil(tokens / unit) * unit
+
+
+def expected_seconds(
+    store: Store,
+    entries: Sequence[LibraryEntry],
+    characters: int,
+    roster: str = "builtin",
+    protocol: str = "ceda",
+) -> float:
+    """Seconds for a check of a response of that length over these sources.
+
+    Sources that are read already cost nothing more. Only earlier checks by the same protocol tell
+    the pace: an audit takes longer the more of it is contested, or is code to be run.
+    """
+    recent = store.runs.seconds_of_recent(roster, protocol)
+    paces = [seconds / _usual(length) for seconds, length in recent]
+    waiting = [entry for entry in entries if entry.status in ("waiting", "reading")]
+    reading = sum(
+        PER_IMAGE_SECONDS if entry.kind == "image" else PER_MEGABYTE_SECONDS * entry.size / 1e6
+        for entry in waiting
+    )
+    return _usual(characters) * (median(paces) if paces else 1.0) + reading
+
+
+def _usual(characters: int) -> float:
+    return BASE_SECONDS + PER_CHARACTER_SECONDS * characters

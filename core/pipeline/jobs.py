@@ -1,0 +1,316 @@
+"""Runs in the background: start, follow, stop, resume. Never in a page's script.
+
+A worker thread drives the engine and stores each durable event before anybody draws it; what is
+for the eye only (words of the turn under way, progress) stays in memory. A run belongs to this
+process as long as its heartbeat is fresh; another process may take it over when it is not.
+The engine is imported where a run needs it: a page that starts none opens sooner.
+
+Loads in the background what a first check would otherwise wait for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.config import Settings
+from core.errors import NOT_STORED, UNEXPECTED, ConflictError, InputError, ReviewError
+from core.events import ENDINGS, Event, PersonSpoke, ProgressMade, RunFailed, RunResumed, RunStopped
+from core.llm.keys import Keys
+from core.pipeline.live_run import Active, Live, remark_in, require_debate
+from core.pipeline.run_factory import (
+    Payer,
+    as_learned,
+    earlier_of,
+    require_keys,
+    require_protocol,
+    staffed,
+)
+from core.progress import folded
+from core.records import Case, Plan, Run, new_id
+from core.review.queue_ranking import offer
+from core.store import Store, open_store
+
+if TYPE_CHECKING:
+    from core.roles import Roster
+
+SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
+
+
+def warm_up(home: Path) -> None:
+    """Load what a first check would wait for: languages, encoder, classifier, units, numbers.
+
+    Languages first: a case is stored with its own, so the click itself waits for them.
+
+    Raises:
+        ConfigError: the encoder or the active classifier cannot be loaded.
+    """
+    from core.documents.language import language_of
+
+    language_of(SAMPLE)
+    import core.pipeline.review  # noqa: F401 - the first run would wait for it
+    from core.baseline.encoder import load_multilingual_encoder
+    from core.baseline.readers import assessor_of, reader_in_use
+    from core.verdict.classifier import load_classifier
+
+    load_multilingual_encoder().encode([SAMPLE])
+    with open_store(home) as store:
+        load_classifier(home, store.versions.active())
+        reader = reader_in_use(store)
+    assessor_of(home, reader).reader.read([(SAMPLE, SAMPLE)])
+
+
+LOGGER = logging.getLogger(__name__)
+BEAT_SECONDS = 0.25
+RosterMaker = Callable[[str], "Roster"]
+NOTHING_TYPED: Mapping[str, str] = {}
+Together = tuple[Event, ...]  # stored in one transaction
+
+
+class Jobs:
+    """The runs that this process carries out, over one home."""
+
+    def __init__(
+        self, home: Path, make_roster: RosterMaker | None = None, *, keys: Keys | None = None
+    ) -> None:
+        """`keys` are those of the environment and the secrets file; typed ones come with a run."""
+        self.home = home
+        self.keys = keys or Keys({})
+        self.owner = f"{os.getpid()}-{new_id()[:8]}"
+        self._make_roster = make_roster
+        self._waiting: queue.SimpleQueue[Active] = queue.SimpleQueue()
+        self._active: dict[str, Active] = {}
+        self._lock = threading.Lock()
+        self._workers: list[threading.Thread] = []
+        self._heart: threading.Thread | None = None
+
+    def start(
+        self,
+        case: Case,
+        plan: Plan,
+        *,
+        parent_id: str | None = None,
+        by: str = "",
+        typed: Mapping[str, str] = NOTHING_TYPED,
+    ) -> str:
+        """Queue a run over a stored case and return its id at once.
+
+        `by` pays for it (the case's author if empty); `typed` are keys that live in their session.
+
+        Raises:
+            KeyMissing: the plan's roster needs a key that is not at hand; nothing was stored.
+        """
+        payer = self.payer(by or case.author, typed)
+        require_keys(plan, payer.keys)
+        with open_store(self.home) as store:
+            with store.writing():
+                run_id = self.queue(store, case, plan, parent_id=parent_id)
+            self.submit(store, [run_id], payer)
+        return run_id
+
+    def payer(self, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> Payer:
+        """Who pays for a run, with this process's keys and those they typed."""
+        return Payer(by, replace(self.keys, typed=dict(typed)))
+
+    def queue(self, store: Store, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
+        """Store a run of ours and return its id; call inside `Store.writing()`, then `submit`."""
+        now = time.time()
+        plan = as_learned(store, case.project_id, plan)
+        run = Run(new_id(), case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
+        store.runs.add(run, self.owner, now)
+        return run.id
+
+    def submit(self, store: Store, run_ids: Sequence[str], payer: Payer) -> None:
+        """Carry queued runs of ours out as soon as a worker is free."""
+        workers = store.projects.settings().workers
+        for run_id in run_ids:
+            self._submit(run_id, payer, workers)
+
+    def resume(self, run_id: str, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> bool:
+        """Go on with a run that ended without its verdict; False when somebody has it.
+
+        Not even this process may have it: a run whose lease lapsed while the machine slept goes on
+        with the worker that had it. One whose end is stored is free, also while that tidies up.
+
+        Raises:
+            KeyMissing: it needs a key that is not at hand (any more); the run stays as it is.
+            InputError: its protocol is not known here; the run stays as it is.
+        """
+        payer = self.payer(by, typed)
+        with open_store(self.home) as store:
+            settings = store.projects.settings()
+            run = store.runs.get(run_id, time.time(), settings.lease_seconds)
+            if run is not None:
+                require_protocol(run.plan)
+                require_keys(run.plan, payer.keys)
+            with store.writing():
+                now = time.time()
+                if self.live(run_id) is not None and not store.runs.has_ended(run_id):
+                    return False
+                if not store.runs.take(run_id, self.owner, now, settings.lease_seconds):
+                    return False
+                store.runs.append(run_id, self.owner, [RunResumed(now, by)])
+        self._submit(run_id, payer, settings.workers)
+        return True
+
+    def stop(self, run_id: str, by: str) -> None:
+        """Stop a run: at once when it is ours, else by asking its process."""
+        with self._lock:
+            active = self._active.get(run_id)
+        if active is not None:  # first: the database may be busy for longer than a person waits
+            active.stopped_by = by
+            active.stop.set()
+        with open_store(self.home) as store:
+            store.runs.request_stop(run_id, by)
+
+    def say(self, run_id: str, by: str, text: str) -> None:
+        """Store a person's words in a run of this process; the next turns hear them.
+
+        Raises:
+            InputError: they are empty or too long, or the debate is over or another process's.
+        """
+        words = remark_in(text)
+        with self._lock:
+            active = self._active.get(run_id)
+        if active is None:
+            raise InputError(
+                "Expected a debate of this server under way, found one that has ended or belongs "
+                "to another process; reload the page."
+            )
+        with open_store(self.home) as store, store.writing():
+            require_debate(folded(event for _, event in store.runs.events(run_id)))
+            said = PersonSpoke(time.time(), by, words)
+            store.runs.append(run_id, self.owner, [said])
+        active.said.put(said)
+
+    def live(self, run_id: str) -> Live | None:
+        """What is under way in a run of this process; None when it is not ours."""
+        with self._lock:
+            active = self._active.get(run_id)
+        return active.live if active else None
+
+    def wait(self, run_id: str, seconds: float | None = None) -> bool:
+        """Wait until a run of this process has ended; False when the time is up first."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while self.live(run_id) is not None:
+            if end is not None and time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def _submit(self, run_id: str, payer: Payer, workers: int) -> None:
+        active = Active(run_id, payer)
+        with self._lock:
+            self._active[run_id] = active
+            if self._heart is None:
+                self._heart = threading.Thread(target=self._beat, daemon=True, name="heartbeat")
+                self._heart.start()
+            self._workers = [worker for worker in self._workers if worker.is_alive()]
+            if len(self._workers) < workers:
+                worker = threading.Thread(target=self._work, daemon=True, name="run worker")
+                self._workers.append(worker)
+                worker.start()
+        self._waiting.put(active)
+
+    def _work(self) -> None:
+        while True:
+            active = self._waiting.get()
+            try:
+                self._carry_out(active)
+            except ConflictError:
+                active.stop.set()  # what it still reads is of no use any more
+                LOGGER.warning("run %s was taken over by another process", active.run_id)
+            except sqlite3.OperationalError as error:
+                LOGGER.error("run %s: %s Found: %s", active.run_id, NOT_STORED, error)
+                self._end_badly(active, NOT_STORED)
+            except Exception:
+                LOGGER.exception("run %s failed in an unexpected way", active.run_id)
+                self._end_badly(active, UNEXPECTED)
+            finally:
+                with self._lock:
+                    if self._active.get(active.run_id) is active:
+                        del self._active[active.run_id]
+
+    def _carry_out(self, active: Active) -> None:
+        """Drive one run from what is stored of it to its end."""
+        with open_store(self.home) as store:
+            with store.writing():
+                began = store.runs.begin(active.run_id, self.owner, time.time())
+            if not began:
+                self._append(store, active, RunStopped(time.time(), active.stopped_by))
+                return
+            settings = store.projects.settings()
+            try:
+                for events in self._events(store, active, settings):
+                    self._take(store, active, events)
+            except ReviewError as error:
+                if isinstance(error, ConflictError):
+                    raise
+                self._append(store, active, RunFailed(time.time(), "reading", str(error)))
+                return
+            offer(store, active.run_id, time.time())
+
+    def _events(self, store: Store, active: Active, settings: Settings) -> Iterator[Together]:
+        """The engine's events over what is stored of the run, as they are to be stored."""
+        run = store.runs.get(active.run_id, time.time(), settings.lease_seconds)
+        case = store.cases.get(run.case_id) if run else None
+        if run is None or case is None:
+            raise LookupError(f"run {active.run_id} or its case is not stored")
+        note = "Loading the agents" if run.plan.sheet else "Loading the built-in engine"
+        active.live.progress = ProgressMade(time.time(), "reading", note)
+        roster = self._make_roster(run.plan.roster) if self._make_roster else None
+        past = [event for _, event in store.runs.events(run.id)]
+        earlier = earlier_of(store, run, settings.lease_seconds)
+        staff = staffed(store, self.home, run, active.payer, roster)
+        return staff.review(
+            case, run.plan, active.stop, past=past, earlier=earlier, heard=active.heard
+        )
+
+    def _take(self, store: Store, active: Active, events: Together) -> None:
+        """Store durable events together, and show passing ones."""
+        durable = active.taken(events)
+        if durable:
+            self._append(store, active, *durable)
+            active.stored(durable)
+
+    def _append(self, store: Store, active: Active, *events: Event) -> None:
+        """Steps can be done again after a power cut; whoever has read a run's end relies on it."""
+        is_end = any(event.kind in ENDINGS for event in events)
+        with store.writing() if is_end else store.noting():
+            store.runs.append(active.run_id, self.owner, events)
+
+    def _end_badly(self, active: Active, message: str) -> None:
+        """Say so in the run; where not even that can be stored, its lease runs out."""
+        active.stop.set()
+        try:
+            with open_store(self.home) as store:
+                stage = folded(event for _, event in store.runs.events(active.run_id)).stage
+                self._append(store, active, RunFailed(time.time(), stage, message))
+        except Exception as error:  # noqa: BLE001 - a thread that ends would take its worker along
+            LOGGER.error("run %s could not even be marked as failed: %r", active.run_id, error)
+
+    def _beat(self) -> None:
+        """Keep this process's leases fresh and hear of stops asked for elsewhere."""
+        while True:
+            time.sleep(BEAT_SECONDS)
+            with self._lock:
+                mine = dict(self._active)
+            if not mine:
+                continue
+            try:
+                with open_store(self.home) as store, store.noting():
+                    asked = store.runs.beat(self.owner, list(mine), time.time())
+            except Exception as error:  # noqa: BLE001 - the heart goes on whatever was in its way
+                LOGGER.error("the heartbeat missed a beat: %r", error)
+                continue
+            for run_id, by in asked.items():
+                mine[run_id].stopped_by = mine[run_id].stopped_by or by
+                mine[run_id].stop.set()

@@ -1,0 +1,351 @@
+"""Seats a run's agents, built-in ones and language models, and has them review a case.
+
+The engine, the encoder and litellm are loaded where a run needs them: a page that starts none opens
+sooner.
+
+What people have taught that a project goes by: named in a run's plan, and read for the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.baseline.readers import reader_in_use
+from core.concurrency import Stop
+from core.errors import ConfigError, KeyMissing
+from core.events import AUDIT, Event, PersonSpoke
+from core.llm.keys import Keys
+from core.records import (
+    CONSENSUS,
+    EXAMPLES,
+    MEMBER,
+    THRESHOLD,
+    Case,
+    LearnedMarks,
+    Plan,
+    Run,
+    SpanExample,
+    SpanThreshold,
+    examples_from,
+    fitting_examples,
+    members_from,
+    threshold_from,
+)
+from core.reuse import Earlier
+from core.roles import CaseView
+from core.seats import RosterSheet, judge_prompt
+from core.store import Store
+from core.store.cases import fingerprint
+from core.store.versions import NONE, Learned, read_body
+
+if TYPE_CHECKING:
+    from core.agents.prompt_call import Work
+    from core.baseline.assessment import Assessor
+    from core.llm.encoder import Embedder
+    from core.llm.metering import LedgerDesk
+    from core.pipeline.review import Resources
+    from core.pipeline.tool_context import MakeAsker
+    from core.roles import Roster
+
+
+def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
+    """The plan with what is in use now: classifier, reader and what was learned of marks.
+
+    Raises:
+        ConfigError: what was learned from people's marks is not as it was learned.
+    """
+
+    def number(kind: str) -> int:
+        found = store.learned.in_use(kind, project_id)
+        return found.number if found else NONE
+
+    return replace(
+        plan,
+        classifier=plan.classifier or store.versions.active(),
+        reader=plan.reader or reader_in_use(store),
+        span_threshold=number(THRESHOLD),
+        span_examples=number(EXAMPLES),
+        span_member=number(MEMBER),
+        agent_weights=number(CONSENSUS),
+    )
+
+
+def learned_marks(store: Store, run: Run) -> LearnedMarks:
+    """What people's marks had taught when the run was planned, with the examples for its case.
+
+    Raises:
+        ConfigError: it is not here, or not as it was learned.
+    """
+    threshold = _learned(store, run, THRESHOLD, run.plan.span_threshold)
+    examples = _learned(store, run, EXAMPLES, run.plan.span_examples)
+    member = _learned(store, run, MEMBER, run.plan.span_member)
+    case = store.cases.get(run.case_id) if examples else None
+    chosen: tuple[SpanExample, ...] = ()
+    if examples is not None and case is not None:
+        own = fingerprint(case.response, case.question)
+        known = read_body(examples, examples_from)
+        chosen = fitting_examples(known, case.language, own)
+    return LearnedMarks(
+        read_body(threshold, partial(threshold_from, threshold.number))
+        if threshold
+        else SpanThreshold(),
+        chosen,
+        run.plan.span_examples,
+        read_body(member, members_from) if member else (),
+    )
+
+
+def _learned(store: Store, run: Run, kind: str, number: int) -> Learned | None:
+    found = store.learned.get(number) if number != NONE else None
+    is_there = found is not None and (found.kind, found.project_id) == (kind, run.project_id)
+    if number != NONE and not is_there:
+        raise ConfigError(
+            f"Expected {kind} number {number}, with which this run began, found none here; check "
+            "the case again, and it goes by what is in use now."
+        )
+    return found
+
+
+Notices = Callable[["CaseView"], tuple[str, ...]]
+FROM_MEMORY = (
+    "There is no source that speaks of it: the models argue from what they know, which is what is "
+    "in question. Add a document before you rely on the verdict."
+)
+
+
+@dataclass(frozen=True)
+class _Seated:
+    """A sheet's agents and what they work with."""
+
+    roster: Roster
+    retriever: Embedder | None
+    ask: MakeAsker | None
+    require_room: Callable[[Case], None]
+
+
+@dataclass(frozen=True)
+class Payer:
+    """Who started or resumed a run: the spending is theirs, and so are the keys they typed."""
+
+    by: str
+    keys: Keys
+
+
+@dataclass(frozen=True)
+class Staff:
+    """The agents of one run with what they work with; `require_room` refuses too long a case."""
+
+    roster: Roster
+    resources: Resources
+    require_room: Callable[[Case], None] | None = None
+
+    def review(
+        self,
+        case: Case,
+        plan: Plan,
+        stop: Stop,
+        *,
+        past: Sequence[Event],
+        earlier: Earlier | None,
+        is_arriving: bool = False,
+        heard: Callable[[], tuple[PersonSpoke, ...]] = tuple,
+    ) -> Iterator[tuple[Event, ...]]:
+        """The run's events as they are to be stored; all is as `review_to_store` says.
+
+        Raises:
+            InputError: at once, where no window of a model takes the questions about the case.
+        """
+        from core.pipeline.review import review_to_store
+
+        if self.require_room and not is_arriving:
+            self.require_room(case)
+        return review_to_store(
+            case,
+            plan,
+            self.roster,
+            self.resources,
+            stop,
+            past=past,
+            earlier=earlier,
+            is_arriving=is_arriving,
+            heard=heard,
+        )
+
+
+def require_keys(plan: Plan, keys: Keys) -> None:
+    """Find out before anything is stored or sent that a key is not at hand.
+
+    Raises:
+        KeyMissing: with the names of all that are needed and not there.
+    """
+    seats = plan.sheet.seats() if plan.sheet else ()
+    missing = dict.fromkeys(
+        name for _, seat in seats if not seat.is_built_in for name in keys.missing_for(seat)
+    )
+    if missing:
+        names = ", ".join(missing)
+        raise KeyMissing(
+            f"Expected a key for {plan.roster}, found none: set {names} in the environment or in "
+            ".streamlit/secrets.toml, or type it on the page for this session.",
+            names=tuple(missing),
+        )
+
+
+def require_protocol(plan: Plan) -> None:
+    """Find out before anything is stored or sent that the plan's protocol is not known here.
+
+    Raises:
+        InputError: with those that are.
+    """
+    from core.debate.protocols import protocol_named
+
+    if plan.protocol != AUDIT:
+        protocol_named(plan.protocol)
+
+
+def staffed(
+    store: Store,
+    home: Path,
+    run: Run,
+    payer: Payer,
+    roster: Roster | None,
+    *,
+    sources: Path | None = None,
+) -> Staff:
+    """The agents that the run's plan names; `roster` is what a test or demo seats instead.
+
+    Ledger, prompts and classifier are the home's; so are the sources, unless they lie elsewhere.
+
+    Raises:
+        KeyMissing: a key that the run needs is not at hand (any more).
+        ConfigError: the encoder, the classifier or what was learned cannot be loaded.
+    """
+    from core.agents.rosters import roster_named
+    from core.baseline.encoder import load_multilingual_encoder
+    from core.baseline.readers import SHIPPED, assessor_of
+    from core.pipeline.review import Resources
+    from core.pipeline.tool_context import bench_maker
+    from core.verdict.classifier import load_classifier
+    from core.verdict.weigher import with_weigher
+
+    learned = learned_marks(store, run)
+    assessor = assessor_of(home, run.plan.reader)
+    retriever: Embedder | None = None
+    ask: MakeAsker | None = None
+    require_room: Callable[[Case], None] | None = None
+    if roster is None and run.plan.sheet is not None:
+        seated = _with_models(store, home, run, payer, learned, assessor, sources=sources)
+        roster, retriever, ask = seated.roster, seated.retriever, seated.ask
+        require_room = seated.require_room
+    roster = roster or roster_named(run.plan.roster, learned.threshold, assessor)
+    return Staff(
+        with_weigher(roster, store, run),
+        Resources(
+            sources or home,
+            store.projects.settings(),
+            load_multilingual_encoder(),
+            load_classifier(home, run.plan.classifier),
+            time.time,
+            retriever,
+            # Rows that are measured go nowhere.
+            bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
+            "" if run.plan.reader in ("", SHIPPED) else assessor.id,
+        ),
+        require_room,
+    )
+
+
+def _with_models(
+    store: Store,
+    home: Path,
+    run: Run,
+    payer: Payer,
+    learned: LearnedMarks,
+    assessor: Assessor,
+    *,
+    sources: Path | None,
+) -> _Seated:
+    """The roster of the run's sheet, its embedding model if it has one, and what its tools ask."""
+    from core.agents.prompt_call import Work
+    from core.agents.rosters import seated
+    from core.agents.transcript import notices
+    from core.debate.protocols import seated_for
+    from core.debate.questions import require_room
+    from core.llm.client import LiteLlm
+    from core.llm.injection import Fence
+    from core.llm.limits import Caps
+    from core.llm.metering import Account, LedgerDesk
+    from core.llm.prompting import PromptBook
+    from core.pipeline.tool_context import asker_of
+
+    plan = run.plan
+    sheet = seated_for(plan, _as_kept(store, plan.sheet or RosterSheet(plan.roster)))
+    require_keys(plan, payer.keys)
+    table = LedgerDesk(
+        LiteLlm(payer.keys),
+        home,
+        Account(run.id, payer.by, run.project_id),
+        Caps.of(store.projects.settings(), plan.token_cap, plan.cent_cap),
+        time.time,
+        reuses=plan.reuses_replies,
+    )
+    book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
+    work = Work(table, book, fence, sources or home, learned=learned, assessor=assessor)
+    roster = seated(sheet, _with_prompts(work, plan))
+    if not roster.is_deterministic:
+        roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
+    retriever = _retriever(sheet, payer.keys, table)
+
+    def room(case: Case) -> None:
+        require_room(plan, sheet, case, book)
+
+    return _Seated(roster, retriever, asker_of(sheet.tool_picker, work), room)
+
+
+def _as_kept(store: Store, sheet: RosterSheet) -> RosterSheet:
+    """The run's sheet with the windows that its roster, if it is kept, says now.
+
+    A window is no choice of the run's but a fact that people put right: Resume then goes on.
+    """
+    kept = store.rosters.get(sheet.name)
+    return sheet.with_windows_of(kept) if kept else sheet
+
+
+def _with_prompts(work: Work, plan: Plan) -> Work:
+    """The work by the prompts that each role is asked by; an audit debates as CEDA does."""
+    from core.debate.protocols import manners_of, writing_of
+
+    manners, asked = manners_of(plan)
+    prompts = tuple(judge_prompt(manner) for manner in asked)
+    return replace(work, manners=manners, judging=prompts, writing=writing_of(plan))
+
+
+def _warned(notices: Notices) -> Notices:
+    """The notices, and that there is nothing but the models' memory where there are no sources."""
+
+    def told(view: CaseView) -> tuple[str, ...]:
+        return notices(view) if view.evidence.passages else (FROM_MEMORY, *notices(view))
+
+    return told
+
+
+def _retriever(sheet: RosterSheet, keys: Keys, desk: LedgerDesk) -> Embedder | None:
+    """The sheet's embedding model (CEDA's agent A); None for the built-in encoder."""
+    if sheet.retriever.is_built_in:
+        return None
+    from core.llm.encoder import LlmEmbedder
+
+    return LlmEmbedder(sheet.retriever, keys, desk)
+
+
+def earlier_of(store: Store, run: Run, lease: float) -> Earlier | None:
+    """The run that is checked again, if it finished; what a trace file says is not trusted."""
+    parent = store.runs.get(run.parent_id, time.time(), lease) if run.parent_id else None
+    if parent is None or parent.status != "finished" or parent.origin != "here":
+        return None
+    return Earlier(parent.id, tuple(event for _, event in store.runs.events(parent.id)))

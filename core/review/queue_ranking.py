@@ -1,0 +1,287 @@
+"""Which checks people should look at: a finished run becomes an item of the review queue.
+
+An answer teaches most where the machine was unsure or its agents disagreed, so those come first
+(`core.store.active_learning`); a share drawn at random keeps measurements honest. What an item's
+run tells is known when it is queued; how unlike it is to what was answered changes with every
+answer, so a thread of its own works that out for the items that teach most and stores it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.baseline.encoder import load_multilingual_encoder
+from core.errors import ReviewError
+from core.llm.encoder import Embedder
+from core.progress import Progress, folded
+from core.records import Case, Label, Run, Stance
+from core.review.selective_prediction import people_first
+from core.reviews import Item
+from core.store import Store, open_store
+from core.store.active_learning import FIRST, SHARES, spread, unsureness, vote_entropy, worth
+from core.store.queue import Asked
+from core.store.sqlite import Mark
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Vector = npt.NDArray[np.float32]
+
+LOGGER = logging.getLogger(__name__)
+FEWEST = 20  # of fewer all are answered soon, in whatever order
+MOST = 500  # a claim gives what stands on top: the others wait for their turn
+MOST_ANSWERED = 500
+AT_ONCE = 500  # items changed in one transaction
+VECTORS_KEPT = 4000  # some 6 MB
+EVERY_SECONDS = 30.0
+BREATH = 0.005  # seconds between two texts, or transactions: pages want their turn, too
+Load = Callable[[], Embedder]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """As what a queue was known when its order was worked out, and when it was last looked at."""
+
+    mark: Mark
+    at: float
+
+
+class Reordering:
+    """The orders of all queues of one home; at most one is worked out at a time."""
+
+    def __init__(
+        self,
+        home: Path,
+        load: Load = load_multilingual_encoder,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` is in seconds."""
+        self.home = home
+        self._load = load
+        self._clock = clock
+        self._seen: dict[str, _Seen] = {}
+        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+        self._busy = threading.Lock()
+
+    def ask(self, store: Store, project_id: str, people: int) -> bool:
+        """Have the order worked out if anything has changed; True where that begins now.
+
+        It costs a glance at most every half minute, and never waits. `people` answer each item.
+        """
+        now = self._clock()
+        seen = self._seen.get(project_id)
+        if seen is not None and now - seen.at < EVERY_SECONDS:
+            return False
+        mark = (*_mark(store), float(people))
+        is_same = seen is not None and seen.mark == mark
+        if is_same or not store.queue_order.has(project_id, people, FEWEST):
+            self._seen[project_id] = _Seen(seen.mark if seen else (), now)
+            return False
+        if not self._busy.acquire(blocking=False):
+            return False
+        self._seen[project_id] = _Seen(mark, now)
+        threading.Thread(
+            target=self._work, args=(project_id, people), daemon=True, name="queue order"
+        ).start()
+        return True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until no order is being worked out; False when the time is up first."""
+        has_ended = self._busy.acquire(timeout=seconds)
+        if has_ended:
+            self._busy.release()
+        return has_ended
+
+    def _work(self, project_id: str, people: int) -> None:
+        try:
+            with open_store(self.home) as store:
+                self.refresh(store, project_id, people)
+        except (ReviewError, sqlite3.Error) as error:
+            LOGGER.warning("the queue of %s keeps its order for now: %r", project_id, error)
+            self._seen.pop(project_id, None)
+        finally:
+            self._busy.release()
+
+    def refresh(self, store: Store, project_id: str, people: int) -> int:
+        """Work the order out now; how many items may have moved.
+
+        The `MOST` items that teach most are spread; the others follow as their runs tell.
+        """
+        waiting = store.queue_order.waiting(project_id, people, MOST)
+        answered = store.queue_order.answered(project_id, people, MOST_ANSWERED)
+        placed = self._spread(store, waiting, answered) if len(waiting) >= FEWEST else []
+        names = [item.case_id for item in placed]
+        with store.writing():
+            store.queue_order.put(placed)
+            changed = store.queue_order.reset(project_id, names, AT_ONCE)
+        while changed == AT_ONCE:
+            time.sleep(BREATH)
+            with store.writing():
+                changed = store.queue_order.reset(project_id, names, AT_ONCE)
+        return len(placed)
+
+    def _spread(
+        self, store: Store, waiting: Sequence[Asked], answered: Sequence[Asked]
+    ) -> list[Asked]:
+        """The items with what they teach once near copies are told apart.
+
+        What a rule puts first is spread first; the others keep apart from that, too.
+        """
+        import numpy as np
+
+        known = self._matrix(store, answered)
+        placed: list[Asked] = []
+        for first in (FIRST, 0.0):
+            own = [item for item in waiting if (item.teaches >= FIRST) == (first > 0.0)]
+            vectors = self._matrix(store, own)
+            worths = np.array([item.teaches - first for item in own])
+            order, teaches = spread(worths, vectors, known, SHARES.unlike)
+            placed += [
+                replace(own[place], teaches=first + value)
+                for place, value in zip(order, teaches, strict=True)
+            ]
+            known = np.concatenate([known, vectors])
+        return placed
+
+    def _matrix(self, store: Store, items: Sequence[Asked]) -> npt.NDArray[np.float32]:
+        import numpy as np
+
+        encoder = self._load()
+        rows = [self._vector(store, item, encoder) for item in items]
+        return np.stack(rows) if rows else np.zeros((0, encoder.width), dtype=np.float32)
+
+    def _vector(self, store: Store, item: Asked, encoder: Embedder) -> Any:
+        """Of what the classifier reads; zeros where the encoder does not know the language."""
+        import numpy as np
+
+        key = item.run_id or item.case_id
+        found = self._vectors.get(key)
+        if found is None:
+            text = _text(store, item)
+            time.sleep(BREATH)
+            is_mute = not text or bool(encoder.muted([text])[0])
+            none = np.zeros(encoder.width, dtype=np.float32)
+            found = self._vectors[key] = none if is_mute else encoder.encode([text])[0]
+            if len(self._vectors) > VECTORS_KEPT:
+                self._vectors.popitem(last=False)
+        self._vectors.move_to_end(key)
+        return found
+
+
+def _mark(store: Store) -> Mark:
+    """Changes with each answer, each run that ends, and each version taken into use."""
+    changes = store.changes
+    return (*changes.of_corrections(), *changes.of_runs(), *changes.of_learned())
+
+
+def _text(store: Store, item: Asked) -> str:
+    """What the judge wrote; of a case that nobody judged, what was to be checked."""
+    judgement = store.runs.judgement(item.run_id) if item.run_id else None
+    if judgement is not None and judgement.text:
+        return judgement.text
+    case = store.cases.get(item.case_id)
+    return f"{case.question} {case.response}".strip() if case else ""
+
+
+MOST_AT_ONCE = 100
+
+
+def item_of(run: Run, case: Case, progress: Progress) -> Item:
+    """The case as people get it, with what its run says of it."""
+    apart = disagreement(progress)
+    return Item(
+        case_id=case.id,
+        project_id=case.project_id,
+        run_id=run.id,
+        added_at=run.finished_at or run.started_at,
+        label=run.label or "",
+        p=run.p_hallucinated,
+        disagreement=round(apart, 4),
+        language=case.language,
+        teaches=round(worth(unsureness(run.p_hallucinated), apart), 4),
+        stances=stances(progress),
+    )
+
+
+def stances(progress: Progress) -> tuple[tuple[str, Label], ...]:
+    """What each agent said of the whole response at the end, by name; the judge's among them.
+
+    A reader that was asked of several statements says `hallucinated` where one is, `supported`
+    where none is and one is supported: as the judge decides over them.
+    """
+    found: dict[str, Label] = {t.agent: t.stance for t in progress.turns if t.assigned is None}
+    if progress.judgement is not None:
+        by: dict[str, list[Stance]] = defaultdict(list)
+        for view in progress.judgement.readers:
+            by[f"{view.reader}, all evidence"].append(view.stance)
+        for reader, said in by.items():
+            decided = [stance for stance in ("hallucinated", "supported") if stance in said]
+            found[reader] = decided[0] if decided else "unclear"
+        found[progress.judgement.agent] = progress.judgement.label
+    return tuple(sorted(found.items()))
+
+
+def imported_item(case: Case, now: float, label: Label | None, p: float | None) -> Item:
+    """A case that no run has checked, with what an outside agent suggested, if any did."""
+    return Item(
+        case_id=case.id,
+        project_id=case.project_id,
+        run_id=None,
+        added_at=now,
+        label=label or "",
+        p=p,
+        disagreement=0.0,
+        language=case.language,
+        teaches=round(worth(unsureness(p), 0.0), 4),
+    )
+
+
+def disagreement(progress: Progress) -> float:
+    """How far the agents were apart at the end, in [0, 1]: 0 where all say the same.
+
+    The larger of two: of the debaters' last words, and of the judge's readers over all statements.
+    """
+    last = {turn.debater: turn.stance for turn in progress.turns if turn.assigned is None}
+    readers: dict[int, list[Stance]] = defaultdict(list)
+    for view in progress.judgement.readers if progress.judgement else ():
+        readers[view.statement].append(view.stance)
+    parts = [vote_entropy(own) for own in readers.values()]
+    return max(vote_entropy(list(last.values())), sum(parts) / len(parts) if parts else 0.0)
+
+
+def enqueue(store: Store, run_id: str, now: float) -> bool:
+    """Put a finished run's case into the queue; False where it is not finished or unknown."""
+    lease = store.projects.settings().lease_seconds
+    run = store.runs.get(run_id, now, lease)
+    case = store.cases.get(run.case_id) if run else None
+    if run is None or case is None or run.status != "finished":
+        return False
+    progress = folded(event for _, event in store.runs.events(run_id))
+    with store.writing():
+        item = item_of(run, case, progress)
+        store.queue.add(people_first(store, item, run, progress.classifier))
+    return True
+
+
+def offer(store: Store, run_id: str, now: float) -> None:
+    """`enqueue` for one who has more to do; where it fails, `fill` makes up for it later."""
+    try:
+        enqueue(store, run_id, now)
+    except (ReviewError, sqlite3.Error) as error:
+        LOGGER.warning("run %s is not in the review queue yet: %r", run_id, error)
+
+
+def fill(store: Store, project_id: str, now: float, most: int = MOST_AT_ONCE) -> int:
+    """Put finished runs into the queue that are not there yet, the oldest first; how many."""
+    return sum(
+        enqueue(store, run_id, now) for run_id in store.queue_lists.missing(project_id, most)
+    )

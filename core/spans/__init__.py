@@ -1,1 +1,0 @@
-"""Spans by several agents: each marks words, all others vote on them, and the votes decide."""

@@ -1,0 +1,160 @@
+"""Estimates of tokens, held against a real tokenizer that comes with litellm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+import tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from core.llm.call import Picture
+from core.llm.limits import beginning, estimated_tokens, fitting, picture_tokens
+from core.llm.prompting import FIELDS, LANGUAGES, NAMES, filled, shipped
+
+LEAST, MOST = 0.95, 1.6
+SAMPLES = {
+    "English": "The bridge over the river was opened in 1931 and has been rebuilt twice since. The "
+    "court found that the company had not followed the safety instructions and must compensate "
+    "the people who were hurt.",
+    "Chinese": "这座大桥于1931年通车，此后曾两度改建。法院裁定该公司没有遵守安全规定，必须赔偿受"
+    "害者的损失。",
+    "traditional Chinese": "這座橋於1931年通車，此後曾兩度改建。法院裁定該公司沒有遵守安全指示。",
+    "Arabic": "افتتح الجسر فوق النهر في عام 1931 وأعيد بناؤه مرتين منذ ذلك الحين. وقضت المحكمة بأن "
+    "الشركة لم تتبع تعليمات السلامة وعليها تعويض المتضررين.",
+    "Hindi": "नदी पर बना पुल 1931 में खोला गया था और तब से इसका दो बार पुनर्निर्माण किया गया है। "
+    "अदालत ने पाया "
+    "कि कंपनी ने सुरक्षा निर्देशों का पालन नहीं किया।",
+    "Russian": "Мост через реку был открыт в 1931 году, и с тех пор его дважды перестраивали. Суд "
+    "установил, что компания не выполнила требования безопасности.",
+    "Japanese": "この橋は1931年に開通し、それ以来二度改修されました。裁判所は、会社が安全に関する"
+    "指示に従わなかったと判断しました。",
+    "Korean": "이 다리는 1931년에 개통되었으며 그 이후 두 번 보수되었습니다. 법원은 회사가 안전 "
+    "지침을 따르지 않았다고 판결했습니다.",
+    "German": "Die Brücke über den Fluss wurde 1931 eröffnet und seither zweimal umgebaut. Das "
+    "Gericht "
+    "stellte fest, dass die Firma die Sicherheitsanweisungen missachtet hatte.",
+    "French": "Le pont sur le fleuve a été ouvert en 1931 et reconstruit deux fois depuis. Le "
+    "tribunal "
+    "a jugé que l'entreprise n'avait pas suivi les consignes de sécurité.",
+    "Czech": "Most přes řeku byl otevřen v roce 1931 a od té doby byl dvakrát přestavěn. Soud "
+    "shledal, "
+    "že společnost nedodržela bezpečnostní pokyny.",
+    "Thai": "สะพานเปิดใช้งานในปี ค.ศ. 1931 และได้รับการบูรณะสองครั้งตั้งแต่นั้นมา",
+    "Tamil": "இந்த பாலம் 1931 ஆம் ஆண்டு திறக்கப்பட்டது, அதன் பிறகு இரண்டு முறை புதுப்பிக்கப்பட்டது.",
+    "Armenian": "Կամուրջը բացվել է 1931 թվականին և այդ ժամանակից ի վեր երկու անգամ վերակառուցվել "
+    "է։",
+    "code": "def retrieve(case: Case, k: int = 5) -> tuple[Passage, ...]:\n"
+    '    """Best first."""\n    scores = {p.id: cosine(p.vector, case.vector) for p in index}\n'
+    "    return tuple(sorted(scores, key=scores.get)[:k])\n",
+    "numbers": "1931 45.6 78,900 12/05/2021 3.14159 1,234,567.89 0.001 -7 42% 2021-05-12T10:00:00Z",
+    "a table": "| 12 | 3.4 | 56 |\n| 7.8 | 910 | 1112 |\n| 0.1 | 0.22 | 0.333 |\n" * 5,
+    "emoji": "😀😂🥲🎉👍🏽👩‍🔬🏳️‍🌈🔥✨❤️🇫🇷🚀🧪",
+    "emoji among words": "Great news! 🎉 The bridge is open 🚗💨 and everybody 🎊 is happy "
+    "😀😀😀 👍🏽",
+    "hexadecimal": "3f9a0c77be1248d5a9e6f00412cd98ab77e1 550e8400-e29b-41d4-a716-446655440000",
+    "base64": "SGVsbG8gd29ybGQhIFRoaXMgaXMgYSB0ZXN0IG9mIGJhc2U2NCBlbmNvZGluZyBpbiB0ZXh0cw==",
+    "formula": r"\frac{\partial f}{\partial x} = \sum_{i=1}^{n} \alpha_i x_i^{2} \leq "
+    r"\int_0^\infty",
+    "JSON": '{"spans": [{"reason": "not there", "quote": "1941", "instead": "1931", "p": 0.9}]}',
+    "punctuation": "!!!??? ... --- *** === ,,,; ;; :) :-( [][] {}{} <<>> ~~~ ``` '''",
+    "rare characters": "龘靐齉爩鱻麤龗灪吁黿鼉鼇羴犇骉",
+}
+
+
+@pytest.fixture(scope="module")
+def cl100k() -> Iterator[tiktoken.Encoding]:
+    """OpenAI's tokenizer from litellm's own files; the network is not asked."""
+    spec = find_spec("litellm")
+    assert spec
+    assert spec.origin
+    folder = Path(spec.origin).parent / "litellm_core_utils" / "tokenizers"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+        yield tiktoken.get_encoding("cl100k_base")
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_the_estimate_lies_between_the_truth_and_three_fifths_more(
+    kind: str, cl100k: tiktoken.Encoding
+) -> None:
+    text = SAMPLES[kind]
+    share = estimated_tokens(text) / len(cl100k.encode(text))
+    assert LEAST <= share <= MOST, f"{share:.2f}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_our_own_prompts_are_estimated_well(
+    name: str, language: str, cl100k: tiktoken.Encoding
+) -> None:
+    fields = dict.fromkeys(FIELDS[name], SAMPLES["English"])
+    text = "\n".join(message.text for message in filled(shipped(name, language), fields))
+    assert LEAST <= estimated_tokens(text) / len(cl100k.encode(text)) <= MOST
+
+
+@given(st.text(), st.text())
+def test_more_text_never_has_fewer_tokens(one: str, other: str) -> None:
+    assert estimated_tokens(f"{one}\n{other}") >= estimated_tokens(one)
+
+
+@given(st.text(min_size=1))
+def test_any_text_has_tokens_unless_it_is_one_blank(text: str) -> None:
+    assert estimated_tokens(text) >= (0 if text.isspace() else 1)
+
+
+def test_no_text_has_no_tokens() -> None:
+    assert estimated_tokens("") == 0
+    assert fitting([], 100) == 0
+
+
+def test_the_leading_parts_that_fit_are_counted() -> None:
+    parts = [SAMPLES["English"]] * 4
+    one = estimated_tokens(parts[0]) + 1
+    assert fitting(parts, 4 * one) == 4
+    assert fitting(parts, 4 * one - 1) == 3
+    assert fitting(parts, one) == 1
+    assert fitting(parts, one - 1) == 0
+    assert fitting(parts, -5) == 0
+
+
+@given(st.lists(st.text()), st.integers(-10, 400))
+def test_what_fits_really_fits(parts: list[str], room: int) -> None:
+    number = fitting(parts, room)
+    assert number == 0 or estimated_tokens("\n".join(parts[:number])) <= room
+    assert number <= len(parts)
+
+
+def picture(width: int, height: int, form: str = "PNG") -> Picture:
+    buffer = BytesIO()
+    Image.new("RGB", (width, height)).save(buffer, form)
+    return Picture(f"image/{form.lower()}", buffer.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "tokens"),
+    [(64, 64, 255), (1024, 1024, 1399), (1568, 1568, 3279), (2048, 512, 1399)],
+)
+def test_a_picture_takes_what_the_dearer_of_two_providers_counts(
+    width: int, height: int, tokens: int
+) -> None:
+    assert picture_tokens(picture(width, height)) == tokens
+    assert picture_tokens(picture(width, height, "JPEG")) == tokens
+
+
+def test_a_picture_of_unknown_size_counts_as_the_largest_that_is_sent() -> None:
+    for data in (b"", b"not a picture", b"\x89PNG\r\n\x1a\n" + b"\x00" * 20):
+        assert picture_tokens(Picture("image/png", data)) == 3279
+
+
+@given(st.text(max_size=300), st.integers(-2, 40))
+def test_a_beginning_is_all_that_fits_or_all(text: str, room: int) -> None:
+    kept = beginning(text, room)
+    assert text.startswith(kept)
+    assert estimated_tokens(kept) <= max(0, room) or not kept
+    assert kept == text or estimated_tokens(text) > room
