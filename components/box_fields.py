@@ -14,7 +14,7 @@ from components.wording import escaped
 from core.errors import InputError
 from core.records import Source
 from core.reviews import ImageBox, category_words
-from core.store.codec import from_plain, to_plain
+from core.store.sqlite import from_plain, to_plain
 
 Boxes = dict[str, Drawn]
 

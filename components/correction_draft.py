@@ -31,7 +31,7 @@ from core.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Source, S
 from core.review.adjudication import record
 from core.reviews import Correction, EvidenceMark, Gold, Suggestion, category_words
 from core.store import Store
-from core.store.codec import from_plain, to_plain
+from core.store.sqlite import from_plain, to_plain
 
 STANCE_WORDS = {"contradicts": "contradicts it", "supports": "supports it"}
 

@@ -33,14 +33,12 @@ from core.documents.terms import terms
 from core.errors import InputError, ReviewError
 from core.exchange.archive import give, take
 from core.exchange.fields import WRITTEN
-from core.exchange.incoming import foreseen, take_in
+from core.exchange.incoming import As, Order, Outcome, foreseen, take_in
 from core.exchange.label_studio import config_of
-from core.exchange.order import As, Order, Outcome
-from core.exchange.outgoing import rows_of
+from core.exchange.outgoing import rows_of, sorted_out, zipped
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, joined_sources, recognised
 from core.exchange.rows import ExchangeRow, Problem, Read
-from core.exchange.trajectories_out import sorted_out, zipped
 from core.records import Project
 from core.store import Store
 from core.store import open_store as open_store_in

@@ -34,8 +34,8 @@ from core.records import Case, Run
 from core.review.selective_prediction import Policy, policy_of
 from core.review.similar_cases import Decided, decided, same_or_alike
 from core.store import Store
+from core.store.queries import present_classifiers
 from core.store.runs import RunFilter, RunRow
-from core.store.verdicts import present_classifiers
 from core.store.versions import SEED_VERSION
 
 MOST_SHOWN = 3

@@ -36,7 +36,7 @@ from components.wording import escaped, seconds
 from core.debate.signals import Past, Signal, held_by, signals_of
 from core.errors import ReviewError
 from core.events import LONGEST_REMARK, Event, ProgressMade, Stage
-from core.pipeline.live_run import Live, is_debated
+from core.pipeline.jobs import Live, is_debated
 from core.progress import Progress, folded
 from core.records import Run, RunStatus
 from core.store import open_store

@@ -22,7 +22,7 @@ from core.errors import InputError, ReviewError
 from core.pipeline.checking import PROTOCOLS
 from core.records import Member, PersonRole, Project, new_id
 from core.review.people import member_name
-from core.store.codec import to_json
+from core.store.sqlite import to_json
 
 
 def draw_defaults(project: Project) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from components.charts import Interval, forest_figure
 from components.reliability_agents import Figures, draw_consensus, draw_pairs, figures
 from components.reliability_tools import draw_tools
 from components.wording import counted, escaped, protocol_words, seconds, when
-from core.evaluation.reasons_rated import Rated, aligned
+from core.evaluation.alignment import Rated, aligned
 from core.learning.debate_worth import Cost, Step, Worth
 from core.learning.reasoning import MOST_RUNS, Agent, Row, note_name, reasons_of
 from core.learning.reliability import KindRecord, Record

@@ -75,8 +75,7 @@ from components.wording import (
     roster_words,
     when,
 )
-from core.baseline.text_edits import edits_of_spans, with_edits
-from core.baseline.wording import shortened
+from core.baseline.wording import edits_of_spans, shortened, with_edits
 from core.debate.signals import signals_of
 from core.events import ToolUse
 from core.progress import Progress

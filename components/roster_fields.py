@@ -18,7 +18,7 @@ from components.wording import escaped
 from core.agents.rosters import COOL, TURN_TOKENS, WARM, WRITING_TOKENS
 from core.agents.sheet_rules import DEBATERS, HIGHEST_PRICE, PANELISTS, TEMPERATURE, WHOLE, wrong
 from core.llm.call import shown_address
-from core.llm.prices import price_of
+from core.llm.limits import price_of
 from core.llm.prompting import LANGUAGES, Prompt, PromptBook
 from core.seats import PANEL, PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
 

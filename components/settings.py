@@ -11,7 +11,7 @@ import streamlit as st
 
 from components import login, state
 from components.wording import escaped
-from core.baseline.readers import (
+from core.baseline.entailment import (
     SHIPPED,
     brought,
     calibration_of,

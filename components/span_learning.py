@@ -19,17 +19,6 @@ from components import state
 from components.charts import threshold_figure
 from components.wording import counted, escaped, when
 from core.errors import ConfigError, ReviewError
-from core.learning.span_examples import (
-    Candidate,
-    SpanAnswer,
-    candidates,
-    go_back,
-    span_answers,
-    take_into_use,
-    threshold_body,
-)
-from core.learning.span_member import BestMember, best_members, marked_by_panels, member_body
-from core.learning.span_scored import scored_cases, shipped_thresholds
 from core.learning.span_threshold import (
     FEWEST_CASES,
     GRID,
@@ -39,6 +28,21 @@ from core.learning.span_threshold import (
     Kind,
     Proposal,
     proposal,
+)
+from core.learning.span_tuning import (
+    BestMember,
+    Candidate,
+    SpanAnswer,
+    best_members,
+    candidates,
+    go_back,
+    marked_by_panels,
+    member_body,
+    scored_cases,
+    shipped_thresholds,
+    span_answers,
+    take_into_use,
+    threshold_body,
 )
 from core.records import (
     MEMBER,

@@ -20,7 +20,7 @@ from components.span_learning import (
 )
 from components.wording import counted, escaped, when
 from core.errors import ReviewError
-from core.learning.span_examples import Decision, body_of, chosen, decide, decided
+from core.learning.span_tuning import Decision, body_of, chosen, decide, decided
 from core.records import EXAMPLES, MOST_EXAMPLES, MOST_TOKENS, base_of, examples_from
 from core.reviews import category_words
 from core.store.versions import Learned

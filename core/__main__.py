@@ -126,7 +126,7 @@ def _learn(given: argparse.Namespace, home: Path) -> int:
 
 def _reader(given: argparse.Namespace, home: Path) -> int:
     """Bring a reader, calibrate it, or choose which one is used."""
-    from core.evaluation.reader_commands import run_reader
+    from core.evaluation.command_line import run_reader
 
     return run_reader(given, home, _say, _print)
 

@@ -9,8 +9,8 @@ from typing import NoReturn
 from core.agents.rosters import SHIPPED
 from core.debate import NAMES
 from core.errors import InputError
+from core.evaluation.command_line import add_commands as add_readers
 from core.evaluation.engine_runs import add_commands as add_evaluation
-from core.evaluation.reader_commands import add_commands as add_readers
 from core.exchange.command_line import add_commands
 from core.learning.command_line import add_commands as add_learning
 from core.seats import DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions

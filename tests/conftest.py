@@ -95,4 +95,4 @@ def roster() -> Roster:
 @pytest.fixture
 def without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have everything in this process that takes the shipped reader take one without weights."""
-    monkeypatch.setattr("core.baseline.readers.shared_assessor", paw_assessor)
+    monkeypatch.setattr("core.baseline.entailment.shared_assessor", paw_assessor)

@@ -11,10 +11,9 @@ from functools import lru_cache
 import numpy as np
 
 from core.baseline.assessment import Assessor
-from core.baseline.evidence_model import MATERIALS, EvidenceModel, Logistic
+from core.baseline.entailment import Pair, PairReading, Reader, WordDoubt
+from core.baseline.evidence_model import MATERIALS, EvidenceModel, Logistic, Trees
 from core.baseline.features import FEATURES
-from core.baseline.reader import Pair, PairReading, Reader, WordDoubt
-from core.baseline.trees import Trees
 from core.concurrency import Stop
 from core.documents.terms import WORD, query_terms, terms
 

@@ -11,8 +11,7 @@ from core.agents.rosters import SHIPPED
 from core.errors import InputError, KeyMissing
 from core.events import ModelCalled
 from core.llm.keys import Keys
-from core.pipeline.checking import Draft, Request, planned, store_case
-from core.pipeline.run_export import outcome
+from core.pipeline.checking import Draft, Request, outcome, planned, store_case
 from core.progress import folded
 from core.records import ModelCall, Plan, Run
 from core.review.people import PERSON_NOTE, draft_of, first_project, keep_draft, rename_person

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from core.config import Settings
-from core.documents.csv_cells import safe_cell
 from core.documents.library import store_file
+from core.documents.tables import safe_cell
 from core.errors import InputError
 from core.pipeline.batch_check import (
     read_claims,

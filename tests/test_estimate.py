@@ -371,6 +371,6 @@ def test_it_loads_no_model_library() -> None:
         "from core.seats import RosterSheet, Seat; "
         "expected_use(RosterSheet('x', judge=Seat(model='openai/gpt-4o')), Size(100)); "
         "assert not {'litellm', 'openai', 'onnxruntime', 'babel'} & set(sys.modules); "
-        "assert not {'core.baseline.reader', 'core.baseline.judge'} & set(sys.modules)"
+        "assert not {'core.baseline.entailment', 'core.baseline.judge'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

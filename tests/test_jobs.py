@@ -22,8 +22,7 @@ from core.documents.library import store_file
 from core.errors import InputError
 from core.events import PersonSpoke, RunStarted, RunStopped
 from core.pipeline.checking import Draft, ended, store_case
-from core.pipeline.jobs import Jobs
-from core.pipeline.live_run import require_debate
+from core.pipeline.jobs import Jobs, require_debate
 from core.progress import Progress
 from core.records import Case, Judgement, Plan, Run, Turn
 from core.review.people import first_project

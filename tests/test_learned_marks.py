@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.baseline.span_reader import word_scorer
-from core.learning.span_examples import decide, go_back, take_into_use
+from core.learning.span_tuning import decide, go_back, take_into_use
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
 from core.progress import Progress, folded

@@ -15,7 +15,7 @@ from core.events import (
     RunStarted,
     TurnFinished,
 )
-from core.pipeline.run_export import outcome
+from core.pipeline.checking import outcome
 from core.progress import folded
 from core.records import ModelCall, Plan, Run, RunStatus, Turn
 from core.seats import DebateOptions

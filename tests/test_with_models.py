@@ -32,9 +32,8 @@ from core.llm.client import LiteLlm
 from core.llm.injection import Fence
 from core.llm.keys import Keys
 from core.llm.prompting import shipped
-from core.pipeline.checking import Draft, store_case
+from core.pipeline.checking import Draft, outcome, store_case
 from core.pipeline.jobs import Jobs
-from core.pipeline.run_export import outcome
 from core.progress import Progress, folded
 from core.records import Case, Plan, Run
 from core.review.people import first_project

@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-import core.baseline.readers
+import core.baseline.entailment
 from core.__main__ import main
-from core.baseline.reader import Pair, PairReading
+from core.baseline.entailment import Pair, PairReading
 from core.concurrency import Stop
 from tests.readers import PawReader, assessor_with
 
@@ -27,5 +27,5 @@ class UnhurriedReader(PawReader):
 
 if __name__ == "__main__":
     assessor = assessor_with(UnhurriedReader())
-    core.baseline.readers.shared_assessor = lambda: assessor  # type: ignore[assignment]
+    core.baseline.entailment.shared_assessor = lambda: assessor  # type: ignore[assignment]
     sys.exit(main())

@@ -16,8 +16,8 @@ import msgspec
 
 from core.agents.rosters import panel_reader
 from core.baseline.encoder import load_multilingual_encoder
+from core.baseline.entailment import shared_assessor
 from core.baseline.panel import WordPanelist
-from core.baseline.readers import shared_assessor
 from core.baseline.shipped_reader import load_reader
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings

@@ -10,8 +10,8 @@ import numpy as np
 
 from core.baseline.span_reader import between, stretches
 from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.metrics import span_scores
 from core.evaluation.outcomes import Outcomes, Prediction, mark_all
-from core.evaluation.span_scores import span_scores
 from core.records import WordScore
 from training.span_rows import MarkedRow, Numbers
 

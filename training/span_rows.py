@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.multilingual_reader import load_multilingual_reader
+from core.baseline.entailment import load_multilingual_reader
 from core.baseline.span_features import (
     CITATION,
     Commonness,

@@ -26,13 +26,15 @@ from core.baseline.evidence_model import (
     CARD,
     FOLDER,
     TREES,
+    Trees,
+    as_rows,
     logistic_of,
     material_of,
     mean_scores,
+    trees_of,
 )
 from core.baseline.features import FAMILIES, FEATURES
 from core.baseline.shipped_reader import load_reader
-from core.baseline.trees import Trees, as_rows, trees_of
 from core.evaluation.datasets import load
 from core.evaluation.gold import fold_of, part_of
 from core.learning.evidence_calibration import (

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.multilingual_reader import load_multilingual_reader
+from core.baseline.entailment import load_multilingual_reader
+from core.baseline.evidence_model import Trees, trees_of
 from core.baseline.span_features import FOLDER
 from core.baseline.span_reader import LEAST, MOST
-from core.baseline.trees import Trees, trees_of
 from core.evaluation.datasets import load, rule_of
 from training.span_figures import all_marked, best_threshold, measured, rule_of_thumb
 from training.span_rows import (

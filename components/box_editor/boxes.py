@@ -9,8 +9,8 @@ from typing import Literal
 from core.errors import InputError
 from core.records import Box
 from core.reviews import ImageBox
-from core.store.codec import from_plain
 from core.store.corrections import LONGEST_COMMENT
+from core.store.sqlite import from_plain
 
 Did = Literal["", "draw", "move", "resize", "category", "comment", "remove", "undo", "redo"]
 SMALLEST = 0.004  # of a side: anything smaller is a click

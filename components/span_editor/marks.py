@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.errors import InputError
-from core.store.codec import from_plain
+from core.store.sqlite import from_plain
 
 Status = Literal["marked", "suggested", "rejected"]
 Did = Literal[

@@ -56,8 +56,7 @@ from core.documents.images import open_picture
 from core.documents.library import file_bytes
 from core.errors import ModelRefused, ReplyError
 from core.llm.call import Completion, Picture
-from core.llm.limits import estimated_tokens, fitting
-from core.llm.prices import window_of
+from core.llm.limits import estimated_tokens, fitting, window_of
 from core.llm.prompting import FIELDS
 from core.llm.structured import Shape, Unusable, ask_readable, ask_structured
 from core.records import Case, Context, Fact, Judgement, Point, Reply, Share, Source, Stance, Turn

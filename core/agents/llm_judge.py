@@ -28,9 +28,9 @@ from core.agents.transcript import (
     passage_lines,
     transcript,
 )
-from core.baseline.plain_verdict import IN_WORDS as IN_WORDS
-from core.baseline.plain_verdict import verdict_text as verdict_text
+from core.baseline.wording import IN_WORDS as IN_WORDS
 from core.baseline.wording import capitalised, listed
+from core.baseline.wording import verdict_text as verdict_text
 from core.concurrency import Stop
 from core.errors import ModelError
 from core.llm.call import Completion, Message

@@ -24,8 +24,7 @@ from core.concurrency import Stop
 from core.errors import ModelError
 from core.llm.call import Asked, Call, Completion, Desk, Message, Picture, in_silence
 from core.llm.injection import Fence
-from core.llm.limits import beginning, fitting, words_tokens
-from core.llm.prices import window_of
+from core.llm.limits import beginning, fitting, window_of, words_tokens
 from core.llm.prompting import LANGUAGES, Prompt, PromptBook, filled
 from core.llm.structured import Shape, ask_structured
 from core.records import SHIPPED, Case, LearnedMarks, Project

@@ -267,14 +267,13 @@ def roster_named(
     """
     if name != BUILT_IN:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
-    from core.baseline.context_writer import BuiltInContextWriter
+    from core.baseline.audit_agents import BuiltInSegmenter
+    from core.baseline.context_writer import BuiltInContextWriter, OcrImageReader
     from core.baseline.debaters import KINDS, BuiltInDebater
-    from core.baseline.image_reader import OcrImageReader
+    from core.baseline.entailment import shared_assessor
     from core.baseline.judge import BuiltInJudge
-    from core.baseline.readers import shared_assessor
+    from core.baseline.panel import PointSpanExtractor, ThresholdSpanAdjudicator
     from core.baseline.reflector import BuiltInReflector
-    from core.baseline.segmenter import BuiltInSegmenter
-    from core.baseline.spans import PointSpanExtractor, ThresholdSpanAdjudicator
     from core.baseline.tool_picker import BuiltInToolPicker
 
     assessor = assessor or shared_assessor()
@@ -366,8 +365,8 @@ def panel_reader(
     name: str, threshold: SpanThreshold = AS_SHIPPED, assessor: Assessor | None = None
 ) -> SpanPanelist:
     """The built-in member of a panel of that name, one of `PANEL_READERS`."""
+    from core.baseline.entailment import shared_assessor
     from core.baseline.panel import panelist
-    from core.baseline.readers import shared_assessor
 
     return panelist(name, assessor or shared_assessor(), threshold)
 
@@ -389,7 +388,7 @@ def _debaters(sheet: RosterSheet, work: Work) -> dict[str, Debater]:
 def _built_in(kind: str, assessor: Assessor | None) -> Debater:
     """The built-in debater of that kind."""
     from core.baseline.debaters import KINDS, BuiltInDebater
-    from core.baseline.readers import shared_assessor
+    from core.baseline.entailment import shared_assessor
 
     return BuiltInDebater(KINDS[kind], assessor or shared_assessor())
 

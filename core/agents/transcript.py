@@ -30,8 +30,7 @@ from core.baseline.wording import SIDES, cited, counted, place_of
 from core.errors import ModelError
 from core.llm.call import Message
 from core.llm.injection import steering
-from core.llm.limits import beginning, estimated_tokens
-from core.llm.prices import window_of
+from core.llm.limits import beginning, estimated_tokens, window_of
 from core.records import Context, Passage, Quote, Turn
 from core.roles import CaseView, DebateView, Evidence, JudgeView
 from core.seats import Seat

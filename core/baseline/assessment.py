@@ -12,10 +12,10 @@ from functools import lru_cache
 
 import regex
 
+from core.baseline.entailment import Reader
 from core.baseline.evidence import read_statement
 from core.baseline.evidence_model import EvidenceModel, load_evidence_model
 from core.baseline.features import StatementFeatures, measure
-from core.baseline.reader import Reader
 from core.concurrency import Stop
 from core.documents.terms import query_terms
 from core.records import Case, Cause, Label, Passage, Statement

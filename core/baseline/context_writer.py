@@ -5,6 +5,8 @@ Its seat also sums up the rounds of long debates and puts the sources' values in
 Source: CEDA 3.3 (debaters receive partly conflicting subsets, the judge the whole with conflicts
 marked), SC-MAKS 3.4 (round summaries). Every debater gets the closer half of each statement's
 passages; the others alternate.
+
+Agent B, built in: says what stands written in an image; what it cannot read it says so.
 """
 
 from __future__ import annotations
@@ -12,11 +14,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.baseline.assessment import Assessor
-from core.baseline.text_edits import edits_of, with_edits
-from core.baseline.wording import WORDS_OF_STANCE, cited, counted, listed_plainly, shortened
+from core.baseline.wording import (
+    WORDS_OF_STANCE,
+    cited,
+    counted,
+    edits_of,
+    listed_plainly,
+    shortened,
+    with_edits,
+)
 from core.concurrency import Stop
-from core.records import Context, Judgement, Quote, Share, Stance, Turn
+from core.records import Case, Context, Judgement, Quote, Share, Source, Stance, Turn
 from core.roles import CaseView, JudgeView
+
+LEAST_LETTERS = 3
+IMAGE_RULE = """\
+Reads the text in the image by OCR (RapidOCR), pairs the values of charts and tables
+with their labels by their places, and reports the lines as one paragraph. It sees no objects,
+colours or shapes: an image without readable text is not judged."""
+
+
+class OcrImageReader:
+    """Built-in image reader: text in images only."""
+
+    name = "OCR image reader"
+    built_in = True
+    rule = IMAGE_RULE
+
+    def describe(self, case: Case, image: Source, stop: Stop) -> str:
+        """The lines that were read, or an empty text."""
+        if sum(letter.isalnum() for letter in image.text) < LEAST_LETTERS:
+            return ""
+        lines = [line.strip() for line in image.text.splitlines() if line.strip()]
+        return f"Written in {image.name}: " + "; ".join(lines) + "."
+
 
 MOST_WORDS = 150
 """Of a summary."""

@@ -14,16 +14,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from core.baseline.text_edits import edits_of, with_edits
 from core.baseline.wording import (
     SIDES,
     WORDS_OF_STANCE,
     cited,
+    edits_of,
     in_brief,
     listed,
     listed_plainly,
     reply_to,
     shortened,
+    with_edits,
 )
 from core.records import Passage, Point, Quote, Reply, Stance, Turn
 from core.roles import DebateView

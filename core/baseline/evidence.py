@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from core.baseline.reader import PairReading, Reader, WordDoubt
+from core.baseline.entailment import PairReading, Reader, WordDoubt
 from core.baseline.values import is_row
 from core.concurrency import Stop
 from core.documents.language import UNKNOWN, language_of

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import regex
 
 from core.baseline.assessment import Assessment
+from core.baseline.entailment import Reader
 from core.baseline.evidence import Window
-from core.baseline.reader import Reader
 from core.baseline.values import ValueFinding
 from core.baseline.wording import cited, listed, quote_of
 from core.concurrency import Stop

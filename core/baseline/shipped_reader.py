@@ -9,9 +9,13 @@ import threading
 from functools import lru_cache
 from pathlib import Path
 
-from core.baseline.multilingual_reader import load_multilingual_reader
-from core.baseline.onnx_reader import OnnxReader
-from core.baseline.reader import Pair, PairReading, PairwiseReader
+from core.baseline.entailment import (
+    OnnxReader,
+    Pair,
+    PairReading,
+    PairwiseReader,
+    load_multilingual_reader,
+)
 from core.documents.language import UNKNOWN, language_of
 
 ENGLISH_DIR = Path(__file__).parent / "weights" / "english"

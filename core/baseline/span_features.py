@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from core.baseline.reader import WordDoubt
+from core.baseline.entailment import WordDoubt
 from core.documents.terms import IS_UNSPACED, WORD, fold, number_term, stem
 
 FOLDER = Path(__file__).parent / "weights" / "span"

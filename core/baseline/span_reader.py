@@ -19,10 +19,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from core.baseline.audit_agents import places
+from core.baseline.entailment import Reader, WordDoubt, load_multilingual_reader
 from core.baseline.evidence import nearest_texts
-from core.baseline.multilingual_reader import load_multilingual_reader
-from core.baseline.reader import Reader, WordDoubt
-from core.baseline.segmenter import places
+from core.baseline.evidence_model import Trees, load_trees
 from core.baseline.span_features import (
     FOLDER,
     TERMS,
@@ -33,7 +33,6 @@ from core.baseline.span_features import (
     word_features,
     words_of,
 )
-from core.baseline.trees import Trees, load_trees
 from core.errors import ConfigError
 from core.records import WordScore
 

@@ -19,14 +19,14 @@ from core.records import Plan, Turn
 LEAST_WINDOW = 2
 
 
-def argue(floor: Floor) -> Iterator[Event]:
+def argue_ceda(floor: Floor) -> Iterator[Event]:
     """The debate, then the judge."""
-    yield from debate(floor)
+    yield from debate_ceda(floor)
     yield from floor.heard()
     yield from judged(floor.play, judge_view(floor))
 
 
-def debate(floor: Floor) -> Iterator[Event]:
+def debate_ceda(floor: Floor) -> Iterator[Event]:
     """Agent C's part and the turns, as far as they are not there yet."""
     yield from with_context(floor)
     names, turns = floor.debaters, floor.progress.turns
@@ -61,9 +61,9 @@ def reached_consensus(turns: Sequence[Turn], debaters: int = LEAST_WINDOW) -> bo
     return agreeing and len({turn.stance for turn in window}) == 1
 
 
-PROTOCOL = DebateProtocol(
+CEDA = DebateProtocol(
     "ceda",
-    argue,
+    argue_ceda,
     calls,
     manners=("debate",),
     judging=("debate",),

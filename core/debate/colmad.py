@@ -26,7 +26,7 @@ ROUNDS = 2
 NOBODY = "no debater gave a reply that could be used"
 
 
-def argue(floor: Floor) -> Iterator[Event]:
+def argue_colmad(floor: Floor) -> Iterator[Event]:
     """First answers, rounds, judgement."""
     names = floor.debaters
     yield from spoken(floor, [Speech(n, name, 0, "answer") for n, name in enumerate(names, 1)])
@@ -60,9 +60,9 @@ def _speech(floor: Floor, number: int) -> Speech:
     return Speech(number, names[name], place, "collaborate" if hears else "answer", hears)
 
 
-PROTOCOL = DebateProtocol(
+COLMAD = DebateProtocol(
     "colmad",
-    argue,
+    argue_colmad,
     calls,
     manners=("answer", "collaborate"),
     judging=("collaborate",),

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from core.agents.reply_parser import reason_in
-from core.baseline.plain_verdict import verdict_text
-from core.baseline.wording import capitalised, counted, listed_plainly, shortened
+from core.baseline.wording import capitalised, counted, listed_plainly, shortened, verdict_text
 from core.debate.floor import Floor
 from core.debate.turns import judge_view
 from core.debate.votes import MOST_SAID, last_reason

@@ -58,7 +58,7 @@ class _Debate:
         return Speech(number, name, turn_round, "compete", hears, assigned=side)
 
 
-def argue(floor: Floor) -> Iterator[Event]:
+def argue_copmad(floor: Floor) -> Iterator[Event]:
     """The debate or both at once, then the judge."""
     names = tuple(floor.play.roster.debaters)
     if len(names) < PAIR:
@@ -153,9 +153,9 @@ def together(floor: Floor, found: list[JudgementSampled]) -> Judgement:
     return replace(first, p=p, prose=prose)
 
 
-PROTOCOL = DebateProtocol(
+COPMAD = DebateProtocol(
     "copmad",
-    argue,
+    argue_copmad,
     calls,
     manners=("compete",),
     judging=("compete",),

@@ -129,7 +129,7 @@ AGENT = "Majority of the agents"
 STAGES: tuple[Manner, ...] = ("detect", "critique", "revise")
 
 
-def argue(floor: Floor) -> Iterator[Event]:
+def argue_mamm_refine(floor: Floor) -> Iterator[Event]:
     """Detect, critique, revise; what was detected is the judgement."""
     began = floor.play.now()
     judgement = barred(AGENT, floor.view)
@@ -236,4 +236,6 @@ def _picked(floor: Floor, kept: Sequence[Point]) -> Iterator[Event]:
     yield ResponseRevised(play.now(), f"{author.debater} ({author.agent})", best)
 
 
-PROTOCOL = DebateProtocol("mamm_refine", argue, calls, manners=STAGES, judging=("rerank",))
+MAMM_REFINE = DebateProtocol(
+    "mamm_refine", argue_mamm_refine, calls, manners=STAGES, judging=("rerank",)
+)

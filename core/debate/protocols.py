@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.debate import (
-    NAMES,
-    adaptive,
-    ceda,
-    colmad,
-    copmad,
-    ensemble,
-    mad,
-    mamm_refine,
-    sc_maks,
-    single,
-    society,
-)
+from core.debate import NAMES
+from core.debate.ceda import CEDA
+from core.debate.colmad import COLMAD
+from core.debate.copmad import COPMAD
 from core.debate.floor import DebateProtocol
+from core.debate.independent import ENSEMBLE, SINGLE, next_of, over
+from core.debate.mamm_refine import MAMM_REFINE
+from core.debate.sc_maks import SC_MAKS
+from core.debate.society import MAD, SOCIETY
 from core.errors import InputError
 from core.events import AUDIT
 from core.records import Plan
@@ -27,17 +22,17 @@ from core.seats import AS_IS, MOST_ROUNDS, JudgeManner, Manner, Option, RosterSh
 DEBATES: Mapping[str, DebateProtocol] = {
     protocol.name: protocol
     for protocol in (
-        ceda.PROTOCOL,
-        ensemble.PROTOCOL,
-        colmad.PROTOCOL,
-        copmad.PROTOCOL,
-        society.PROTOCOL,
-        mad.PROTOCOL,
-        mamm_refine.PROTOCOL,
-        sc_maks.PROTOCOL,
+        CEDA,
+        ENSEMBLE,
+        COLMAD,
+        COPMAD,
+        SOCIETY,
+        MAD,
+        MAMM_REFINE,
+        SC_MAKS,
     )
 }
-_ALL = {**DEBATES, "single": single.PROTOCOL, "adaptive": adaptive.over(DEBATES)}
+_ALL = {**DEBATES, "single": SINGLE, "adaptive": over(DEBATES)}
 PROTOCOLS: Mapping[str, DebateProtocol] = {name: _ALL[name] for name in NAMES}
 # As the command line has them; turns are the project's, and the seed goes with everything.
 OPTION_WORDS: Mapping[Option, str] = {
@@ -48,7 +43,7 @@ OPTION_WORDS: Mapping[Option, str] = {
 
 def protocol_of(plan: Plan) -> DebateProtocol:
     """The plan's own; CEDA's for an audit, which debates as it does."""
-    return PROTOCOLS.get(plan.protocol, ceda.PROTOCOL)
+    return PROTOCOLS.get(plan.protocol, CEDA)
 
 
 def protocol_named(name: str) -> DebateProtocol:
@@ -67,7 +62,7 @@ def protocol_named(name: str) -> DebateProtocol:
 
 def then_of(plan: Plan) -> DebateProtocol | None:
     """The debate that an adaptive check goes on to, where it has to; None of all others."""
-    return adaptive.next_of(DEBATES, plan) if plan.protocol == "adaptive" else None
+    return next_of(DEBATES, plan) if plan.protocol == "adaptive" else None
 
 
 def _held_in(plan: Plan) -> tuple[DebateProtocol, ...]:

@@ -15,8 +15,7 @@ from core.agents.transcript import LEAST_TOKENS
 from core.debate.protocols import manners_of, protocol_of, seated_for, then_of
 from core.errors import InputError
 from core.llm.injection import Fence
-from core.llm.limits import estimated_tokens, words_tokens
-from core.llm.prices import window_of
+from core.llm.limits import estimated_tokens, window_of, words_tokens
 from core.llm.prompting import FIELDS, PromptBook, filled
 from core.records import Case, Plan, Project
 from core.seats import STYLES, RosterSheet, Seat, judge_prompt, turn_tokens

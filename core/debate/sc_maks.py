@@ -150,7 +150,7 @@ class _Round:
         return self.first + len(self.phases) * len(self.pairs)
 
 
-def argue(floor: Floor) -> Iterator[Event]:
+def argue_sc_maks(floor: Floor) -> Iterator[Event]:
     """Answers, rounds, consensus, and the response as it should read."""
     if (judgement := barred(consensus.NAME, floor.view)) is not None:
         yield from consensus.reached(floor, judgement)
@@ -285,9 +285,9 @@ def _concluded(floor: Floor, last: _Round) -> Iterator[Event]:
     yield from consensus.reached(floor, judgement)
 
 
-PROTOCOL = DebateProtocol(
+SC_MAKS = DebateProtocol(
     "sc_maks",
-    argue,
+    argue_sc_maks,
     calls,
     manners=("answer", "advise", "attack", "reconsider"),
     options=("rounds", "without"),

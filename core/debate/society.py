@@ -5,23 +5,115 @@ none of the round under way. All agreeing ends it early. The majority of the las
 judgement, and whose turn is lost keeps the answer before it. Source: Du et al. as in SC-MAKS 2.1.2,
 tables 1 and 2 (two rounds, majority voting); ColMAD 2.2, 2.3.
 Calls: n + n·R turns at most, in chains of 1 + R; nobody judges. R = 2 by default.
+
+Tit for tat: two debaters, of whom the second must oppose, and a judge who ends the debate. The
+first gives its view; the second is assigned the opposite side in the first round (whoever opposes
+an open view calls the claim wrong, for it has to be shown). After that each says freely whether
+the other's last argument convinced it. After each round but the last the judge says which answer
+is clear, or that the debate goes on; after the last it decides on the transcript. Debaters beyond
+two are not seated. Source: Liang et al. as in SC-MAKS 2.1.2, tables 1 and 2. Calls: 2·R turns and
+R judgements at most, all in a row. R = 3 by default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from core.agents.agent_runner import judged, sampled
+from core.baseline.wording import listed
 from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.turns import spoken
-from core.debate.votes import all_agree, barred, by_majority, last_answers
+from core.debate.turns import judge_view, noted, spoken
+from core.debate.votes import all_agree, barred, by_majority, last_answers, nobody_voted
 from core.events import ConsensusReached, Event, JudgementReached
-from core.records import Plan, Turn
+from core.records import Cause, Plan, Stance, Turn
+
+MAD_ROUNDS = 3
+SEATS = 2
+OPPOSITE: dict[Stance, Stance] = {
+    "supported": "hallucinated",
+    "hallucinated": "supported",
+    "unclear": "hallucinated",
+}
+# More words on it change nothing.
+FINAL: frozenset[Cause | None] = frozenset({"no_evidence", "image_not_readable"})
+
+
+def argue_mad(floor: Floor) -> Iterator[Event]:
+    """Rounds until the judge sees a clear answer, at most R."""
+    yield from _unseated(floor)
+    last = mad_rounds_of(floor.plan)
+    for number in range(1, last):
+        yield from _round(floor, number)
+        if not floor.progress.turns:  # nothing that a judge could rule on
+            continue
+        if number not in floor.progress.samples:
+            seen = judge_view(floor, manner="moderate", number=number)
+            yield from sampled(floor.play, seen, f"after round {number}")
+        sample = floor.progress.samples[number]
+        if sample.judgement.label != "unclear" or sample.judgement.cause in FINAL:
+            yield JudgementReached(floor.play.now(), sample.judgement, sample.seconds)
+            return
+    yield from _round(floor, last)
+    if floor.progress.turns:
+        yield from floor.heard()
+        yield from judged(floor.play, judge_view(floor, number=last))
+    else:
+        nobody = nobody_voted(floor.play.roster.judge.name, floor.view, 0)
+        yield JudgementReached(floor.play.now(), nobody, 0.0)
+
+
+def mad_rounds_of(plan: Plan) -> int:
+    """How many rounds there are at most."""
+    return plan.options.rounds or MAD_ROUNDS
+
+
+def mad_calls(debaters: int, plan: Plan) -> Calls:
+    """As the head of this file says."""
+    rounds = mad_rounds_of(plan)
+    turns = min(debaters, SEATS) * rounds
+    return Calls(turns, rounds, chain=turns + rounds, heard=sum(range(turns)))
+
+
+def _round(floor: Floor, number: int) -> Iterator[Event]:
+    """One turn each; both hear all that was said before."""
+    for place, name in enumerate(_seated(floor)):
+        floor.play.stop.check()
+        own = SEATS * (number - 1) + place + 1
+        heard = floor.turns_before(own)
+        side = OPPOSITE[heard[-1].stance] if number == 1 and heard else None
+        yield from spoken(floor, [Speech(own, name, number, "tit_for_tat", heard, assigned=side)])
+
+
+def _seated(floor: Floor) -> tuple[str, ...]:
+    """The roster's first two, in the order in which they speak."""
+    names = tuple(floor.play.roster.debaters)[:SEATS]
+    return names[::-1] if floor.plan.options.is_swapped else names
+
+
+def _unseated(floor: Floor) -> Iterator[Event]:
+    """That debaters beyond two do not speak, said once."""
+    others = tuple(floor.play.roster.debaters)[SEATS:]
+    if others:
+        words = f"Tit for tat is between two: {listed(others)} did not take part."
+        yield from noted(floor, words)
+
+
+MAD = DebateProtocol(
+    "mad",
+    argue_mad,
+    mad_calls,
+    manners=("tit_for_tat",),
+    judging=("moderate", "debate"),
+    options=("rounds", "is_swapped"),
+    seats=SEATS,
+)
+
 
 AGENT = "Majority of the agents"
 ROUNDS = 2
 
 
-def argue(floor: Floor) -> Iterator[Event]:
+def argue_society(floor: Floor) -> Iterator[Event]:
     """Answers, rounds, and the vote."""
     began = floor.play.now()
     judgement = barred(AGENT, floor.view)
@@ -74,6 +166,6 @@ def _speech(floor: Floor, place: int, stage: int, answers: Sequence[Turn]) -> Sp
     return Speech(number, names[place], stage + 1, "reconsider", tuple(hears))
 
 
-PROTOCOL = DebateProtocol(
-    "society", argue, calls, manners=("answer", "reconsider"), options=("rounds",)
+SOCIETY = DebateProtocol(
+    "society", argue_society, calls, manners=("answer", "reconsider"), options=("rounds",)
 )

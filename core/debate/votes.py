@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 from core.agents.agent_runner import sampled
 from core.agents.reply_parser import argument_in
 from core.baseline.debate_manners import PHRASE
-from core.baseline.plain_verdict import verdict_text
-from core.baseline.wording import capitalised, counted, listed, shortened
+from core.baseline.wording import capitalised, counted, listed, shortened, verdict_text
 from core.concurrency import merged
 from core.debate.floor import Floor
 from core.debate.turns import AT_ONCE

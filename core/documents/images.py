@@ -26,7 +26,7 @@ from core.documents.isolation import Task, run_alone
 from core.documents.request import ReadRequest, shown, silent
 from core.errors import InputError
 from core.records import BlockKind, Box, Source, SourceKind
-from core.store.codec import from_plain, to_plain
+from core.store.sqlite import from_plain, to_plain
 
 SECONDS = 20.0
 THE_FILE = "the file"

@@ -24,7 +24,7 @@ from core.documents.readers import read
 from core.documents.request import ReadRequest, Report, shown
 from core.errors import InputError, Stopped
 from core.records import Source, SourceKind
-from core.store.codec import from_plain
+from core.store.sqlite import from_plain
 
 # Measured: OCR of pages and charts takes 1.2 to 1.7 GB of address space (0.5 to 0.8 GB in use), the
 # largest pictures 2.3 GB, text alone less than 1 GB.

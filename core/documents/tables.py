@@ -3,6 +3,8 @@
 A retrieved row must say what its numbers are without the header above it. Every reader gives its
 tables as a grid of cells; here header rows, units and labels are found, and each row becomes a
 line whose pieces know their cells. CSV and TSV files are read here too.
+
+Tables' cells: what columns are called, and how a text is kept from becoming a formula.
 """
 
 from __future__ import annotations
@@ -19,8 +21,58 @@ from typing import NamedTuple
 from core.documents.draft import Content, Draft, Piece, content
 from core.documents.readers import decoded
 from core.documents.request import ReadRequest
-from core.errors import InputError
+from core.errors import InputError, shown
 from core.records import BlockKind, Source
+
+CLAIM_NAMES = ("claim", "response", "statement", "answer", "text", "sentence")
+QUESTION_NAMES = ("question", "prompt", "query")
+# A spreadsheet looks past spaces, and may drop what nobody sees before it looks.
+FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")
+
+
+def folded(name: str) -> str:
+    """A column's name as it is compared."""
+    return name.strip().casefold()
+
+
+def require_columns(name: str, found: Iterable[str], wanted: Iterable[str]) -> None:
+    """Refuse a table of another kind.
+
+    Raises:
+        InputError: a column is not there.
+    """
+    names = list(found)
+    missing = sorted(set(wanted) - set(names))
+    if missing:
+        there = shown(", ".join(names), 200) or "none"
+        raise InputError(
+            f"{shown(name)}: expected columns called {', '.join(missing)}, found {there}; choose "
+            "the file as it was published, or another format."
+        )
+
+
+def safe_cell(value: object) -> str:
+    """The value as a cell that no spreadsheet takes for a formula."""
+    if value is None:
+        return ""
+    text = str(value)
+    return "'" + text if isinstance(value, str) and FORMULA.match(text) else text
+
+
+def masked(cell: str) -> str:
+    """The cell as no formula, so that `bare` gives exactly it again."""
+    return "'" + cell if _would_be_one(cell) else cell
+
+
+def bare(cell: str) -> str:
+    """What `masked` made, as it was before."""
+    return cell[1:] if cell.startswith("'") and _would_be_one(cell) else cell
+
+
+def _would_be_one(cell: str) -> bool:
+    """A formula, or what looks like one that was masked before."""
+    return FORMULA.match(cell.lstrip("'")) is not None
+
 
 LONGEST_ROW = 400  # characters; a longer row becomes several, each with its label
 LONGEST_NAME = 80

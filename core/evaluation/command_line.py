@@ -5,6 +5,11 @@ An evaluation's result for people, and as a file beside others.
 Measures one tool alone on a labelled set: `evaluate --tool NAME`. Each row's whole response is
 given to what the tool reads by itself, with the row's question. Where it reads nothing, or says
 nothing, the row is unclear, and `causes` counts why.
+
+Finds what the evidence model's scores are worth with a reader that people brought. On labelled
+rows of public sets, or on what people of this home decided of their own cases.
+
+`python -m core reader import|calibrate|use|list`: readers that people bring into their home.
 """
 
 from __future__ import annotations
@@ -14,15 +19,28 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.baseline.assessment import Assessor
+from core.baseline.entailment import (
+    CALIBRATION,
+    SHIPPED,
+    OnnxReader,
+    brought,
+    calibration_of,
+    choose_reader,
+    reader_card,
+    reader_folders,
+    reader_in_use,
+    require_reader,
+)
 from core.concurrency import Stop
 from core.errors import ConfigError, InputError, ModelError
-from core.evaluation.datasets import rule_of
-from core.evaluation.engine_runs import WEIGHTS, Tell, engine_digest, engine_of
-from core.evaluation.engine_weights import require_weighed
+from core.evaluation.datasets import load, rule_of
+from core.evaluation.engine_runs import WEIGHTS, Tell, engine_digest, engine_of, require_weighed
 from core.evaluation.evaluate import (
     Measured,
     Order,
@@ -33,13 +51,240 @@ from core.evaluation.evaluate import (
     sampled,
 )
 from core.evaluation.evaluate import labelled_rows as rows_of
-from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.gold import GoldRow, GoldSpan, part_of
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
 from core.evaluation.recorded_evaluation import Wanted, evaluate_recorded
+from core.learning.evidence_calibration import (
+    HALLUCINATED_ERROR,
+    SUPPORTED_ERROR,
+    answered_unseen,
+    calibrations,
+    cross_calibrated,
+    figures,
+    figures_by_material,
+    limits,
+    reliability_by_material,
+    scored_statements,
+)
+from core.learning.measured_rows import EvidenceRow, MeasuredRow, measured_rows
+from core.learning.overview import taught
 from core.llm.keys import Keys
 from core.pipeline.checking import Request, planned
 from core.records import Case, Plan
+from core.store import Store, open_store
 from core.tools.registry import Bench, Tool, tool_named, use
+
+Say = Callable[[str], None]
+Out = Callable[[str | bytes], None]
+WORDS = """\
+Bring a reader of your own: a model of the Hugging Face Hub or of a folder that says whether a text
+supports a claim (natural-language inference, or binary consistency), or that marks the words of an
+answer that it does not support. It is exported to ONNX once and read on this computer."""
+EXAMPLES = """\
+examples:
+  python -m core reader import MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli
+  python -m core reader calibrate MoritzLaurer-DeBERTa-v3-base-mnli-fever-anli \\
+      --dataset fever_symmetric --dataset qags --path data
+  python -m core reader calibrate my-reader --decided-here
+  python -m core reader use my-reader
+  python -m core check --claim "…" --document facts.pdf --reader my-reader
+
+exit code: 0 done; 2 no such model, too few rows or another bad input, with one line."""
+
+
+def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], int]) -> None:
+    """Add `reader` with its actions."""
+    parser = commands.add_parser(
+        "reader",
+        help="bring, calibrate and choose the model that reads evidence",
+        description=WORDS,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=type(parser))
+    brings = actions.add_parser("import", help="export a model to ONNX and keep it in the home")
+    brings.add_argument("name", metavar="NAME_OR_FOLDER")
+    calibrates = actions.add_parser("calibrate", help="fit its probabilities on labelled rows")
+    calibrates.add_argument("name", metavar="NAME")
+    calibrates.add_argument(
+        "--dataset", action="append", default=[], metavar="SET[:TASK]", help="a public set"
+    )
+    calibrates.add_argument("--path", metavar="DIR", help="the folder that holds the sets' folders")
+    calibrates.add_argument(
+        "--limit", metavar="N", type=lambda text: whole(text, 1, 1_000_000), default=300,
+        help="most rows of each set (default: 300)",
+    )  # fmt: skip
+    calibrates.add_argument(
+        "--decided-here", action="store_true", help="also learn from cases that people decided here"
+    )
+    uses = actions.add_parser("use", help=f"read with it from now on; “{SHIPPED}” goes back")
+    uses.add_argument("name", metavar="NAME")
+    lists = actions.add_parser("list", help="the readers of this home")
+    for action in (brings, calibrates, uses, lists):
+        action.add_argument("--json", action="store_true", help="print one JSON object")
+        add_home(action)
+
+
+def run_reader(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+    """Do what was asked; 0.
+
+    Raises:
+        ReviewError: the model cannot be had or used, or there are too few rows.
+    """
+    action = {"import": _import, "calibrate": _calibrate, "use": _use, "list": _list}[given.action]
+    told, words = action(given, home, say)
+    out((json.dumps(told, ensure_ascii=False) if given.json else words) + "\n")
+    return 0
+
+
+def _import(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
+    name = brought(home, given.name)
+    card = reader_card(reader_folders(home)[name])
+    return card | {"name": name}, (
+        f"{name}: {card['architecture']}, labels read as {card['labels']['kind']}. Calibrate it "
+        f"next: python -m core reader calibrate {name} --dataset SET --path DIR"
+    )
+
+
+def _calibrate(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
+    from core.evaluation.command_line import (
+        calibrate_reader,
+        rows_decided_here,
+        rows_of_sets,
+    )
+
+    rows = rows_of_sets(given.dataset, Path(given.path or "."), given.limit)
+    if given.decided_here:
+        with open_store(home) as store:
+            rows += rows_decided_here(store)
+    found = calibrate_reader(home, given.name, rows, say)
+    own, limits = found["measured"]["all"], found["limits"]
+    return found, (
+        f"{given.name}: AUROC {own['auroc']:.3f}, balanced accuracy {own['balanced']:.3f}, ECE "
+        f"{own['ece']:.3f} on {own['n']:,} statements; supported below "
+        f"{limits['supported_below']:.2f}, hallucinated from {limits['hallucinated_from']:.2f}"
+    )
+
+
+def _use(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
+    with open_store(home) as store:
+        choose_reader(store, home, given.name)
+    return {"reader": given.name}, f"Checks read with {given.name} from now on."
+
+
+def _list(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
+    with open_store(home) as store:
+        used = reader_in_use(store)
+    told = {SHIPPED: {"calibrated": True, "used": used == SHIPPED}}
+    for name, folder in reader_folders(home).items():
+        told[name] = {"calibrated": calibration_of(folder) is not None, "used": used == name}
+    lines = [
+        f"{'*' if own['used'] else ' '} {name}{'' if own['calibrated'] else ' (not calibrated)'}"
+        for name, own in told.items()
+    ]
+    return told, "\n".join(lines)
+
+
+FEWEST_ROWS, FEWEST_OF_LABEL = 60, 20
+TELL_EVERY = 50
+
+
+def rows_of_sets(names: Sequence[str], folder: Path, limit: int) -> list[EvidenceRow]:
+    """At most so many labelled rows with documents of each set; a name may be SET or SET:TASK.
+
+    None of the part `dev20`, on which the reader can then be measured.
+
+    Raises:
+        InputError: there is no such set, or its files are missing.
+    """
+    found = []
+    for name in names:
+        dataset, _, task = name.partition(":")
+        rows = [
+            row
+            for row in load(dataset, folder, task=task or None)
+            if row.label and row.documents and part_of(row.group) != "dev"
+        ]
+        found += [
+            EvidenceRow(
+                name, row.group, row.language, row.response, row.question, row.documents,
+                row.label != "supported",
+            )
+            for row in sampled(rows, limit, 0)
+        ]  # fmt: skip
+    return found
+
+
+def rows_decided_here(store: Store) -> Iterator[EvidenceRow]:
+    """The cases of this home that people decided, with the text of their sources."""
+    for one in taught(store):
+        case = store.cases.get(one.case_id)
+        if case is None or one.row.label == "unclear":
+            continue
+        sources = (store.readings.get(i, "") for i in (*case.documents, *case.images))
+        texts = tuple(source.text for source in sources if source and source.text.strip())
+        if texts:
+            yield EvidenceRow(
+                "decided here", case.id, case.language, case.response, case.question, texts,
+                one.row.label == "hallucinated",
+            )  # fmt: skip
+
+
+def calibrate_reader(
+    home: Path, name: str, rows: Sequence[EvidenceRow], say: Say
+) -> dict[str, Any]:
+    """Measure the rows with the reader, fit, and keep the calibration in the reader's folder.
+
+    Raises:
+        InputError: it is the reader that ships, or there are too few rows.
+        ConfigError: the reader cannot be loaded.
+    """
+    folder = require_reader(home, name)
+    if folder is None:
+        raise InputError("Expected an imported reader, found the one that ships: it is calibrated.")
+    _require_enough([row.wrong for row in rows])
+    assessor = Assessor(OnnxReader(folder))
+    measured: list[MeasuredRow] = []
+    for one in measured_rows(rows, assessor, home / "readers" / name):
+        measured.append(one)
+        if len(measured) % TELL_EVERY == 0:
+            say(f"{len(measured):,} of {len(rows):,} rows read")
+    scored = scored_statements(measured, assessor.model)
+    _require_enough(scored.wrong.tolist())
+    told = calibrations(scored)
+    p = cross_calibrated(scored, scored)
+    low, high = limits(scored.wrong, p)
+    found = {
+        "calibration": told,
+        "limits": {
+            "supported_below": low,
+            "hallucinated_from": high,
+            "supported_error": SUPPORTED_ERROR,
+            "hallucinated_error": HALLUCINATED_ERROR,
+        },
+        "rows": dict(Counter(row.name for row in rows)),
+        "measured": {
+            "all": figures(scored.wrong, p),
+            "answered": answered_unseen(scored, p),
+            "by_material": figures_by_material(scored, p),
+            "reliability": reliability_by_material(scored, p, low, high),
+        },
+    }
+    text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    (folder / CALIBRATION).write_text(text, encoding="utf-8")
+    return found
+
+
+def _require_enough(rows: Sequence[bool]) -> None:
+    """`rows`: of each whether it is wrong; wrong responses of several statements tell nothing."""
+    wrong = sum(rows)
+    if len(rows) < FEWEST_ROWS or min(wrong, len(rows) - wrong) < FEWEST_OF_LABEL:
+        raise InputError(
+            f"Expected at least {FEWEST_ROWS} labelled rows with documents, {FEWEST_OF_LABEL} of "
+            f"each label; found {wrong} hallucinated and {len(rows) - wrong} supported. Give "
+            "--dataset and --path, or decide more cases."
+        )
+
 
 UNREAD, SAID_NOTHING = "the tool reads nothing here", "the tool says nothing"
 
@@ -113,11 +358,11 @@ def plainly(result: Mapping[str, Any]) -> str:
     ]
     if result.get("weights"):
         lines.insert(1, f"  weights of answers: {result['weights']}")
-    for name, figures in result.get("variants", {}).items():
-        lines += [name, *_figures({f: figures[f] for f in OF_VARIANTS if f in figures})]
-    for name, figures in result["trivial"].items():
+    for name, found in result.get("variants", {}).items():
+        lines += [name, *_figures({f: found[f] for f in OF_VARIANTS if f in found})]
+    for name, found in result["trivial"].items():
         count = result["trivial_rows"][name]
-        lines += [f"{name.replace('_', ' ')} ({count:,} rows)", *_figures(figures)]
+        lines += [f"{name.replace('_', ' ')} ({count:,} rows)", *_figures(found)]
     if result["rows_per_second"]:
         lines.append(f"{result['rows_per_second']:.1f} rows a second")
     return "\n".join(lines) + "\n"
@@ -180,8 +425,6 @@ def _unwritable(folder: Path, error: OSError) -> ConfigError:
     )
 
 
-Say = Callable[[str], None]
-Out = Callable[[str | bytes], None]
 KeysOf = Callable[[Request], Keys]
 
 

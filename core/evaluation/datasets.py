@@ -13,39 +13,33 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.evaluation.gold import PARTS, GoldRow, Rule, as_table, part_of
-from core.evaluation.sets import (
-    claims,
-    factcheck,
-    facts,
-    haluagent,
-    halueval,
-    marked_answers,
-    mushroom,
-    pictures,
-    realmistake,
-    reference_answers,
-    sentence_pairs,
-    summaries,
-    unlabelled,
-    written_answers,
-)
+from core.evaluation.sets.answers import ANSWERS_RULES
+from core.evaluation.sets.claims import CLAIMS_RULES
+from core.evaluation.sets.factcheck import FACTCHECK_RULES
+from core.evaluation.sets.facts import FACTS_RULES
+from core.evaluation.sets.haluagent import HALUAGENT_RULES, HALUEVAL_RULES, UNLABELLED_RULES
+from core.evaluation.sets.marked_answers import MARKED_ANSWERS_RULES, MUSHROOM_RULES
+from core.evaluation.sets.realmistake import REALMISTAKE_RULES
+from core.evaluation.sets.sentence_pairs import SENTENCE_PAIRS_RULES
+from core.evaluation.sets.summaries import PICTURES_RULES, SUMMARIES_RULES
+from core.evaluation.sets.written_answers import WRITTEN_ANSWERS_RULES
 
 # One line for each task of each set; a set's first task is the one taken where none is named.
 RULES: tuple[Rule, ...] = (
-    *claims.RULES,
-    *sentence_pairs.RULES,
-    *written_answers.RULES,
-    *mushroom.RULES,
-    *halueval.RULES,
-    *summaries.RULES,
-    *pictures.RULES,
-    *reference_answers.RULES,
-    *facts.RULES,
-    *factcheck.RULES,
-    *haluagent.RULES,
-    *realmistake.RULES,
-    *marked_answers.RULES,
-    *unlabelled.RULES,
+    *CLAIMS_RULES,
+    *SENTENCE_PAIRS_RULES,
+    *WRITTEN_ANSWERS_RULES,
+    *MUSHROOM_RULES,
+    *HALUEVAL_RULES,
+    *SUMMARIES_RULES,
+    *PICTURES_RULES,
+    *ANSWERS_RULES,
+    *FACTS_RULES,
+    *FACTCHECK_RULES,
+    *HALUAGENT_RULES,
+    *REALMISTAKE_RULES,
+    *MARKED_ANSWERS_RULES,
+    *UNLABELLED_RULES,
 )
 NAMES: tuple[str, ...] = tuple(sorted({rule.name for rule in RULES}))
 

@@ -15,6 +15,8 @@ HR say how the engine reads a set; how many of its rows people hold to be suppor
 `golds`. Rows that broke off or were refused have no figure.
 
 What `evaluate` takes on the command line.
+
+By which weights debaters' answers count in an evaluation, where its protocol weighs them.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ from typing import Any
 import numpy as np
 
 from core.baseline.encoder import load_multilingual_encoder
-from core.baseline.readers import assessor_of, reader_in_use
+from core.baseline.entailment import assessor_of, reader_in_use
 from core.baseline.span_reader import between, stretches
+from core.baseline.wording import listed_plainly
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT
 from core.debate.protocols import is_weighed, may_be_learned
 from core.errors import InputError, ModelError
-from core.evaluation.engine_weights import weights_in_use, weights_said
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.kept import Kept, digest_of
 from core.evaluation.outcomes import FAILED, REFUSED, Numbers, Outcomes, Prediction
@@ -50,11 +52,62 @@ from core.pipeline.jobs import warm_up
 from core.pipeline.run_factory import Payer, Staff, staffed
 from core.pipeline.span_voting import hard_places
 from core.progress import RESUMABLE, Progress
-from core.records import Label, Plan, Run, Stance
+from core.records import CONSENSUS, Label, Plan, Run, Stance
+from core.roles import Weigher
 from core.store import Store, open_store
-from core.store.codec import to_json
-from core.store.versions import NONE
-from core.verdict.weigher import with_weigher
+from core.store.sqlite import to_json
+from core.store.versions import NONE, Learned, read_body
+from core.verdict.weigher import LearnedWeigher, learned_in, with_weigher
+
+
+def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
+    """Refuse learned weights where nobody's answers are weighed.
+
+    Raises:
+        InputError: with the protocols that were chosen.
+    """
+    if is_learned and not any(may_be_learned(plan) for plan in plans):
+        left_out = " without weights" if any(is_weighed(plan) for plan in plans) else ""
+        names = ", ".join(dict.fromkeys(plan.protocol for plan in plans)) + left_out
+        raise InputError(
+            f"Expected a protocol that weighs answers beside --weights learned, found {names}; "
+            "choose sc_maks, or leave --weights out."
+        )
+
+
+def weights_in_use(store: Store, home: Path) -> Learned:
+    """The weights of debaters that the home's first project goes by.
+
+    Raises:
+        InputError: there are none, or they are of no debater's answers.
+        ConfigError: they are not as they were learned.
+    """
+    project = store.projects.first()
+    found = store.learned.in_use(CONSENSUS, project.id) if project else None
+    if found is None or read_body(found, learned_in) is None:
+        raise InputError(
+            f"Expected learned weights of debaters in use in {home}, found none; learn them there "
+            "with python -m core.learning.weigh --use REASON, or leave --weights out."
+        )
+    return found
+
+
+def weights_said(weigher: Weigher) -> str:
+    """The weigher's method, and which debaters it does not know.
+
+    Raises:
+        InputError: they are learned, of none of these debaters.
+    """
+    if not isinstance(weigher, LearnedWeigher):
+        return weigher.method
+    unknown = weigher.unknown
+    if len(unknown) == len(weigher.seats):
+        raise InputError(
+            f"Expected weights of {listed_plainly(unknown)}, found none of them in "
+            f"{weigher.method}; learn from checks with this roster, or leave --weights out."
+        )
+    return "; ".join([weigher.method, *(f"no record of {name}" for name in unknown)])
+
 
 WEIGHTS = ("uniform", "learned")
 MOST_ROWS = 1_000_000_000

@@ -33,8 +33,14 @@ from core.config import PROJECT_ROOT, home_from
 from core.debate.protocols import PROTOCOLS
 from core.errors import InputError, ModelError, ReviewError
 from core.evaluation.datasets import rule_of
-from core.evaluation.engine_runs import Engine, Tell, add_weights, engine_of, opened_runs
-from core.evaluation.engine_weights import require_weighed
+from core.evaluation.engine_runs import (
+    Engine,
+    Tell,
+    add_weights,
+    engine_of,
+    opened_runs,
+    require_weighed,
+)
 from core.evaluation.evaluate import Order, Way, figures_of, labelled_rows, sampled, ways_of
 from core.evaluation.gold import GoldRow
 from core.evaluation.metrics import Figure, Measure, figures, measures

@@ -27,7 +27,7 @@ from core.evaluation.engine_runs import Engine, Tell, engine_of
 from core.evaluation.evaluate import Measured, answers, counted_rows, figures_of
 from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
-from core.evaluation.sets.factool_claims import CLAIM_FILES
+from core.evaluation.sets.factcheck import CLAIM_FILES
 from core.events import AUDIT
 from core.learning.bench import BY, Material, opened_bench
 from core.llm.keys import Keys

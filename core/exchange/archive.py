@@ -35,9 +35,9 @@ from core.review.selective_prediction import require_rate
 from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.store import Store
 from core.store.cases import Batch, BatchRow
-from core.store.codec import from_plain, to_plain
 from core.store.projects import PromptEdit
 from core.store.queue import EVERYTHING
+from core.store.sqlite import from_plain, to_plain
 from core.store.traces import export_trace, restore_trace
 
 MOST_NAMES = 1000

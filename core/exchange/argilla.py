@@ -40,7 +40,7 @@ QUESTIONS = ("label", "spans", "reason", "corrected_answer")
 USER, GOLD, LANGUAGE, MORE = "user.", "gold", "language", "counterpoint"
 
 
-def read(name: str, data: bytes) -> Read:
+def read_argilla(name: str, data: bytes) -> Read:
     """The records of a file.
 
     Raises:
@@ -166,7 +166,7 @@ def _suggestions(record: Record, response: str) -> tuple[Suggestion, ...]:
     return tuple(found)
 
 
-def write(rows: Sequence[ExchangeRow]) -> bytes:
+def write_argilla(rows: Sequence[ExchangeRow]) -> bytes:
     """The rows as a file of records."""
     made = [json.dumps(_record(row), ensure_ascii=False).encode() for row in rows]
     return b"[" + b",\n".join(made) + b"]\n"

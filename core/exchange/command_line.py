@@ -20,13 +20,11 @@ from core.config import MEGABYTE, shown_safely
 from core.errors import InputError
 from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
 from core.exchange.fields import ONLY_READ, WRITTEN
-from core.exchange.incoming import take_in
+from core.exchange.incoming import Order, Outcome, take_in
 from core.exchange.label_studio import config_of
-from core.exchange.order import Order, Outcome
-from core.exchange.outgoing import rows_of
+from core.exchange.outgoing import rows_of, sorted_out
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, joined_sources
-from core.exchange.trajectories_out import sorted_out
 from core.pipeline.checking import read_whole
 from core.records import Project
 from core.review.people import first_project, person_here

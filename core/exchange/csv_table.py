@@ -2,24 +2,35 @@
 
 A table with all the columns that `csv_out` writes is ours: only there a leading apostrophe is the
 one that keeps a cell from being a formula, and only there documents and suggestions are JSON.
+
+Rows to a CSV table: one a case, lists as JSON in a cell, no cell a formula.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from core.documents.csv_cells import CLAIM_NAMES, QUESTION_NAMES, bare, folded
-from core.documents.tables import DECLARED, DELIMITERS
+from core.documents.tables import (
+    CLAIM_NAMES,
+    DECLARED,
+    DELIMITERS,
+    QUESTION_NAMES,
+    bare,
+    folded,
+    masked,
+)
 from core.errors import InputError, shown
-from core.exchange.csv_out import COLUMNS, OURS
 from core.exchange.fields import (
     case_id,
     label_of,
+    plain_span,
+    plain_suggestion,
     rows_of,
     said,
     soft_of,
@@ -29,6 +40,7 @@ from core.exchange.fields import (
 from core.exchange.jsonl import require_schema
 from core.exchange.packed import MOST_ROW, json_lines, text_of, unfit_text
 from core.exchange.rows import (
+    SCHEMA,
     Document,
     ExchangeRow,
     Problem,
@@ -39,6 +51,76 @@ from core.exchange.rows import (
 )
 from core.reviews import Gold
 
+COLUMNS = (
+    "schema", "id", "question", "response", "language", "label", "spans", "soft", "reason",
+    "corrected_answer", "answers", "document", "verdict", "p_hallucinated",
+    "suggestions",
+)  # fmt: skip
+OURS = frozenset(COLUMNS) - {"suggestions"}  # older tables have none
+
+
+def write_csv_out(rows: Sequence[ExchangeRow]) -> bytes:
+    """The rows as a table: UTF-8 with BOM, for spreadsheets."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    titles = list(dict.fromkeys(_title(name) for row in rows for name, _ in row.others))
+    writer.writerow([masked(name) for name in (*COLUMNS, *titles)])
+    for row in rows:
+        others = {_title(name): text for name, text in row.others}
+        cells = [*_cells(row), *(others.get(name, "") for name in titles)]
+        writer.writerow([masked(cell) for cell in cells])
+    return b"\xef\xbb\xbf" + out.getvalue().encode()
+
+
+def _title(name: str) -> str:
+    """A further column's name; one that bears a name of ours is told apart."""
+    return f"{name} (other)" if folded(name) in COLUMNS else name
+
+
+def _cells(row: ExchangeRow) -> list[str]:
+    answer = row.answer
+    people = [one for one in row.people if one is not answer]
+    answers = [
+        {
+            "person": one.author,
+            "label": one.label,
+            "spans": [plain_span(span) for span in one.spans],
+            "reason": one.reason,
+            "corrected_answer": one.corrected_answer,
+        }
+        for one in people
+    ]
+    documents = [
+        {"name": d.name, "text": d.text} if d.text is not None else {"name": d.name, "id": d.id}
+        for d in row.documents
+    ]
+    verdict = row.verdict
+    p = verdict.p_hallucinated if verdict else None
+    return [
+        str(SCHEMA),
+        row.id,
+        row.question,
+        row.response,
+        row.language,
+        answer.label if answer else "",
+        _dumped([plain_span(span) for span in answer.spans]) if answer else "",
+        _dumped([{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft])
+        if row.soft
+        else "",
+        answer.reason if answer else "",
+        answer.corrected_answer if answer else "",
+        _dumped(answers) if answers else "",
+        _dumped(documents) if documents else "",
+        verdict.label if verdict else "",
+        "" if p is None else str(p),
+        _dumped([plain_suggestion(one) for one in row.suggestions]) if row.suggestions else "",
+    ]
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 RESPONSE_NAMES = ("response", *(name for name in CLAIM_NAMES if name != "response"))
 DOCUMENT_NAMES = ("document", "documents", "context", "source", "evidence")
 LABEL_NAMES = ("label", "verdict_label", "gold")
@@ -46,7 +128,7 @@ READ = frozenset((*COLUMNS, *RESPONSE_NAMES, *QUESTION_NAMES, *DOCUMENT_NAMES, *
 Grid = Iterator[tuple[int, list[str]] | Problem]
 
 
-def read(name: str, data: bytes) -> Read:
+def read_csv_table(name: str, data: bytes) -> Read:
     """The rows of a table under its header.
 
     Raises:
@@ -90,8 +172,8 @@ def _is_ours(names: Sequence[str]) -> bool:
 
 
 def _require_once(name: str, names: Sequence[str], plain: Sequence[str]) -> None:
-    read = [one for one in plain if one in READ]
-    twice = next((one for own in (names, read) for one in own if own.count(one) > 1), "")
+    read_csv_table = [one for one in plain if one in READ]
+    twice = next((one for own in (names, read_csv_table) for one in own if own.count(one) > 1), "")
     if twice:
         raise InputError(
             f"{name}: expected each column once, found “{shown(twice, 60)}” twice; rename "

@@ -8,6 +8,8 @@ A debate that was held elsewhere and came with a row, stored as a run that can b
 What a file says of a case that the store does not know yet: its records, named and numbered. A
 record without an id gets one from what it says, so that it is the same whenever it is read again.
 A time that is yet to come is brought down to now: it would outdo all that people say until then.
+
+What an import is asked to do, and what came of it.
 """
 
 from __future__ import annotations
@@ -16,15 +18,16 @@ import hashlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
+from core.baseline.wording import counted
 from core.documents.library import store_file
 from core.documents.readers import KINDS
 from core.errors import InputError, ReviewError
 from core.events import Event, RunFinished, RunStarted
-from core.exchange.order import Order, Outcome
 from core.exchange.outgoing import PLAIN, stored_row
 from core.exchange.rows import (
     IMPORTED,
@@ -44,8 +47,74 @@ from core.review.adjudication import differ
 from core.review.queue_ranking import imported_item
 from core.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store
-from core.store.codec import to_json
 from core.store.corrections import counting
+from core.store.sqlite import to_json
+
+As = Literal["gold", "suggestions", "cases"]
+
+
+@dataclass
+class Outcome:
+    """What came of a file. `known` cases were there before; `problems` are rows left out."""
+
+    unit: str = "line"
+    rows: int = 0
+    new: int = 0
+    known: int = 0
+    golds: int = 0
+    corrections: int = 0
+    suggestions: int = 0
+    documents: int = 0
+    runs: int = 0
+    missing: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """The outcome for a person, in one line."""
+        parts = [
+            f"{counted(self.new, 'new case')}, {self.known} known",
+            counted(self.golds, "gold answer"),
+            f"{counted(self.corrections, 'answer')} of people",
+            counted(self.suggestions, "suggestion"),
+            counted(self.documents, "document"),
+        ]
+        parts += [counted(self.runs, "recorded debate")] if self.runs else []
+        bad = len(self.problems)
+        left = f"; {counted(bad, 'row')} left out" if bad else ""
+        gone = f"; {counted(self.missing, 'document')} not here" if self.missing else ""
+        return f"{', '.join(parts)}{left}{gone}"
+
+    def as_dict(self) -> dict[str, object]:
+        """The outcome for a program; `missing` counts documents that are not here."""
+        numbers = {
+            name: getattr(self, name)
+            for name in (
+                "rows", "new", "known", "golds", "corrections", "suggestions", "documents",
+                "runs", "missing",
+            )
+        }  # fmt: skip
+        problems = [{"line": one.place, "reason": one.reason} for one in self.problems]
+        return {**numbers, "unit": self.unit, "problems": problems}
+
+
+@dataclass(frozen=True)
+class Order:
+    """Into which project, by whom, when, from which file, and what its labels are taken as."""
+
+    project: Project
+    by: str
+    now: float
+    file: str
+    labels: As = "gold"
+    agent: str = ""
+
+    @property
+    def suggested_by(self) -> str:
+        """The agent whose suggestions the file's labels are."""
+        return self.agent or self.file
+
 
 Key = tuple[object, ...]
 

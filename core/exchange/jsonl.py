@@ -40,7 +40,7 @@ from core.exchange.rows import (
 )
 from core.records import Label, Span
 from core.reviews import Correction, Gold, Handling, Suggestion
-from core.store.codec import from_plain, to_plain
+from core.store.sqlite import from_plain, to_plain
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 RECORDS = ("golds", "corrections", "suggestions", "handlings")
@@ -51,7 +51,7 @@ KNOWN = ("schema", "id", "response", *TEXTS, "documents", "images", *ANSWER, *RE
 R = TypeVar("R", Gold, Correction, Suggestion, Handling)
 
 
-def read(name: str, data: bytes) -> Read:
+def read_jsonl(name: str, data: bytes) -> Read:
     """The rows of a file.
 
     Raises:
@@ -184,7 +184,7 @@ def _verdict(value: object) -> MachineVerdict | None:
         raise InputError(f"expected a verdict: {reason(error)}") from error
 
 
-def write(rows: Sequence[ExchangeRow]) -> bytes:
+def write_jsonl(rows: Sequence[ExchangeRow]) -> bytes:
     """The rows as a file."""
     return lines(_plain_rows(rows))
 

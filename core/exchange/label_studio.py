@@ -74,7 +74,7 @@ def config_of(categories: Sequence[str]) -> str:
     return CONFIG.substitute(labels=labels)
 
 
-def read(name: str, data: bytes) -> Read:
+def read_label_studio(name: str, data: bytes) -> Read:
     """The tasks of a file.
 
     Raises:
@@ -243,7 +243,7 @@ def _span(response: str, item: Record, value: dict[str, Any], unit: Unit | None)
     )
 
 
-def write(rows: Sequence[ExchangeRow]) -> bytes:
+def write_label_studio(rows: Sequence[ExchangeRow]) -> bytes:
     """The rows as a file of tasks."""
     tasks = [_task(number, row) for number, row in enumerate(rows, start=1)]
     return b"[" + b",\n".join(json.dumps(t, ensure_ascii=False).encode() for t in tasks) + b"]\n"

@@ -49,7 +49,7 @@ def is_mad(value: object) -> bool:
     return isinstance(value, dict) and {"players", "base translation", "source"} <= value.keys()
 
 
-def read(name: str, data: bytes) -> Read:
+def read_mad(name: str, data: bytes) -> Read:
     """The debates of a file, each a case with its run.
 
     Raises:

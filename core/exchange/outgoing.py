@@ -1,16 +1,40 @@
-"""A project's cases as rows to write: each with what people and machines said of it."""
+"""A project's cases as rows to write: each with what people and machines said of it.
+
+A project's finished audits as two files: trajectories to learn from, and the others with why.
+Each row is one chat: `messages` with `role`, `content` and `trained`, as trainers of chat models
+take it. Of several audits of a case by one roster the newest counts. Source: HaluAgent 2.4.1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from core.documents.library import file_bytes
 from core.errors import InputError
+from core.events import AUDIT
+from core.exchange.fields import lines
 from core.exchange.rows import Document, ExchangeRow, MachineVerdict
+from core.exchange.trajectory import (
+    KINDS,
+    REASON_WORDS,
+    Fault,
+    Reason,
+    Trajectory,
+    balanced,
+    faults_of,
+    trajectory_of,
+)
+from core.llm.prompting import PromptBook
+from core.progress import folded
 from core.records import Case, Project, SourceKind
 from core.store import Store
-from core.store.verdicts import Judged, newest_verdicts
+from core.store.queries import Judged, events_of, newest_verdicts
 
 PLAIN: tuple[SourceKind, ...] = ("text", "markdown", "html", "table")
 
@@ -88,3 +112,93 @@ def _machine(judged: Judged) -> MachineVerdict:
         verdict.cause,
         judged.finished_at,
     )
+
+
+KEPT_NAME, FAILED_NAME = "trajectories.jsonl", "trajectories.failed.jsonl"
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The audits of a project: those to learn from, and the others with what speaks against."""
+
+    kept: Sequence[Trajectory]
+    failed: Sequence[tuple[Trajectory, Sequence[Fault]]]
+
+    @property
+    def kept_file(self) -> bytes:
+        """One row a trajectory that is learned from."""
+        return lines(_plain(one) for one in self.kept)
+
+    @property
+    def failed_file(self) -> bytes:
+        """One row a trajectory that is not, with its reasons."""
+        return lines(
+            _plain(one) | {"reasons": [asdict(fault) for fault in faults]}
+            for one, faults in self.failed
+        )
+
+    @property
+    def reasons(self) -> dict[Reason, int]:
+        """How many trajectories each reason speaks against; several may against one."""
+        found = Counter(r for _, faults in self.failed for r in {one.reason for one in faults})
+        return {reason: found[reason] for reason in REASON_WORDS if found[reason]}
+
+    @property
+    def words(self) -> str:
+        """What there is, for a person."""
+        told = ", ".join(f"{n} {REASON_WORDS[r]}" for r, n in self.reasons.items())
+        return f"{len(self.kept)} to learn from, {len(self.failed)} not" + (
+            f" ({told})" if told else ""
+        )
+
+
+def sorted_out(store: Store, project: Project, which: str = "all", *, balance: bool) -> Sorted:
+    """The project's audits, oldest first; `reviewed` leaves out cases that nobody answered."""
+    book = PromptBook(store.prompt_edits.of_project(project.id))
+    kept: list[Trajectory] = []
+    failed: list[tuple[Trajectory, Sequence[Fault]]] = []
+    with store.reading():
+        for run_id, case_id in newest_audits(store, project.id):
+            case = store.cases.get(case_id)
+            answer = stored_row(store, case).settled if case else None
+            if answer is None and which == "reviewed":
+                continue
+            events = events_of(store, run_id, KINDS)
+            told = trajectory_of(run_id, events, book)
+            if told is None:
+                continue
+            faults = faults_of(folded(events), answer)
+            if faults:
+                failed.append((told, faults))
+            else:
+                kept.append(told)
+    if balance:
+        kept, left = balanced(kept)
+        fault = Fault("left_for_balance", "The other label has no more in its language.")
+        failed += [(one, [fault]) for one in left]
+    return Sorted(kept, failed)
+
+
+def newest_audits(store: Store, project_id: str) -> Iterator[tuple[str, str]]:
+    """(run, case) of the newest finished audit of each case by each roster, oldest first."""
+    told = reversed(store.runs.finished(project_id, AUDIT))
+    newest = {(case_id, roster): run_id for run_id, case_id, roster in told}
+    yield from ((run_id, case_id) for (case_id, _), run_id in newest.items())
+
+
+def zipped(found: Sorted) -> bytes:
+    """Both files in one."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr(KEPT_NAME, found.kept_file)
+        packed.writestr(FAILED_NAME, found.failed_file)
+    return stream.getvalue()
+
+
+def _plain(one: Trajectory) -> dict[str, Any]:
+    return {
+        "id": one.run_id,
+        "language": one.language,
+        "label": one.label,
+        "messages": [asdict(message) for message in one.messages],
+    }

@@ -34,7 +34,7 @@ SOURCE = "source_id"
 MORE = "more_sources"
 
 
-def read(name: str, data: bytes) -> Read:
+def read_ragtruth(name: str, data: bytes) -> Read:
     """The rows of a file, joined with the sources that stand in it.
 
     Raises:
@@ -127,7 +127,7 @@ def _row(record: Record) -> ExchangeRow:
     return with_own_words(row, fields.get(OWN))
 
 
-def write(rows: Sequence[ExchangeRow]) -> bytes:
+def write_ragtruth(rows: Sequence[ExchangeRow]) -> bytes:
     """The rows as a file; each carries the texts that it rests on."""
     return lines(_plain(row) for row in rows)
 

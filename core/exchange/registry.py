@@ -8,20 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from core.errors import InputError
-from core.exchange import (
-    argilla,
-    csv_out,
-    csv_table,
-    faithbench,
-    haluquestqa,
-    jsonl,
-    label_studio,
-    mad,
-    mushroom,
-    ragtruth,
-    xsum,
-)
+from core.exchange.argilla import read_argilla, write_argilla
+from core.exchange.csv_table import read_csv_table, write_csv_out
+from core.exchange.jsonl import read_jsonl, write_jsonl
+from core.exchange.label_studio import read_label_studio, write_label_studio
+from core.exchange.mad import is_mad, read_mad
 from core.exchange.packed import is_tar, json_items, text_of
+from core.exchange.public_sets import (
+    HALUQUESTQA_COLUMNS,
+    XSUM_COLUMNS,
+    is_faithbench,
+    read_faithbench,
+    read_haluquestqa,
+    read_mushroom,
+    read_xsum,
+    write_mushroom,
+)
+from core.exchange.ragtruth import read_ragtruth, with_sources, write_ragtruth
 from core.exchange.rows import ExchangeRow, Problem, Read
 
 
@@ -48,54 +51,54 @@ FORMATS: dict[str, Format] = {
     "jsonl": Format(
         "JSONL (everything)",
         "jsonl",
-        jsonl.read,
-        jsonl.write,
+        read_jsonl,
+        write_jsonl,
         "Leaves out runs other than the newest verdict, and the bytes of images and of files that "
         "are not plain text; the archive has them.",
     ),
     "csv": Format(
         "CSV (for spreadsheets)",
         "csv",
-        csv_table.read,
-        csv_out.write,
+        read_csv_table,
+        write_csv_out,
         "Leaves out who gave the answer that counts, the verdict’s rationale, the bytes of files "
         f"that are not plain text, {_DETAILS}.",
     ),
     "label-studio": Format(
         "Label Studio",
         "json",
-        label_studio.read,
-        label_studio.write,
+        read_label_studio,
+        write_label_studio,
         f"Leaves out verdicts, files that are not plain text, {_DETAILS}.",
     ),
     "argilla": Format(
         "Argilla",
         "json",
-        argilla.read,
-        argilla.write,
+        read_argilla,
+        write_argilla,
         "Leaves out verdicts, the names of sources (their texts become one), files that are not "
         f"plain text, how sure the newest suggestion is of single words, {_DETAILS}.",
     ),
     "mu-shroom": Format(
         "Mu-SHROOM",
         "jsonl",
-        mushroom.read,
-        mushroom.write,
+        read_mushroom,
+        write_mushroom,
         "Leaves out sources, suggestions, verdicts, who gave the answer that counts, "
         f"what each person said, {_DETAILS}.",
     ),
     "ragtruth": Format(
         "RAGTruth",
         "jsonl",
-        ragtruth.read,
-        ragtruth.write,
+        read_ragtruth,
+        write_ragtruth,
         "Leaves out suggestions, verdicts, who gave the answer that counts, what each person said, "
         f"files that are not plain text, {_DETAILS}.",
     ),
-    "faithbench": Format("FaithBench", "json", faithbench.read),
-    "haluquestqa": Format("HaluQuestQA", "csv", haluquestqa.read),
-    "xsum": Format("XSum annotations", "csv", xsum.read),
-    "mad": Format("Recorded debates (MAD)", "tar.gz", mad.read),
+    "faithbench": Format("FaithBench", "json", read_faithbench),
+    "haluquestqa": Format("HaluQuestQA", "csv", read_haluquestqa),
+    "xsum": Format("XSum annotations", "csv", read_xsum),
+    "mad": Format("Recorded debates (MAD)", "tar.gz", read_mad),
 }
 
 
@@ -112,9 +115,9 @@ def recognised(name: str, data: bytes) -> str:
         return _of_table(text)
     item = next(iter(json_items(text)), None)
     value = None if item is None or isinstance(item, Problem) else item[1]
-    if faithbench.is_faithbench(value):
+    if is_faithbench(value):
         return "faithbench"
-    if mad.is_mad(value):
+    if is_mad(value):
         return "mad"
     keys = set(value) if isinstance(value, dict) else set()
     for wanted, found in (
@@ -132,8 +135,8 @@ def recognised(name: str, data: bytes) -> str:
 def _of_table(text: str) -> str:
     head = text[:100_000]
     for delimiter, columns, found in (
-        ("\t", haluquestqa.COLUMNS, "haluquestqa"),
-        (",", xsum.COLUMNS, "xsum"),
+        ("\t", HALUQUESTQA_COLUMNS, "haluquestqa"),
+        (",", XSUM_COLUMNS, "xsum"),
     ):
         reader = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
         try:
@@ -153,4 +156,4 @@ def joined_sources(read: Read, data: bytes, name: str) -> Read:
     """
     if name != "ragtruth":
         raise InputError(f"Expected a second file only beside ragtruth, found one beside {name}.")
-    return ragtruth.with_sources(read, data)
+    return with_sources(read, data)

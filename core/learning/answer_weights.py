@@ -18,8 +18,7 @@ import numpy as np
 from core.errors import InputError
 from core.learning.answers import STRANGER, Answers, past_of, read_of, shares, weights_for
 from core.learning.reward_policy import Debates, Trained, fit_rewards, train
-from core.learning.stack import Stack, fit_stack, grouped_folds
-from core.learning.weights import UNCLEAR, Numbers, numbered
+from core.learning.weights import UNCLEAR, Numbers, Stack, fit_stack, grouped_folds, numbered
 from core.verdict.weigher import DRAWN, AnswerNetwork, LearnedWeights, Method, PastAnswers
 
 POLICY_SEED = 5

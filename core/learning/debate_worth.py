@@ -22,8 +22,16 @@ import numpy.typing as npt
 
 from core.learning.majority import Interval
 from core.learning.reasoning import CLASSIFIER, DEBATER, JUDGE, Agent, Heard, Row
-from core.learning.stack import FOLDS, fit_stack, grouped_folds
-from core.learning.weights import UNCLEAR, Numbers, Share, numbered, posterior
+from core.learning.weights import (
+    FOLDS,
+    UNCLEAR,
+    Numbers,
+    Share,
+    fit_stack,
+    grouped_folds,
+    numbered,
+    posterior,
+)
 
 Flags = npt.NDArray[np.bool_]
 INFORMATION_DRAWS = 1000

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.evidence_model import MATERIALS, EvidenceModel, material_of
+from core.baseline.evidence_model import MATERIALS, EvidenceModel, as_rows, material_of
 from core.baseline.features import FEATURES
-from core.baseline.trees import as_rows
 from core.errors import InputError
 from core.learning.calibration import fold_of
 from core.learning.measured_rows import MeasuredRow

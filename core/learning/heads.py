@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from core.errors import ConfigError
 from core.learning.options import EMBEDDED
-from core.learning.stack import grouped_folds
 from core.learning.training_set import LABELS, Row
+from core.learning.weights import grouped_folds
 from core.llm.encoder import MAX_TOKENS, Embedder, Matrix
 from core.llm.export import wheel_folder
 

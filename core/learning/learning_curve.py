@@ -28,8 +28,8 @@ from core.learning.heads import (
 )
 from core.learning.label_errors import require_cases
 from core.learning.metrics import auroc
-from core.learning.stack import grouped_folds
 from core.learning.training_set import Row
+from core.learning.weights import grouped_folds
 from core.llm.encoder import Embedder
 
 FEWEST_CASES = 15  # of each label

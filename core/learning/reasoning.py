@@ -40,17 +40,17 @@ from core.records import Case, Label, Quote, Turn
 from core.review.queue_ranking import stances
 from core.reviews import EvidenceMark
 from core.store import Store
-from core.store.decided import (
+from core.store.queries import (
     Decision,
     RunDone,
     Used,
     answered_runs,
     categories_of,
     decision_of,
+    events_of,
     graded_by,
     used_by,
 )
-from core.store.verdicts import events_of
 from core.verdict.answer_features import AnswerFeatures, answer_features
 
 COIN = 0.5

@@ -29,7 +29,7 @@ from core.learning.training_set import grow_holdout
 from core.records import new_id
 from core.review.queue_ranking import enqueue
 from core.store import Store, open_store
-from core.store.verdicts import present_classifiers, scorable
+from core.store.queries import present_classifiers, scorable
 from core.store.versions import SEED_VERSION, Learned, Training
 from core.verdict.classifier import encoder_in, load_classifier, load_head, version_folder
 

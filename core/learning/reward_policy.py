@@ -25,8 +25,7 @@ import numpy as np
 
 from core.errors import ConfigError
 from core.learning.answers import Answers, Flags, read_of
-from core.learning.stack import grouped_folds
-from core.learning.weights import Numbers, numbered
+from core.learning.weights import Numbers, grouped_folds, numbered
 from core.verdict.head import sigmoid
 from core.verdict.weigher import READ, AnswerNetwork, scaled, softmax
 

@@ -15,7 +15,7 @@ from core.learning.track_record import Share
 from core.progress import Progress, folded
 from core.records import Case, Label, Statement
 from core.store import Store
-from core.store.verdicts import events_of
+from core.store.queries import events_of
 from core.tools.registry import toolbox
 
 MOST_RUNS = 1_000

@@ -58,8 +58,8 @@ from core.learning.metrics import Numbers, log_loss
 from core.learning.model_card import card_text, learned_from, limits_of, side_by_side
 from core.learning.options import EMBEDDED, Options, options_of
 from core.learning.retrain import beating
-from core.learning.stack import fit_stack
 from core.learning.training_set import LabelledClaim, Lesson, TrainingSet, judged, training_set
+from core.learning.weights import fit_stack
 from core.learning.word_model import Reading, counted, fit_words
 from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
 from core.llm.export import export_encoder

@@ -31,8 +31,7 @@ from core.errors import ModelError, ModelRefused, ReplyError
 from core.llm.call import Call, Completion, Speak
 from core.llm.failures import Fault, Faults, Patience, first_answer
 from core.llm.keys import Keys
-from core.llm.limits import estimated_tokens
-from core.llm.prices import price_of
+from core.llm.limits import estimated_tokens, price_of
 from core.llm.stream import (
     Tap,
     addressed,

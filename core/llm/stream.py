@@ -29,7 +29,7 @@ from typing import Any, Generic, TypeVar, TypeVarTuple, cast
 from core.concurrency import Stop
 from core.llm.call import OPENAI_COMPATIBLE, Call, Message, is_elsewhere, provider_of, wire_name
 from core.llm.keys import NO_KEY, Keys
-from core.llm.prices import window_of
+from core.llm.limits import window_of
 from core.seats import Seat
 
 # The first name of each that has a value counts.

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from core.baseline.segmenter import places
+from core.baseline.audit_agents import places
 from core.baseline.tool_picker import concludes, rest_of
 from core.concurrency import Stop
 from core.errors import InputError, ReplyError

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.documents.csv_cells import CLAIM_NAMES, QUESTION_NAMES, safe_cell
 from core.documents.readers import decoded
-from core.documents.tables import delimiter_of
+from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, delimiter_of, safe_cell
 from core.errors import InputError, ReviewError
 from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import NOTHING_TYPED, Jobs

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.config import Settings
-from core.documents.csv_cells import safe_cell
+from core.documents.tables import safe_cell
 from core.errors import InputError, KeyMissing
 from core.llm.keys import Keys
 from core.llm.limits import NANO_PER_CENT, money

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.baseline.readers import reader_in_use
+from core.baseline.entailment import reader_in_use
 from core.concurrency import Stop
 from core.errors import ConfigError, KeyMissing
 from core.events import AUDIT, Event, PersonSpoke
@@ -227,7 +227,7 @@ def staffed(
     """
     from core.agents.rosters import roster_named
     from core.baseline.encoder import load_multilingual_encoder
-    from core.baseline.readers import SHIPPED, assessor_of
+    from core.baseline.entailment import SHIPPED, assessor_of
     from core.pipeline.review import Resources
     from core.pipeline.tool_context import bench_maker
     from core.verdict.classifier import load_classifier

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from core.baseline.segmenter import BuiltInSegmenter, Cutter
+from core.baseline.audit_agents import BuiltInSegmenter, Cutter
 from core.concurrency import Stop
 from core.config import MEGABYTE
 from core.documents.language import language_of

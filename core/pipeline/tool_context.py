@@ -106,8 +106,8 @@ def _library(place: Place, settings: Settings, case: Case) -> Library:
     """Searches all that can be read of the project's library; what is new is read first."""
 
     def search(query: str, most: int) -> Sequence[Passage]:
+        from core.baseline.context_writer import OcrImageReader
         from core.baseline.encoder import load_multilingual_encoder
-        from core.baseline.image_reader import OcrImageReader
         from core.documents.library import Gathering, gather_sources, sources_of
         from core.documents.retrieval import Retriever
 
@@ -155,8 +155,8 @@ def _matched(place: Place, statement: str, passages: Sequence[Passage]) -> Answe
 
 def _judge(home: Path) -> BuiltInJudge:
     """The built-in judge with the reader that the home's settings chose."""
+    from core.baseline.entailment import assessor_of, reader_in_use, shared_assessor
     from core.baseline.judge import BuiltInJudge
-    from core.baseline.readers import assessor_of, reader_in_use, shared_assessor
 
     if not (home / DATABASE).is_file():
         return BuiltInJudge(shared_assessor())

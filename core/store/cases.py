@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.records import Block, BoxedText, Case, LibraryEntry, Page, Plan, Source, SourceKind
-from core.store.codec import from_json, to_json
-from core.store.sqlite import Database
+from core.store.sqlite import Database, from_json, to_json
 
 
 @dataclass(frozen=True)

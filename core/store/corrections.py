@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from core.errors import ConflictError, InputError
 from core.records import Case, Span
 from core.reviews import Correction, EvidenceMark, Gold, Suggestion
-from core.store.codec import from_json, to_json
-from core.store.sqlite import Database
+from core.store.sqlite import Database, from_json, to_json
 
 LONGEST_COMMENT = 4_000  # characters
 LONGEST_AUTHOR = 200  # characters

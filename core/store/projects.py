@@ -15,8 +15,7 @@ from core.config import Settings
 from core.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.records import Member, PersonRole, Project
 from core.seats import BUILT_IN, LONGEST_NAME, RosterSheet
-from core.store.codec import from_json, to_json
-from core.store.sqlite import Database
+from core.store.sqlite import Database, from_json, to_json
 
 LONGEST_PROMPT = 20_000
 

@@ -30,8 +30,7 @@ from core.store.active_learning import (
     unsureness,
     worth,
 )
-from core.store.codec import from_json, to_json
-from core.store.sqlite import Database
+from core.store.sqlite import Database, from_json, to_json
 
 
 class Handlings:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from core.records import Label
 from core.store.active_learning import FIRST
 from core.store.answered import PLANNED, PRESENT
-from core.store.codec import from_json
-from core.store.sqlite import Changes, Database
+from core.store.sqlite import Changes, Database, from_json
 from core.store.versions import SEED_VERSION
 
 

@@ -16,8 +16,7 @@ from core.errors import ConflictError
 from core.events import ENDINGS, TRANSIENT, Event, JudgementReached
 from core.progress import RESUMABLE
 from core.records import Judgement, Label, Plan, Run, RunStatus, Verdict
-from core.store.codec import event_from_json, from_json, to_json
-from core.store.sqlite import Database
+from core.store.sqlite import Database, event_from_json, from_json, to_json
 
 
 @dataclass(frozen=True)

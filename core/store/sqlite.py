@@ -1,11 +1,113 @@
 """sqlite-utils without pandas, which it imports only to accept data frames: we never give any.
 
 Cheap marks of the store's state: who keeps a result keeps its mark, and looks if it still is.
+
+Records and events to JSON and strictly back: the wrong shape is refused with where it is. All
+decoders are made while this module is imported, by one thread: msgspec 0.22 crashes or hangs when
+two threads are the first to decode the same dataclass.
 """
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
+import msgspec
+
 from core.concurrency import without
+from core.errors import InputError
+from core.events import EVENT_TYPES, Event
+from core.records import (
+    Block,
+    BoxedText,
+    Case,
+    Label,
+    LibraryEntry,
+    Member,
+    Page,
+    Plan,
+    Project,
+    Run,
+    Source,
+)
+from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
+from core.seats import RosterSheet
+
+Record = TypeVar("Record")
+KINDS: tuple[Any, ...] = (
+    *EVENT_TYPES.values(),
+    Assignment,
+    Case,
+    Correction,
+    Gold,
+    Handling,
+    Item,
+    LibraryEntry,
+    Member,
+    Plan,
+    Project,
+    RosterSheet,
+    Run,
+    Source,
+    Suggestion,
+    tuple[Block, ...],
+    tuple[BoxedText, ...],
+    tuple[Page, ...],
+    tuple[str, ...],
+    tuple[tuple[str, str], ...],
+    tuple[tuple[str, Label], ...],
+)
+DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in KINDS
+}
+
+
+def to_json(value: object) -> str:
+    """A frozen record (or tuple of records) as compact JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def to_plain(value: object) -> Any:
+    """A record as dicts, lists and plain values."""
+    return msgspec.to_builtins(value)
+
+
+def from_json(kind: type[Record], text: str) -> Record:
+    """The record that `to_json` wrote; `kind` is one of `KINDS`.
+
+    Raises:
+        InputError: the text is not JSON of that shape; the message names the place.
+    """
+    try:
+        decoded: Record = DECODERS[kind].decode(text.encode())
+        return decoded
+    except msgspec.MsgspecError as error:
+        raise InputError(
+            f"Expected a stored {kind.__name__}, found something else: {error}."
+        ) from error
+
+
+def from_plain(kind: type[Record], value: object) -> Record:
+    """The record that `to_plain` made; strict, for data from outside.
+
+    Raises:
+        InputError: the value has another shape; the message names the place.
+    """
+    try:
+        return msgspec.convert(value, type=kind)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"Expected a {kind.__name__}, found something else: {error}.") from error
+
+
+def event_from_json(kind: str, text: str) -> Event:
+    """The event of that kind.
+
+    Raises:
+        InputError: the kind is unknown or the payload has another shape.
+    """
+    if kind not in EVENT_TYPES:
+        raise InputError(f"Expected a known kind of event, found “{kind}”.")
+    return from_json(EVENT_TYPES[kind], text)
+
 
 with without("pandas"):  # a third of a second on every start
     from sqlite_utils import Database, Migrations

@@ -29,8 +29,8 @@ from core.events import (
 )
 from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Statement, Turn, WordScore
 from core.seats import DEBATE_NAMES, MOST_ROUNDS, DebateOptions
-from core.store.codec import event_from_json, from_plain, to_plain
 from core.store.database import Store
+from core.store.sqlite import event_from_json, from_plain, to_plain
 
 ROUNDING = 1e-9  # shares are sums of parts
 DIGIT = 1e-4  # weights are told to so much each: three alike sum to 0.9999

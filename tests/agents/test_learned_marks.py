@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, example_shown
-from core.baseline.spans import READER, PointSpanExtractor, ThresholdSpanAdjudicator
+from core.baseline.panel import READER, PointSpanExtractor, ThresholdSpanAdjudicator
 from core.concurrency import Stop
 from core.llm.injection import Fence
 from core.records import Case, Judgement, LearnedMarks, Levels, Span, SpanExample, SpanThreshold

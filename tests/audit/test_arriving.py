@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.segmenter import Cutter
+from core.baseline.audit_agents import Cutter
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT
 from core.documents.segmentation import sentences

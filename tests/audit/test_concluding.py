@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from core.events import Remembered, ToolUse
-from core.pipeline.audit_conclusion import Found, judgement_of
+from core.pipeline.audit_stage import Found, judgement_of
 from core.pipeline.audit_steps import settled
 from core.records import ReaderView, Statement
 from core.roles import CaseView, Evidence

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.reader import Reader
+from core.baseline.audit_agents import BuiltInSegmenter
+from core.baseline.entailment import Reader
 from core.baseline.reflector import BuiltInReflector
-from core.baseline.segmenter import BuiltInSegmenter
 from core.concurrency import Stop
 from core.events import Reconsidered, Remembered, ToolUse
-from core.pipeline.audit_conclusion import Found, applied, judgement_of
 from core.pipeline.audit_memory import about_statement, concluded, placed
+from core.pipeline.audit_stage import Found, applied, judgement_of
 from core.pipeline.audit_steps import closed, cut_down, labels_told, settled, waves
 from core.records import Judgement, Label, Statement
 from core.roles import CaseView, Evidence, Step

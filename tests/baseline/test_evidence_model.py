@@ -20,11 +20,14 @@ from core.baseline.evidence_model import (
     MATERIALS,
     MOST,
     EvidenceModel,
+    Trees,
+    as_rows,
     load_evidence_model,
+    load_trees,
     material_of,
+    trees_of,
 )
 from core.baseline.features import FEATURES, StatementFeatures
-from core.baseline.trees import Trees, as_rows, load_trees, trees_of
 from core.errors import ConfigError
 from core.records import Statement
 from tests.readers import small_model

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from core.baseline.assessment import Assessment
+from core.baseline.entailment import Pair, PairReading, Reader
 from core.baseline.explanation import place_in_response, points_of, reason_of, wrong_words
-from core.baseline.reader import Pair, PairReading, Reader
 from core.concurrency import Stop
 from core.records import Point, Statement
 from tests.fakes import make_case, make_passage, make_view

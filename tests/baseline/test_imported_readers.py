@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.baseline.onnx_reader import OnnxReader, import_reader, labels_of
-from core.baseline.readers import brought, choose_reader, reader_folders, reader_in_use
+from core.baseline.entailment import (
+    OnnxReader,
+    brought,
+    choose_reader,
+    import_reader,
+    labels_of,
+    reader_folders,
+    reader_in_use,
+)
 from core.errors import InputError
 from core.store import open_store
 from tests.baseline.small_models import CONSISTENCY, INFERENCE, TURNED, written

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.baseline.entailment import Reader
 from core.baseline.judge import BuiltInJudge
-from core.baseline.reader import Reader
 from core.concurrency import Stop
 from core.records import Context, Judgement, Passage, ReaderView, Stance, Statement, Turn
 from core.roles import CaseView, Evidence, JudgeView

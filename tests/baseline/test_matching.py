@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from core.baseline.entailment import Reader
 from core.baseline.judge import BuiltInJudge
 from core.baseline.matching import BuiltInMatcher, answer_of
-from core.baseline.reader import Reader
 from core.concurrency import Stop
 from core.errors import Stopped
 from core.records import Label, Statement

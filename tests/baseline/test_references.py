@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.segmenter import BuiltInSegmenter
+from core.baseline.audit_agents import BuiltInSegmenter
 from core.concurrency import Stop
 from tests.fakes import make_case
 

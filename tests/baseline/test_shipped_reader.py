@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.baseline.multilingual_reader import MultilingualReader
-from core.baseline.onnx_reader import OnnxReader
-from core.baseline.reader import Pair, PairReading, PairwiseReader
+from core.baseline.entailment import (
+    MultilingualReader,
+    OnnxReader,
+    Pair,
+    PairReading,
+    PairwiseReader,
+)
 from core.baseline.shipped_reader import ENGLISH_DIR, ReaderByLanguage, load_reader
 from core.baseline.tokens import LEAST_EVIDENCE, MAX_TOKENS, encode_pair, load_vocabulary
 

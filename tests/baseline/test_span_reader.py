@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.baseline.evidence_model import Trees, load_trees
 from core.baseline.span_features import (
     FOLDER,
     TERMS,
@@ -29,7 +30,6 @@ from core.baseline.span_reader import (
     stretches,
     word_scorer,
 )
-from core.baseline.trees import Trees, load_trees
 from core.errors import ConfigError
 from core.records import WordScore
 from tests.readers import DOUBTED, ScriptedReader, WordReader

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.baseline.explanation import category_of
-from core.baseline.spans import (
+from core.baseline.panel import (
     READER,
     WHOLE_UP_TO,
     PointSpanExtractor,

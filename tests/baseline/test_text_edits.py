@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.baseline.context_writer import MOST_WORDS, BuiltInContextWriter, round_summary
-from core.baseline.text_edits import TextEdit, edits_of, edits_of_spans, fits, with_edits
+from core.baseline.wording import TextEdit, edits_of, edits_of_spans, fits, with_edits
 from core.concurrency import Stop
 from core.llm.call import in_silence
 from core.records import Context, Judgement, Point, Quote, Span, Turn

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pytest
 
-from core.baseline.segmenter import BuiltInSegmenter
+from core.baseline.audit_agents import BuiltInSegmenter
 from core.baseline.tool_picker import CHINESE, ENGLISH, MATCH, SEARCH, BuiltInToolPicker
 from core.concurrency import Stop
 from core.events import ToolUse

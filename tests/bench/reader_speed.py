@@ -8,9 +8,13 @@ from __future__ import annotations
 import random
 import time
 
-from core.baseline.multilingual_reader import MultilingualReader
-from core.baseline.onnx_reader import OnnxReader
-from core.baseline.reader import MOST_WORKERS, Pair, PairwiseReader
+from core.baseline.entailment import (
+    MOST_WORKERS,
+    MultilingualReader,
+    OnnxReader,
+    Pair,
+    PairwiseReader,
+)
 from core.baseline.shipped_reader import ENGLISH_DIR
 
 LENGTH = 128

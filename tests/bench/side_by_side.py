@@ -22,8 +22,7 @@ from core.documents.library import ensure_read, store_file
 from core.events import AUDIT, Event
 from core.llm.keys import Keys
 from core.pipeline.checking import Draft, store_case
-from core.pipeline.jobs import Jobs
-from core.pipeline.live_run import Active
+from core.pipeline.jobs import Active, Jobs
 from core.records import Case, Plan
 from core.review.people import first_project
 from core.seats import RosterSheet, Seat

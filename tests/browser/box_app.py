@@ -18,7 +18,7 @@ from components.box_editor import box_editor
 from components.box_editor.boxes import Drawn, drawn_from, drawn_of, image_boxes
 from components.box_editor.picture import picture_of
 from core.records import CATEGORY_WORDS
-from core.store.codec import to_plain
+from core.store.sqlite import to_plain
 
 st.set_page_config(layout="wide")
 folder = Path(os.environ["COUNTERPOINT_HOME"])

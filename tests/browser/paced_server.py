@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import core.baseline.readers
+import core.baseline.entailment
 import core.pipeline.jobs
 from components.launch import serve
 from core.agents.rosters import roster_named
@@ -61,6 +61,6 @@ class PacedJobs(core.pipeline.jobs.Jobs):
 
 
 if __name__ == "__main__":
-    core.baseline.readers.shared_assessor = paw_assessor
+    core.baseline.entailment.shared_assessor = paw_assessor
     core.pipeline.jobs.Jobs = PacedJobs  # type: ignore[assignment,misc]
     serve(int(sys.argv[1]))

@@ -20,7 +20,7 @@ from core.events import (
     RunStarted,
     TurnFinished,
 )
-from core.pipeline.run_export import outcome
+from core.pipeline.checking import outcome
 from core.progress import folded
 from core.records import Judgement, Plan, Run, Turn
 from core.verdict.weigher import LearnedWeigher, LearnedWeights, Method

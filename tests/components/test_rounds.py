@@ -22,8 +22,8 @@ from components.transcript import (
     spoken_texts,
 )
 from core.concurrency import Stop
-from core.debate.copmad import PROTOCOL as COPMAD
-from core.debate.sc_maks import PROTOCOL as SC_MAKS
+from core.debate.copmad import COPMAD as COPMAD
+from core.debate.sc_maks import SC_MAKS as SC_MAKS
 from core.events import (
     Event,
     JudgementReached,

@@ -30,13 +30,13 @@ from core.events import (
     RunStarted,
     StatementFound,
 )
-from core.pipeline.run_export import outcome
+from core.pipeline.checking import outcome
 from core.progress import folded
 from core.records import Case, Project, Run, Verdict
 from core.reuse import rule_digest
 from core.seats import DEBATE_NAMES, DebateOptions
 from core.store import Store, open_store
-from core.store.codec import to_plain
+from core.store.sqlite import to_plain
 from core.store.traces import import_trace
 from tests.debate.scripts import USUAL
 from tests.debate.test_all_protocols import VIEW, argued, plan_of, reply

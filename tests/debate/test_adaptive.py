@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.debate.adaptive import reasons
+from core.debate.independent import reasons
 from core.debate.protocols import PROTOCOLS, manners_of, options_of, require_options, then_of
 from core.errors import InputError
 from core.events import DebateDecided, Event

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from core.concurrency import Stop
-from core.debate.ceda import debate as ceda
+from core.debate.ceda import debate_ceda as ceda
 from core.debate.ceda import reached_consensus
 from core.errors import ModelError, ReplyError, ReviewError, Stopped
 from core.events import Event

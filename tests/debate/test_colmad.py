@@ -9,7 +9,7 @@ import pytest
 
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.debate import colmad
+from core.debate.colmad import argue_colmad, calls
 from core.events import Event
 from core.llm.call import Call
 from core.records import Plan
@@ -36,7 +36,7 @@ def held(
     judge: ScriptedJudge | None = None,
 ) -> Arguing:
     roster = seated(people, judge or ScriptedJudge("hallucinated", "It is wrong."))
-    return arguing(colmad.argue, VIEW, roster, plan=asked or plan("colmad"), past=past)
+    return arguing(argue_colmad, VIEW, roster, plan=asked or plan("colmad"), past=past)
 
 
 def test_nobody_hears_anybody_before_answering_and_then_all_hear_all() -> None:
@@ -71,7 +71,7 @@ def test_as_many_calls_as_the_formula_says(rounds: int, debaters: int) -> None:
     people = cast(**{name: [RIGHT] * (1 + (rounds or 2)) for name in names})
     judge = ScriptedJudge("supported", "It holds.")
     list(held(people, asked, judge=judge).events())
-    expected = colmad.calls(debaters, asked)
+    expected = calls(debaters, asked)
     made = sum(len(debater.views) for debater in people.values())
     assert (made, len(judge.views)) == (expected.turns, expected.judgements)
     assert expected.total == debaters * (1 + (rounds or 2)) + 1
@@ -154,7 +154,7 @@ def test_marks_are_ours_alone_whoever_reads_the_transcript() -> None:
     place = workplace(answers)
     people = {name: LlmDebater(SEAT, place.work) for name in ("Ada", "Ben")}
     roster = seated(people, LlmJudge(SEAT, place.work))
-    events = list(arguing(colmad.argue, VIEW, roster, plan=plan("colmad", rounds=1)).events())
+    events = list(arguing(argue_colmad, VIEW, roster, plan=plan("colmad", rounds=1)).events())
     first = next(turn for turn in turns(events) if turn.number == 1)
     assert [quote.status for quote in first.quotes] == ["verified", "not_found"]
     assert (first.confidence, first.doubt) == (0.8, "it may be another bridge")
@@ -176,8 +176,8 @@ def test_language_models_make_exactly_the_calls_of_the_formula_at_temperature_0(
     people = {name: LlmDebater(SEAT, place.work) for name in ("Ada", "Ben", "Cleo")}
     roster = seated(people, LlmJudge(SEAT, place.work))
     asked = plan("colmad")
-    list(arguing(colmad.argue, VIEW, roster, plan=asked).events())
-    assert len(place.model.calls) == colmad.calls(3, asked).total == 10
+    list(arguing(argue_colmad, VIEW, roster, plan=asked).events())
+    assert len(place.model.calls) == calls(3, asked).total == 10
     assert {call.seat.temperature for call in place.model.calls} == {0.0}
 
 
@@ -186,7 +186,7 @@ def test_what_does_not_begin_with_a_verdict_is_a_lost_turn() -> None:
     view = held(cast(Ada=[RIGHT] * 3)).floor.view
     debater = LlmDebater(SEAT, place.work)
     roster = seated({"Ada": debater})
-    events = arguing(colmad.argue, view, roster, plan=plan("colmad", rounds=1)).events()
+    events = arguing(argue_colmad, view, roster, plan=plan("colmad", rounds=1)).events()
     assert next(events).kind == "turn_started"
     problem = next(event for event in events if event.kind == "problem_met")
     assert problem.turn == 1
@@ -195,11 +195,11 @@ def test_what_does_not_begin_with_a_verdict_is_a_lost_turn() -> None:
 def test_the_built_in_roster_ends_in_a_judgement_of_what_the_evidence_says() -> None:
     roster = built_in()
     view = replace(VIEW, sources={FACT.source_id: FACT.text})
-    arguing_now = arguing(colmad.argue, view, roster, plan=plan("colmad"))
+    arguing_now = arguing(argue_colmad, view, roster, plan=plan("colmad"))
     events = list(arguing_now.events())
     judgement = arguing_now.floor.progress.judgement
     assert judgement is not None
     assert judgement.label == "hallucinated"
     said = turns(events)
-    assert len(said) == colmad.calls(3, plan("colmad")).turns
+    assert len(said) == calls(3, plan("colmad")).turns
     assert all(turn.confidence is not None and turn.doubt for turn in said)

@@ -11,7 +11,7 @@ import pytest
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.concurrency import Stop
-from core.debate import copmad
+from core.debate.copmad import argue_copmad, calls
 from core.events import Event
 from core.llm.call import Asked, Call, Completion, Speak, in_silence
 from core.records import Judgement, Label, Plan
@@ -43,7 +43,7 @@ def held(
     past: Sequence[Event] = (),
 ) -> Arguing:
     return arguing(
-        copmad.argue, VIEW, seated(people, judge), plan=asked or plan("copmad"), past=past
+        argue_copmad, VIEW, seated(people, judge), plan=asked or plan("copmad"), past=past
     )
 
 
@@ -154,7 +154,7 @@ def test_as_many_calls_as_the_formula_says(rounds: int, is_swapped: bool) -> Non
     each = (rounds or 2) * (1 + is_swapped)
     people, judge = both(each, each), JudgeInTurn("supported", "supported")
     list(held(people, judge, asked).events())
-    expected = copmad.calls(2, asked)
+    expected = calls(2, asked)
     made = sum(len(debater.views) for debater in people.values())
     assert (made, len(judge.views)) == (expected.turns, expected.judgements)
     assert all(not debater.lines for debater in people.values())
@@ -184,10 +184,10 @@ def test_models_are_told_their_side_and_the_judge_whose_it_is() -> None:
 
     place = workplace(answer)
     people = {name: LlmDebater(SEAT, place.work) for name in ("Ada", "Ben")}
-    at = arguing(copmad.argue, VIEW, seated(people, LlmJudge(SEAT, place.work)), plan=SWAPPED)
+    at = arguing(argue_copmad, VIEW, seated(people, LlmJudge(SEAT, place.work)), plan=SWAPPED)
     said = sorted(turns(list(at.events())), key=lambda turn: turn.number)
     assert [turn.stance for turn in said] == [turn.assigned for turn in said]
-    assert len(place.model.calls) == copmad.calls(2, SWAPPED).total == 10
+    assert len(place.model.calls) == calls(2, SWAPPED).total == 10
     readers = [text_of(call) for call in place.model.calls if "neutral judge" in text_of(call)]
     assert all("Ada (assigned " in text for text in readers)
     assert judged(at).label == "hallucinated"
@@ -208,7 +208,7 @@ class BothBeforeEither(FakeDesk):
 
 def test_each_of_two_judgements_has_the_cost_of_its_own_call() -> None:
     desk = BothBeforeEither(lambda asked: reply_to(asked.prompt.removeprefix("en/"), "Ada", ""))
-    events = list(arguing(copmad.argue, VIEW, desk_roster(desk), plan=SWAPPED).events())
+    events = list(arguing(argue_copmad, VIEW, desk_roster(desk), plan=SWAPPED).events())
     costs = {e.number: e.cost for e in events if e.kind == "judgement_sampled"}
     assert costs == {1: 0.001, 2: 0.001}
     told = [event.call.slot for event in events if event.kind == "model_called"]
@@ -218,7 +218,7 @@ def test_each_of_two_judgements_has_the_cost_of_its_own_call() -> None:
 def test_the_built_in_roster_argues_both_sides_and_ends_as_the_evidence_does() -> None:
     roster = built_in()
     view = replace(VIEW, sources={FACT.source_id: FACT.text})
-    at = arguing(copmad.argue, view, roster, plan=SWAPPED)
+    at = arguing(argue_copmad, view, roster, plan=SWAPPED)
     said = turns(list(at.events()))
     assert all(turn.stance == turn.assigned for turn in said)
     assert all(quote.status == "verified" for turn in said for quote in turn.quotes)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.agents.reply_parser import argument_in
-from core.debate import ensemble
-from core.debate.ensemble import coin
+from core.debate.independent import argue_ensemble, coin
 from core.errors import ReplyError, ReviewError
 from core.events import Event
 from core.llm.call import Asked
@@ -49,7 +48,7 @@ def answered(
     judge = ScriptedJudge("supported", "nobody asked")
     roster = seated({f"D{n}": debater for n, debater in enumerate(debaters)}, judge)
     plan = Plan(options=DebateOptions(seed=seed))
-    events = list(arguing(ensemble.argue, view, roster, plan=plan, past=past).events())
+    events = list(arguing(argue_ensemble, view, roster, plan=plan, past=past).events())
     assert not judge.views, "an ensemble has no judge"
     return events, debaters
 
@@ -149,7 +148,7 @@ def test_all_answer_at_the_same_time() -> None:
         return "WRONG. It was 1931.\nConfidence: 80"
 
     desk = FakeDesk(reply)
-    debating = arguing(ensemble.argue, VIEW, desk_roster(desk, debaters=3))
+    debating = arguing(argue_ensemble, VIEW, desk_roster(desk, debaters=3))
     events = list(debating.events())
     assert {asked.prompt for asked in desk.asked} == {"en/answer"}
     assert judgement_of(events).label == "hallucinated"
@@ -173,11 +172,11 @@ def test_an_image_that_cannot_be_read_is_not_voted_on() -> None:
 
 
 def test_the_built_in_readers_vote() -> None:
-    events = list(arguing(ensemble.argue, VIEW, built_in()).events())
+    events = list(arguing(argue_ensemble, VIEW, built_in()).events())
     assert kinds(events).count("turn_finished") == 3
     assert judgement_of(events).label == "hallucinated"
     nothing = make_view(make_case("The bridge opened in 1926."), [])
-    judgement = judgement_of(list(arguing(ensemble.argue, nothing, built_in()).events()))
+    judgement = judgement_of(list(arguing(argue_ensemble, nothing, built_in()).events()))
     assert (judgement.label, judgement.cause) == ("unclear", "no_evidence")
 
 
@@ -205,7 +204,7 @@ def test_the_classifier_follows_the_coin(seed: int) -> None:
 
 def test_the_reason_is_told_without_the_lines_that_are_told_elsewhere() -> None:
     desk = FakeDesk(lambda _: "**WRONG**. it was 1931.\nConfidence: 80\nDoubt: another bridge")
-    events = list(arguing(ensemble.argue, VIEW, desk_roster(desk, debaters=2)).events())
+    events = list(arguing(argue_ensemble, VIEW, desk_roster(desk, debaters=2)).events())
     told = judgement_of(events).prose
     assert told.endswith("): It was 1931.")
     assert argument_in("AGREE, WRONG. I keep it.\nWords: “1926” -> “1931”") == "I keep it."

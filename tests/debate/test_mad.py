@@ -10,7 +10,7 @@ import pytest
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.concurrency import Stop
-from core.debate.mad import PROTOCOL
+from core.debate.society import MAD as PROTOCOL
 from core.errors import ReplyError, ReviewError
 from core.events import Event
 from core.llm.call import in_silence

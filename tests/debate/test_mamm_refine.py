@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from core.agents.llm_judge import LlmJudge
 from core.concurrency import Stop
-from core.debate.mamm_refine import PROTOCOL, best_first, kept_by_most, mended_places
+from core.debate.mamm_refine import MAMM_REFINE as PROTOCOL
+from core.debate.mamm_refine import best_first, kept_by_most, mended_places
 from core.errors import ModelError, ReplyError, ReviewError
 from core.events import Event
 from core.records import Judgement, Plan, Point, Stance, Turn

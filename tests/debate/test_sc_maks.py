@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from core.concurrency import Stop
 from core.debate import consensus
-from core.debate.sc_maks import argue, calls
+from core.debate.sc_maks import argue_sc_maks as argue
+from core.debate.sc_maks import calls
 from core.errors import ReplyError
 from core.events import Event
 from core.records import Case, Context, Judgement, Label, Plan, Quote, Stance, Turn

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.agents.llm_judge import SAMPLED_AT
-from core.debate import single
+from core.debate.independent import argue_single
 from core.errors import ModelError
 from core.events import Event
 from core.llm.call import Asked
@@ -41,7 +41,7 @@ def judged_by(
         return replies[int(number or 1) - 1]
 
     desk = FakeDesk(reply)
-    debating = arguing(single.argue, view, desk_roster(desk), plan=Plan(options=options), past=past)
+    debating = arguing(argue_single, view, desk_roster(desk), plan=Plan(options=options), past=past)
     return list(debating.events()), desk
 
 
@@ -122,7 +122,7 @@ def test_a_service_that_fails_keeps_what_others_said_and_resume_asks_for_the_res
     options = DebateOptions(samples=3)
     desk = FakeDesk(lambda asked: ModelError("down") if asked.slot == "judge 2" else WRONG)
     roster = desk_roster(desk)
-    debating = arguing(single.argue, VIEW, roster, plan=Plan(options=options))
+    debating = arguing(argue_single, VIEW, roster, plan=Plan(options=options))
     with pytest.raises(ModelError, match="down"):
         list(debating.events())
     events: list[Event] = list(debating.floor.progress.samples.values())
@@ -134,7 +134,7 @@ def test_a_service_that_fails_keeps_what_others_said_and_resume_asks_for_the_res
 
 
 def test_the_built_in_judge_is_asked_once_and_that_is_said() -> None:
-    floor = arguing(single.argue, VIEW, built_in(), plan=Plan(options=DebateOptions(samples=5)))
+    floor = arguing(argue_single, VIEW, built_in(), plan=Plan(options=DebateOptions(samples=5)))
     events = list(floor.events())
     assert kinds(events) == ["problem_met", "judgement_reached"]
     problem = events[0]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.debate.society import PROTOCOL
+from core.debate.society import SOCIETY as PROTOCOL
 from core.errors import ModelError, ReplyError, ReviewError
 from core.events import Event
 from core.records import Judgement, Plan, Stance

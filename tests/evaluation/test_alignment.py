@@ -12,8 +12,7 @@ import pytest
 
 from core.agents.prompt_call import Work
 from core.errors import BudgetReached
-from core.evaluation.alignment import main, rated_at
-from core.evaluation.reasons_rated import aligned, ratings_of
+from core.evaluation.alignment import aligned, main, rated_at, ratings_of
 from core.learning.reasoning import Reasons, is_covered, note_name, reasons_of, rows_of
 from core.llm.injection import Fence
 from core.llm.prompting import PromptBook

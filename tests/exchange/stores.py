@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from core.exchange.incoming import take_in
-from core.exchange.order import As, Order, Outcome
+from core.exchange.incoming import As, Order, Outcome, take_in
 from core.exchange.outgoing import rows_of
 from core.exchange.registry import FORMATS
 from core.exchange.rows import ExchangeRow, Read

@@ -13,14 +13,13 @@ from core.errors import InputError, NotAllowed
 from core.events import RunFinished, RunStarted
 from core.exchange import incoming
 from core.exchange.fields import ONLY_READ, WRITTEN
-from core.exchange.incoming import take_in
-from core.exchange.order import Order
+from core.exchange.incoming import Order, take_in
 from core.exchange.packed import MOST_ROW
 from core.exchange.registry import FORMATS
 from core.records import Member, Plan, Project, Run, Source, Verdict
 from core.reviews import Correction, EvidenceMark, Gold, Handling, Suggestion
 from core.store import open_store
-from core.store.codec import to_plain
+from core.store.sqlite import to_plain
 from tests.exchange.stores import NOW, NOWHERE, exported, imported, project_of
 from tests.fakes import make_case
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from components.playback import is_timed
-from core.exchange.mad import read
-from core.exchange.order import Outcome
+from core.exchange.incoming import Outcome
+from core.exchange.mad import read_mad as read
 from core.progress import folded
 from core.store import Store, open_store
 from core.store.traces import export_trace, import_trace

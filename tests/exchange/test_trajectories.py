@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.__main__ import main
-from core.exchange.trajectories_out import FAILED_NAME, KEPT_NAME, Sorted, sorted_out, zipped
+from core.exchange.outgoing import FAILED_NAME, KEPT_NAME, Sorted, sorted_out, zipped
 from core.exchange.trajectory import (
     REASON_WORDS,
     Message,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.errors import InputError
 from core.events import JudgementReached
-from core.exchange.mad import read
+from core.exchange.mad import read_mad as read
 from core.exchange.registry import recognised
 from core.exchange.rows import ExchangeRow, RecordedRun
 from core.records import Turn

@@ -11,7 +11,7 @@ import pytest
 from core.errors import NotEnoughLabels
 from core.learning.heads import Numbers, Truth
 from core.learning.learning_curve import Curve, Point, advice, at_size, curve_of, learning_curve
-from core.learning.stack import grouped_folds
+from core.learning.weights import grouped_folds
 from tests.fakes import FakeEmbedder
 from tests.learning.test_label_errors import material
 

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from core.events import LabelPredicted
-from core.learning.span_examples import SpanAnswer, span_answers
-from core.learning.span_scored import scored_cases
+from core.learning.span_tuning import SpanAnswer, scored_cases, span_answers
 from core.records import Judgement, Label, Verdict
 from core.reviews import Gold, GoldOrigin
 from core.store import Store

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.errors import InputError, NotAllowed
-from core.learning.span_examples import (
+from core.learning.span_tuning import (
     Candidate,
     body_of,
     candidates,

@@ -15,15 +15,15 @@ from core.events import (
     SpanProposed,
     SpanVoted,
 )
-from core.learning.span_examples import span_answers
-from core.learning.span_member import (
+from core.learning.span_threshold import FEWEST_CASES
+from core.learning.span_tuning import (
     MarkedByPanel,
     best_members,
     marked_by_panels,
     member_body,
+    scored_cases,
+    span_answers,
 )
-from core.learning.span_scored import scored_cases
-from core.learning.span_threshold import FEWEST_CASES
 from core.pipeline.span_stage import runs_of, tally
 from core.pipeline.span_voting import KEPT_FROM, VotedRun, VotedSpan
 from core.records import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.stack import cross_fitted, fit_stack, grouped_folds
+from core.learning.weights import cross_fitted, fit_stack, grouped_folds
 
 
 def drawn(seed: int, n: int = 1500) -> tuple[np.ndarray, np.ndarray]:

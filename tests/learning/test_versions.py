@@ -20,8 +20,8 @@ from core.records import Member, Project, Verdict
 from core.review.queue_ranking import enqueue
 from core.store import Store, open_store
 from core.store.active_learning import FIRST
+from core.store.queries import newest_verdicts, present_classifiers
 from core.store.traces import export_trace, import_trace
-from core.store.verdicts import newest_verdicts, present_classifiers
 from core.store.versions import SEED_VERSION, Version
 from core.verdict.classifier import Classifier, save_head, version_folder
 from core.verdict.head import Head

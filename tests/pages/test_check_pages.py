@@ -689,7 +689,7 @@ def test_a_bad_table_is_refused_in_words(app: OpenApp) -> None:
 
 
 def test_a_recorded_debate_is_replayed_at_a_reading_pace(app: OpenApp, home: Path) -> None:
-    from core.exchange.mad import read
+    from core.exchange.mad import read_mad as read
     from tests.exchange.stores import imported as brought
     from tests.formats.recorded_debates import archive, debate
 

@@ -23,7 +23,7 @@ from core.review.people import first_project, keep_draft
 from core.review.queue_ranking import FEWEST, Reordering, enqueue, imported_item
 from core.reviews import Correction, Gold, Item, Suggestion
 from core.store import Store, open_store
-from core.store.codec import to_plain
+from core.store.sqlite import to_plain
 from tests.fakes import FakeEmbedder
 from tests.pages.conftest import OpenApp
 

@@ -23,8 +23,8 @@ from core.review.adjudication import open_again, record, settle
 from core.review.people import draft_of, keep_draft
 from core.reviews import Correction, Gold, Handling
 from core.store import Store, open_store
-from core.store.codec import to_json
 from core.store.queue import Rules
+from core.store.sqlite import to_json
 
 RULES = Rules(people=3, seconds=1e6)
 THREADS = 4

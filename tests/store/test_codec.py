@@ -10,7 +10,7 @@ from tests.test_architecture import ROOT
 FIRST_USE = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-from core.store.codec import EVENT_TYPES, event_from_json, from_json, DECODERS
+from core.store.sqlite import EVENT_TYPES, event_from_json, from_json, DECODERS
 from core.errors import InputError
 barrier = threading.Barrier(4)
 def go():

@@ -25,7 +25,7 @@ from core.review.adjudication import differ
 from core.review.people import draft_of
 from core.reviews import Correction, Gold, Item
 from core.store import Store, open_store
-from core.store.codec import from_json
+from core.store.sqlite import from_json
 from tests.fakes import make_case
 from tests.soak import often
 from tests.store.saving import THREADS

@@ -21,8 +21,8 @@ from core.progress import can_resume, folded
 from core.records import Case, Plan, Project, Run, Span, Verdict
 from core.reviews import Correction
 from core.store import Store
-from core.store.codec import event_from_json, to_json
 from core.store.runs import RunFilter
+from core.store.sqlite import event_from_json, to_json
 from tests.fakes import make_case
 
 LEASE = 6.0

@@ -58,8 +58,8 @@ from core.records import (
     WordScore,
 )
 from core.store import Store, open_store
-from core.store.codec import to_plain
 from core.store.runs import RunFilter
+from core.store.sqlite import to_plain
 from core.store.traces import LONGEST_SAID, export_trace, import_trace
 from tests.fakes import make_case, make_passage
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.baseline.evidence_model import trees_of
 from core.baseline.span_reader import load_span_reader
-from core.baseline.trees import trees_of
 from core.evaluation.gold import GoldRow, GoldSpan
 from training import train_span_reader as span_training
 from training.span_rows import common_terms, marked_rows, sampled

@@ -118,7 +118,7 @@ SHARED_SENTENCES = (
     "claims may share sentences: 576 of the 5,231 sentences stand in more than one part of a split"
 )
 
-RULES = (
+CLAIMS_RULES = (
     _claim(
         "fever",
         _fever,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, Rule
-from core.evaluation.sets.keyed import keyed
 from core.evaluation.sets.pairs import row_id
+from core.evaluation.sets.sentence_pairs import keyed
 from core.exchange.rows import FACT_IS_TRUE, WRONG_IS_TRUE, Record, label_of, word
 from core.records import Label
 
@@ -140,7 +140,7 @@ def load_refchecker_responses(folder: Path, task: str, split: str | None) -> Ite
 
 
 REFCHECKER = "CC BY 4.0 (annotations); Apache-2.0 (repository)"
-RULES = (
+FACTS_RULES = (
     Rule(
         name="helm_mind",
         loader=load_helm,

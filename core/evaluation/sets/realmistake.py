@@ -100,7 +100,7 @@ def _records(path: Path, split: str | None) -> Iterator[tuple[str, Record]]:
 
 
 LICENCE = "CC BY-SA 4.0 (data); MIT (repository)"
-RULES = (
+REALMISTAKE_RULES = (
     Rule(
         name="realmistake",
         task="responses",

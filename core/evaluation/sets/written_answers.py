@@ -148,7 +148,7 @@ _wice_rule = partial(
     permits="not stated",
 )
 
-RULES = (
+WRITTEN_ANSWERS_RULES = (
     Rule(
         "entailment_begin",
         PairLoader(TURNS, BEGIN, ("*.tsv",)),

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.sets import factcheck as sets
+from core.evaluation.sets.factcheck import (
+    load_factbench,
+    load_factbench_claims,
+    load_stances,
+    load_verdicts,
+)
 from tests.evaluation.sets.files import load, write_lines
 
 CLAIM = "The bridge was built in 1877."
@@ -36,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_only_evidence_that_carries_the_whole_claim_supports_it(folder: Path) -> None:
-    rows = load(sets.load_stances, folder, "subtask3")
+    rows = load(load_stances, folder, "subtask3")
     assert [row.label for row in rows] == [
         "hallucinated",
         "supported",
@@ -50,7 +55,7 @@ def test_only_evidence_that_carries_the_whole_claim_supports_it(folder: Path) ->
 
 
 def test_a_claim_is_checked_against_all_its_evidence(folder: Path) -> None:
-    true, open_ = load(sets.load_verdicts, folder, "subtask4")
+    true, open_ = load(load_verdicts, folder, "subtask4")
     assert true.documents == ("Piece 0.", "Piece 1.", "Piece 2.", "Piece 3.")
     assert (true.label, open_.label) == ("supported", "unclear")
 
@@ -65,10 +70,10 @@ def test_an_answer_and_each_of_its_claims(tmp_path: Path) -> None:
     }
     path = tmp_path / "Factbench.subset.jsonl.gz"
     write_lines(path, [answer, {**answer, "response_label": "NA"}])
-    assert [row.label for row in load(sets.load_factbench, tmp_path)] == ["hallucinated", "unclear"]
-    rows = load(sets.load_factbench_claims, tmp_path)
+    assert [row.label for row in load(load_factbench, tmp_path)] == ["hallucinated", "unclear"]
+    rows = load(load_factbench_claims, tmp_path)
     assert [row.label for row in rows[:3]] == ["supported", "hallucinated", "unclear"]
     assert rows[1].response == "It is of wood."
     write_lines(path, [{**answer, "claim_labels": [True]}])
     with pytest.raises(InputError, match="expected 3 labels in claim_labels, found: “1”"):
-        load(sets.load_factbench_claims, tmp_path)
+        load(load_factbench_claims, tmp_path)

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.sets import facts as sets
+from core.evaluation.sets.facts import (
+    load_factscore,
+    load_halueval2,
+    load_helm,
+    load_refchecker_responses,
+    load_triplets,
+)
 from tests.evaluation.sets.files import load, write, write_lines, write_list
 
 
@@ -16,13 +22,13 @@ def test_each_sentence_that_a_model_went_on_with_is_a_row(tmp_path: Path) -> Non
     path = tmp_path / "helm" / "amodel.json"
     sentences = [{"sentence": "It is high.", "label": 0}, {"sentence": "It is low.", "label": 1}]
     write(path, json.dumps({"407": {"sentences": sentences, "prompt": "On the tower."}}))
-    right, wrong = load(sets.load_helm, tmp_path)
+    right, wrong = load(load_helm, tmp_path)
     assert (right.response, right.label) == ("It is high.", "supported")
     assert (wrong.label, wrong.group, wrong.documents) == ("hallucinated", "On the tower.", ())
     odd = [{"sentence": "It is high.", "label": 2}]
     write(path, json.dumps({"407": {"sentences": odd, "prompt": "On the tower."}}))
     with pytest.raises(InputError, match=r"amodel\.json, line 1: expected a label, one of 1, 0"):
-        load(sets.load_helm, tmp_path)
+        load(load_helm, tmp_path)
 
 
 def test_irrelevant_facts_and_abstentions_are_left_out(tmp_path: Path) -> None:
@@ -37,7 +43,7 @@ def test_irrelevant_facts_and_abstentions_are_left_out(tmp_path: Path) -> None:
         {"input": "Who is Olga?", "output": "I do not know.", "annotations": None},
     ]
     write_lines(tmp_path / "AModel.jsonl.gz", rows)
-    right, wrong = load(sets.load_factscore, tmp_path)
+    right, wrong = load(load_factscore, tmp_path)
     assert (right.response, right.label, right.group) == (
         "Anna is a keeper.",
         "supported",
@@ -60,12 +66,12 @@ def test_facts_carry_what_another_model_judged(tmp_path: Path) -> None:
     write_list(path, [{**ANSWER, "human_judge": ["true", "false", "true"]}, unjudged])
     said = ["true", "false, [it sails]", "unknown"]
     write_list(tmp_path / "model_prediction" / "Science.json", [{**ANSWER, "chatgpt_judge": said}])
-    rows = load(sets.load_halueval2, tmp_path)
+    rows = load(load_halueval2, tmp_path)
     assert [row.label for row in rows] == ["supported", "hallucinated", "supported"]
     assert [row.recorded for row in rows] == ["supported", "hallucinated", "unclear"]
     write_list(path, [{**ANSWER, "human_judge": ["true"]}])
     with pytest.raises(InputError, match="expected 3 labels in human_judge, found: “1”"):
-        load(sets.load_halueval2, tmp_path)
+        load(load_halueval2, tmp_path)
 
 
 def triplet(label: str) -> dict[str, object]:
@@ -87,11 +93,11 @@ def test_a_triplet_is_one_statement_and_the_worst_one_labels_its_answer(tmp_path
             for number, one in enumerate(answers)
         ],
     )
-    rows = load(sets.load_triplets, tmp_path)
+    rows = load(load_triplets, tmp_path)
     assert rows[0].response == "The tower is 38 m high"
     assert [row.label for row in rows[:3]] == ["supported", "unclear", "hallucinated"]
-    whole = load(sets.load_refchecker_responses, tmp_path)
+    whole = load(load_refchecker_responses, tmp_path)
     assert [row.label for row in whole] == ["hallucinated", "unclear", "supported"]
     write_list(path, [{"id": "1", "response": "So.", "claude2_response_kg": [triplet("Odd")]}])
     with pytest.raises(InputError, match="expected human_label to be one of entailment, neutral"):
-        load(sets.load_triplets, tmp_path)
+        load(load_triplets, tmp_path)

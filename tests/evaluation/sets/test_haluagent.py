@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.sets import factool_claims as claims
+from core.evaluation.sets.factcheck import (
+    CLAIM_FILES,
+    COMPARED,
+    load_chinese,
+    load_chinese_checked,
+    load_claims,
+    load_code,
+)
 from core.evaluation.sets.haluagent import FILES, load_answers
 from tests.evaluation.sets.files import load, write_lines, write_list
 
@@ -51,7 +58,7 @@ def test_each_task_has_its_file_its_evidence_and_its_language(
 
 
 def test_every_task_of_the_paper_is_known() -> None:
-    tasks = {*FILES, *claims.CLAIM_FILES, "sentence_chinese"}
+    tasks = {*FILES, *CLAIM_FILES, "sentence_chinese"}
     assert tasks == {
         *"word_count date translation code ape halueval_qa webqa halluqa halueval2".split(),
         *"sentence_math sentence_science sentence_kbqa sentence_chinese".split(),
@@ -82,9 +89,9 @@ def test_claims_are_sentences_calculations_or_papers(tmp_path: Path) -> None:
         ],
     }.items():
         write_lines(tmp_path / "sentence" / f"{name}.jsonl", [{**told, "claims": found}])
-    [fact] = load(claims.load_claims, tmp_path, "sentence_kbqa")
-    [sum_] = load(claims.load_claims, tmp_path, "sentence_math")
-    [paper] = load(claims.load_claims, tmp_path, "sentence_science")
+    [fact] = load(load_claims, tmp_path, "sentence_kbqa")
+    [sum_] = load(load_claims, tmp_path, "sentence_math")
+    [paper] = load(load_claims, tmp_path, "sentence_science")
     assert (fact.response, fact.label) == ("There are 7.", "supported")
     assert (sum_.response, sum_.label) == ("3 + 4 = 8", "hallucinated")
     assert paper.response == "“On boats”, Strand, 2001"
@@ -100,11 +107,11 @@ def test_chinese_answers_take_their_label_from_the_other_set(tmp_path: Path) -> 
     ]
     gold = {"prompt": "灯塔有多高？", "responses_and_factuality": answers}
     write_lines(tmp_path / "factool" / "dataset_chinese.jsonl.gz", [gold])
-    rows = load(claims.load_chinese, tmp_path / "factool")
+    rows = load(load_chinese, tmp_path / "factool")
     assert [row.label for row in rows] == ["supported", "hallucinated", "supported"]
     assert rows[2].response == "38"
     assert not any(row.documents for row in rows)
-    compared = load(claims.load_chinese, tmp_path / "factool", claims.COMPARED)
+    compared = load(load_chinese, tmp_path / "factool", COMPARED)
     assert [(row.response, row.label) for row in compared] == [
         (row.response, row.label) for row in rows
     ]
@@ -119,7 +126,7 @@ def test_chinese_answers_take_their_label_from_the_other_set(tmp_path: Path) -> 
     }
     lines = [{**checked, "response": said} for said in ("四十八米。", "不知道。", "没有。")]
     write_lines(tmp_path / "haluagent" / "sentence" / "chinese.jsonl.gz", lines)
-    [row] = load(claims.load_chinese_checked, tmp_path / "haluagent")
+    [row] = load(load_chinese_checked, tmp_path / "haluagent")
     assert (row.response, row.label, row.recorded) == ("四十八米。", "hallucinated", "supported")
     assert row.documents == ("高三十八米。",)
     assert row.language == "zh"
@@ -128,5 +135,5 @@ def test_chinese_answers_take_their_label_from_the_other_set(tmp_path: Path) -> 
 def test_generated_code_is_right_or_wrong(tmp_path: Path) -> None:
     row = {"prompt": "def f():", "response": "def f(): return 1", "label": False, "claims": []}
     write_lines(tmp_path / "code.jsonl", [row])
-    [found] = load(claims.load_code, tmp_path)
+    [found] = load(load_code, tmp_path)
     assert (found.label, found.group) == ("hallucinated", "def f():")

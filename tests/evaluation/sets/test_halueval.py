@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import InputError
 from core.evaluation.gold import GoldSpan
-from core.evaluation.sets.halueval import load_general, load_judged, load_qa
+from core.evaluation.sets.haluagent import load_general, load_judged, load_qa
 from tests.evaluation.sets.files import load, write_lines, write_list
 
 BRIDGE = {

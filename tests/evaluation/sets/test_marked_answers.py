@@ -8,7 +8,12 @@ import pytest
 
 from core.errors import InputError
 from core.evaluation.gold import GoldSpan
-from core.evaluation.sets import marked_answers as sets
+from core.evaluation.sets.marked_answers import (
+    load_haluquestqa,
+    load_ragtruth,
+    load_xsum,
+    load_xsum_factuality,
+)
 from core.exchange.rows import nearest, shares
 from tests.evaluation.sets.files import load, write_lines, write_table
 
@@ -26,7 +31,7 @@ def test_an_experts_pieces_mark_the_answer_they_are_of(tmp_path: Path) -> None:
     other = {**JUDGED, "factuality_span": "['In 1877.']", "factuality_label": "['answer2']"}
     clean = {**JUDGED, "factuality_span": "", "factuality_label": ""}
     write_table(path, [JUDGED, other, clean], "\t")
-    rows = load(sets.load_haluquestqa, tmp_path)
+    rows = load(load_haluquestqa, tmp_path)
     assert [row.label for row in rows[:4]] == [
         "hallucinated",
         "supported",
@@ -43,19 +48,19 @@ def test_an_experts_pieces_mark_the_answer_they_are_of(tmp_path: Path) -> None:
 def test_a_cell_that_is_no_list_is_an_error_and_never_run(tmp_path: Path, cell: str) -> None:
     write_table(tmp_path / "HaluQuestQA.csv", [{**JUDGED, "factuality_span": cell}], "\t")
     with pytest.raises(InputError, match=r"csv, line 2: expected a list in factuality_span"):
-        load(sets.load_haluquestqa, tmp_path)
+        load(load_haluquestqa, tmp_path)
 
 
 def test_exact_spans_of_an_answer(tmp_path: Path) -> None:
     path = tmp_path / "sample.jsonl"
     row = {"source_id": "7", "response": "It is 48 m high."}
     write_lines(path, [{**row, "labels": [{"start": 6, "end": 10}]}, {**row, "labels": []}])
-    wrong, right = load(sets.load_ragtruth, tmp_path)
+    wrong, right = load(load_ragtruth, tmp_path)
     assert (wrong.label, wrong.spans) == ("hallucinated", (GoldSpan(6, 10),))
     assert (right.label, right.spans, right.group) == ("supported", (), "7")
     write_lines(path, [{**row, "labels": [{"start": 6, "end": 60}]}])
     with pytest.raises(InputError, match=r"sample\.jsonl, line 1: expected a span inside"):
-        load(sets.load_ragtruth, tmp_path)
+        load(load_ragtruth, tmp_path)
 
 
 def mark(worker: str, kind: str, text: str, start: int) -> dict[str, object]:
@@ -81,7 +86,7 @@ def test_what_two_of_three_annotators_marked_counts(tmp_path: Path) -> None:
     torn = [{**line, "system": "C"} for line in (lines[1], mark("w1", "x", "old", 5), lines[3])]
     calm = [{**line, "system": "B"} for line in lines[2:]]
     write_table(tmp_path / "hallucination_annotations_ours.csv.gz", [*lines, *calm, *torn])
-    row, other, divided = load(sets.load_xsum, tmp_path)
+    row, other, divided = load(load_xsum, tmp_path)
     assert (row.label, row.spans) == ("hallucinated", (GoldSpan(4, 7),))
     assert [(one.start, one.end, round(3 * one.p, 6)) for one in row.soft] == [
         (0, 4, 1),
@@ -102,7 +107,7 @@ def test_factual_is_what_most_annotators_say(tmp_path: Path) -> None:
         for number, word in enumerate(words)
     ]
     write_table(tmp_path / "factuality_annotations_ours.csv", lines)
-    rows = load(sets.load_xsum_factuality, tmp_path)
+    rows = load(load_xsum_factuality, tmp_path)
     assert [row.label for row in rows] == ["hallucinated", "supported", "unclear"]
 
 

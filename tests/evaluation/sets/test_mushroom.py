@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import InputError
 from core.evaluation.gold import GoldSpan
-from core.evaluation.sets.mushroom import load_mushroom
+from core.evaluation.sets.marked_answers import load_mushroom
 from tests.evaluation.sets.files import load, write_lines
 
 RIGHT = {

@@ -8,7 +8,14 @@ import pytest
 from PIL import Image
 
 from core.errors import InputError
-from core.evaluation.sets import pictures as sets
+from core.evaluation.sets.summaries import (
+    image_beside,
+    image_folders,
+    load_bingo,
+    load_fakeddit,
+    load_hallusionbench,
+    load_hallusionbench_recorded,
+)
 from tests.evaluation.sets.files import load, write_lines, write_list, write_table
 
 
@@ -39,14 +46,14 @@ def test_a_post_has_its_title_its_label_and_its_image(tmp_path: Path) -> None:
     write_table(tmp_path / "all_test_comments.tsv", [{"id": "x", "body": "so"}], "\t")
     picture(tmp_path / "images" / "a1.jpg")
     picture(tmp_path / "public_image_set" / "b2.png")
-    true, fake, bare = load(sets.load_fakeddit, tmp_path, "", "test")
+    true, fake, bare = load(load_fakeddit, tmp_path, "", "test")
     assert (true.response, true.label) == ("a lighthouse in the snow", "supported")
     assert (fake.response, fake.label) == ("a whale on the roof", "hallucinated")
     assert [image.name for image in (*true.images, *fake.images)] == ["a1.jpg", "b2.png"]
     assert bare.images == ()
     write_table(path, [{**POST, "2_way_label": "2"}], "\t")
     with pytest.raises(InputError, match=r"public\.tsv, line 2: expected 2_way_label"):
-        load(sets.load_fakeddit, tmp_path)
+        load(load_fakeddit, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "..", "", "a\0b"])
@@ -54,16 +61,16 @@ def test_no_row_leads_to_a_file_outside_the_folder(tmp_path: Path, name: str) ->
     picture(tmp_path / "secret.jpg")
     folder = tmp_path / "fakeddit"
     picture(folder / "images" / "a1.jpg")
-    folders = sets.image_folders(folder)
-    assert sets.image_beside(folders, name) == ()
-    assert sets.image_beside(folders, "a1") == (folder / "images" / "a1.jpg",)
+    folders = image_folders(folder)
+    assert image_beside(folders, name) == ()
+    assert image_beside(folders, "a1") == (folder / "images" / "a1.jpg",)
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "bingo"
     folder.mkdir()
     (folder / "a1.jpg").symlink_to(picture(tmp_path / "secret.jpg"))
-    assert sets.image_beside(sets.image_folders(folder), "a1") == ()
+    assert image_beside(image_folders(folder), "a1") == ()
 
 
 QUESTION = {
@@ -90,12 +97,12 @@ DRAWN = {
 def test_questions_without_image_are_answered_yes_and_no(tmp_path: Path) -> None:
     write_list(tmp_path / "HallusionBench.json.gz", [QUESTION, DRAWN])
     picture(tmp_path / "c" / "3.png")
-    rows = load(sets.load_hallusionbench, tmp_path, "text")
+    rows = load(load_hallusionbench, tmp_path, "text")
     assert [(row.response, row.label) for row in rows] == [
         ("Yes", "supported"),
         ("No", "hallucinated"),
     ]
-    every = load(sets.load_hallusionbench, tmp_path, "all")
+    every = load(load_hallusionbench, tmp_path, "all")
     assert [row.label for row in every[2:]] == ["hallucinated", "supported"]
     assert every[2].images == (tmp_path / "c" / "3.png",)
     assert every[0].group == every[2].group
@@ -111,7 +118,7 @@ def test_a_recorded_answer_that_differs_is_hallucinated(tmp_path: Path) -> None:
         {**DRAWN, "set_id": "9", "model_prediction": "Yes."},
     ]
     write_list(tmp_path / "HallusionBench_result_sample.json", said)
-    rows = load(sets.load_hallusionbench_recorded, tmp_path, "recorded")
+    rows = load(load_hallusionbench_recorded, tmp_path, "recorded")
     assert [(row.response, row.label) for row in rows] == [
         ("No, the mill is.", "hallucinated"),
         ("No.", "supported"),
@@ -123,6 +130,6 @@ def test_a_question_on_an_image_has_no_label(tmp_path: Path) -> None:
     without = {"question": "Which word is it?", "image": "images/OCR/2.png"}
     write_lines(tmp_path / "annotation.subset.jsonl", [row, without])
     picture(tmp_path / "images" / "OCR" / "1.png")
-    [found] = load(sets.load_bingo, tmp_path)
+    [found] = load(load_bingo, tmp_path)
     assert (found.label, found.response) == (None, "Fyr.")
     assert found.images == (tmp_path / "images" / "OCR" / "1.png",)

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.sets import reference_answers as sets
+from core.evaluation.sets.answers import (
+    load_halluqa,
+    load_halluqa_choices,
+    load_nq_open,
+    load_pubmedqa,
+    load_truthfulqa,
+    load_truthfulqa_finetune,
+)
 from tests.evaluation.sets.files import load, write, write_lines, write_list, write_table
 
 
@@ -20,7 +27,7 @@ def test_every_listed_answer_is_a_row(tmp_path: Path) -> None:
         "Incorrect Answers": "Wolves; ",
     }
     write_table(tmp_path / "TruthfulQA.csv.gz", [row])
-    rows = load(sets.load_truthfulqa, tmp_path)
+    rows = load(load_truthfulqa, tmp_path)
     assert [(row.response, row.label) for row in rows] == [
         ("Wolves", "hallucinated"),
         ("Seals", "supported"),
@@ -38,7 +45,7 @@ def test_a_judged_answer_is_cut_out_of_its_prompt(tmp_path: Path) -> None:
         {"prompt": "Q: Is it high?\nA: It is.\nTrue:", "completion": " yes"},
     ]
     write_lines(path, rows)
-    wrong, right = load(sets.load_truthfulqa_finetune, tmp_path)
+    wrong, right = load(load_truthfulqa_finetune, tmp_path)
     assert (wrong.question, wrong.response, wrong.label) == (
         "Is it open?",
         "Yes.\nNo.",
@@ -47,7 +54,7 @@ def test_a_judged_answer_is_cut_out_of_its_prompt(tmp_path: Path) -> None:
     assert right.label == "supported"
     write_lines(path, [*rows, {"prompt": "Is it high?", "completion": " yes"}])
     with pytest.raises(InputError, match=r"finetune_truth\.jsonl, line 4: expected a prompt"):
-        load(sets.load_truthfulqa_finetune, tmp_path)
+        load(load_truthfulqa_finetune, tmp_path)
 
 
 def test_chinese_answers_and_choices(tmp_path: Path) -> None:
@@ -64,16 +71,16 @@ def test_chinese_answers_and_choices(tmp_path: Path) -> None:
         "answer": "Answer: B",
     }
     write_list(tmp_path / "HalluQA_mc.json", [choices])
-    rows = load(sets.load_halluqa, tmp_path)
+    rows = load(load_halluqa, tmp_path)
     assert [row.label for row in rows] == ["supported", "hallucinated"]
     assert {row.language for row in rows} == {"zh"}
-    wrong, right = load(sets.load_halluqa_choices, tmp_path)
+    wrong, right = load(load_halluqa_choices, tmp_path)
     assert (wrong.response, wrong.label) == ("四十八米。", "hallucinated")
     assert (right.response, right.label) == ("三十八米。", "supported")
     assert right.question == rows[0].question == "灯塔有多高？"
     write_list(tmp_path / "HalluQA_mc.json", [{**choices, "answer": "Answer: C"}])
     with pytest.raises(InputError, match=r"line \d: expected an answer among A, B, found: “C”"):
-        load(sets.load_halluqa_choices, tmp_path)
+        load(load_halluqa_choices, tmp_path)
 
 
 def abstract(decision: str) -> dict[str, object]:
@@ -88,7 +95,7 @@ def abstract(decision: str) -> dict[str, object]:
 def test_a_decision_makes_one_of_two_answers_right(tmp_path: Path) -> None:
     path = tmp_path / "ori_pqal.json.gz"
     write(path, json.dumps({"11": abstract("no"), "12": abstract("maybe")}, indent=1))
-    rows = load(sets.load_pubmedqa, tmp_path)
+    rows = load(load_pubmedqa, tmp_path)
     assert [(row.response, row.label) for row in rows] == [
         ("Yes", "hallucinated"),
         ("No", "supported"),
@@ -98,18 +105,18 @@ def test_a_decision_makes_one_of_two_answers_right(tmp_path: Path) -> None:
     assert rows[0].documents == ("We asked 40 drivers.\n\nMost said so.",)
     write(path, json.dumps({"11": abstract("no"), "12": abstract("perhaps")}, indent=1))
     with pytest.raises(InputError, match=r"json\.gz, line 11: expected final_decision to be yes"):
-        load(sets.load_pubmedqa, tmp_path)
+        load(load_pubmedqa, tmp_path)
     write(path, json.dumps({"11": abstract("no")})[:-9])
     with pytest.raises(InputError, match=r"json\.gz, line 1: expected JSON"):
-        load(sets.load_pubmedqa, tmp_path)
+        load(load_pubmedqa, tmp_path)
 
 
 def test_the_first_accepted_answer_is_right(tmp_path: Path) -> None:
     path = tmp_path / "NQ-open.dev.jsonl.gz"
     write_lines(path, [{"question": "how high is it", "answer": ["38 m", "38 metres"]}])
     write_lines(tmp_path / "NQ-open.other.jsonl", [{"question": "why", "answer": ["wind"]}])
-    first, second = load(sets.load_nq_open, tmp_path)
+    first, second = load(load_nq_open, tmp_path)
     assert (first.response, first.label, second.response) == ("38 m", "supported", "wind")
     write_lines(path, [{"question": "how high is it", "answer": []}])
     with pytest.raises(InputError, match="line 1: expected at least one accepted answer"):
-        load(sets.load_nq_open, tmp_path)
+        load(load_nq_open, tmp_path)

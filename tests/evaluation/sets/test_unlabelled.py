@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.sets import unlabelled as sets
+from core.evaluation.sets.haluagent import load_ape, load_debates, load_human_eval
 from tests.evaluation.sets.files import load, write_lines
 
 DEBATE = {"source": "灯塔很高。", "debate translation": "The tower is high.", "players": {}}
@@ -31,7 +31,7 @@ def pack(path: Path, files: dict[str, bytes], link: str = "") -> None:
 def test_debates_are_read_out_of_their_archive(tmp_path: Path) -> None:
     path = tmp_path / "Debates.tar.gz"
     pack(path, {"MAD/0.json": json.dumps(DEBATE).encode(), "MAD/note.txt": b"?"}, "/etc/hostname")
-    [row] = load(sets.load_debates, tmp_path)
+    [row] = load(load_debates, tmp_path)
     assert (row.response, row.label, row.question) == ("The tower is high.", None, "灯塔很高。")
     assert [one.name for one in tmp_path.rglob("*")] == ["Debates.tar.gz"]
 
@@ -48,7 +48,7 @@ def test_debates_are_read_out_of_their_archive(tmp_path: Path) -> None:
 def test_a_broken_or_huge_debate_is_named(tmp_path: Path, data: bytes, said: str) -> None:
     pack(tmp_path / "Debates.tar.gz", {"MAD/0.json": data})
     with pytest.raises(InputError, match=said):
-        load(sets.load_debates, tmp_path)
+        load(load_debates, tmp_path)
 
 
 def test_an_archive_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_an_archive_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
     pack(path, {"MAD/0.json": json.dumps(DEBATE).encode() * 50})
     path.write_bytes(path.read_bytes()[:60])
     with pytest.raises(InputError, match=r"Debates\.tar\.gz"):
-        load(sets.load_debates, tmp_path)
+        load(load_debates, tmp_path)
 
 
 def test_problems_come_with_their_reference(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_problems_come_with_their_reference(tmp_path: Path) -> None:
     write_lines(tmp_path / "HumanEval.jsonl.gz", [code])
     word = {"id": "1", "original_text": "三加四是多少？", "ans": "7", "equation": "x=3+4"}
     write_lines(tmp_path / "valid.ape.json.gz", [word])
-    [row] = load(sets.load_human_eval, tmp_path)
+    [row] = load(load_human_eval, tmp_path)
     assert (row.id, row.response, row.label) == ("Ours/0", "    return 1\n", None)
-    [row] = load(sets.load_ape, tmp_path)
+    [row] = load(load_ape, tmp_path)
     assert (row.response, row.label, row.language) == ("7", None, "zh")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from core.evaluation.files import data_files, records
 from core.evaluation.gold import GoldRow, Rule
-from core.evaluation.sets.keyed import keyed
 from core.evaluation.sets.pairs import row_id
+from core.evaluation.sets.sentence_pairs import keyed
 from core.exchange.rows import Record
 from core.records import Label
 
@@ -140,7 +140,7 @@ def load_nq_open(folder: Path, task: str, split: str | None) -> Iterator[GoldRow
             yield _answered(record, name, record.text("question"), answers[0], "supported")
 
 
-RULES = (
+ANSWERS_RULES = (
     Rule(
         name="truthfulqa",
         loader=load_truthfulqa,

