@@ -334,8 +334,8 @@ def test_a_provider_that_does_not_answer_is_one_sentence(place: str) -> None:
 # What the operator is told
 
 
-def test_the_readmes_example_is_whole() -> None:
-    text = (PROJECT_ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_operators_example_is_whole() -> None:
+    text = (PROJECT_ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
     example = tomllib.loads(text.split("```toml\n")[1].split("```")[0])["auth"]
     with pytest.raises(ConfigError, match="cookie_secret"):
         login_from(example)

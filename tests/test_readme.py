@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -60,9 +63,31 @@ def test_every_option_is_taken() -> None:
             check=True,
             cwd=ROOT,
         ).stdout
-    section = README[README.index("At the command line") : README.index("## Where things are")]
-    for option in set(re.findall(r"--[a-z-]+", section)):
+    page = (ROOT / "docs" / "researchers.md").read_text(encoding="utf-8")
+    section = page[page.index("## At the command line") : page.index("## The papers")]
+    options = set(re.findall(r"--[a-z-]+", section))
+    assert len(options) > 20
+    for option in options:
         assert option in told
+
+
+def test_readme_fits_on_two_screens() -> None:
+    assert len(README.splitlines()) < 150
+
+
+def test_the_first_check_says_what_readme_shows(tmp_path: Path) -> None:
+    text = re.search(r"`facts.txt` that says “(.*)”:", README)
+    shown = re.search(r"```console\n\$ \.venv/bin/python (.*)\n([^`]*)```", README)
+    assert text
+    assert shown
+    (tmp_path / "facts.txt").write_text(text[1], encoding="utf-8")
+    command = [sys.executable, *shlex.split(shown[1])]
+    environment = {**os.environ, "COUNTERPOINT_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment
+    ).stdout
+    assert said.splitlines()[1:] == shown[2].splitlines()[1:]
+    assert said.split("=")[0] == shown[2].split("=")[0], "the label; p may be rounded elsewhere"
 
 
 def test_modules_that_are_run_are_there() -> None:

@@ -1,7 +1,7 @@
-"""README's tables of measured figures, from stored results: `python -m core.evaluation.table`.
+"""The tables of measured figures in docs/researchers.md: `python -m core.evaluation.table`.
 
 The results are what `python -m core evaluate … --keep docs/measurements` wrote. With `--write` the
-tables take the place of whatever stands between README's two markers; without, they are printed.
+tables take the place of whatever stands between the page's two markers; without, they are printed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.config import PROJECT_ROOT
 from core.errors import InputError, ReviewError
 
 RESULTS = PROJECT_ROOT / "docs" / "measurements"
-README = PROJECT_ROOT / "README.md"
+PAGE = PROJECT_ROOT / "docs" / "researchers.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 NONE = "–"
 Result = Mapping[str, Any]
@@ -27,15 +27,15 @@ Cell = Callable[[Result], str]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print or write the tables; 2 where a result or the place for them is missing."""
     parser = argparse.ArgumentParser(prog="python -m core.evaluation.table", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the tables into the README")
+    parser.add_argument("--write", action="store_true", help="put the tables into the page")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
-    parser.add_argument("--readme", type=Path, default=README, metavar="FILE")
+    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE")
     given = parser.parse_args(arguments)
     try:
         tables = tables_of(stored_results(given.results))
         if given.write:
-            text = given.readme.read_text(encoding="utf-8")
-            given.readme.write_text(with_tables(text, tables), encoding="utf-8")
+            text = given.page.read_text(encoding="utf-8")
+            given.page.write_text(with_tables(text, tables), encoding="utf-8")
         else:
             sys.stdout.write(tables)
     except (ReviewError, OSError) as error:
@@ -77,7 +77,7 @@ def tables_of(results: Sequence[Result]) -> str:
 
 
 def with_tables(text: str, tables: str) -> str:
-    """The README with the tables between its markers.
+    """The page with the tables between its markers.
 
     Raises:
         InputError: a marker is not there exactly once, or they are in the wrong order.
@@ -86,7 +86,7 @@ def with_tables(text: str, tables: str) -> str:
     _, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in before or END in after:
         raise InputError(
-            f"Expected the lines {BEGIN} and {END} once each in the README, in this order, found "
+            f"Expected the lines {BEGIN} and {END} once each in the page, in this order, found "
             "something else; put them where the tables belong."
         )
     return f"{before}{begin}\n{tables}{end}{after}"

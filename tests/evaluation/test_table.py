@@ -1,4 +1,4 @@
-"""README's tables say what the stored results say."""
+"""The tables of docs/researchers.md say what the stored results say."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.evaluation.command_line import write_result
 from core.evaluation.table import (
     BEGIN,
     END,
-    README,
+    PAGE,
     RESULTS,
     main,
     stored_results,
@@ -22,7 +22,7 @@ from tests.needs import need
 
 
 def tables_in(text: str) -> str | None:
-    """What stands between the README's markers; None where they are not there."""
+    """What stands between the page's markers; None where they are not there."""
     if BEGIN not in text or END not in text:
         return None
     return text.partition(BEGIN)[2].partition(END)[0].lstrip("\n")
@@ -85,7 +85,7 @@ def test_the_tables_take_their_place_in_the_readme(
 ) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nRest.\n", encoding="utf-8")
-    arguments = ["--results", str(results), "--readme", str(readme)]
+    arguments = ["--results", str(results), "--page", str(readme)]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
     assert "old" in readme.read_text(encoding="utf-8")
@@ -112,7 +112,7 @@ def test_a_readme_without_a_place_for_them_is_left_alone(
 ) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(text)
-    assert main(["--results", str(results), "--readme", str(readme), "--write"]) == 2
+    assert main(["--results", str(results), "--page", str(readme), "--write"]) == 2
     assert readme.read_text() == text
     assert BEGIN in capsys.readouterr().err
 
@@ -129,10 +129,10 @@ def test_a_file_that_is_no_result_is_named(
 
 
 def test_the_readme_shows_the_stored_results() -> None:
-    shown = tables_in(README.read_text(encoding="utf-8"))
+    shown = tables_in(PAGE.read_text(encoding="utf-8"))
     stored = list(RESULTS.glob("*.json"))
     need(bool(stored) or shown is not None, "nothing has been measured yet: docs/measurements")
-    assert shown is not None, f"README lacks the lines {BEGIN} and {END}"
+    assert shown is not None, f"the page lacks the lines {BEGIN} and {END}"
     assert shown == tables_of(stored_results(RESULTS)), (
         "run `python -m core.evaluation.table --write`"
     )
