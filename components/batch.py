@@ -1,6 +1,6 @@
-"""Check many: a new table, what it rests on, the start.
+"""Batch check: a new table, what it rests on, the start.
 
-Check many: tables so far, and one table's results as they come.
+Batch check: tables so far, and one table's results as they come.
 
 Many runs as one report: their counts, and of each the verdict, quotes and corrections.
 """
@@ -502,7 +502,7 @@ def _given_table(settings: Settings) -> tuple[str, bytes]:
 
 def _sources() -> list[str]:
     """Ids of what every row rests on, beside what it names itself."""
-    added = draw_uploader("many.upload", "What they should rest on", choice="many.library")
+    added = draw_uploader("many.upload", "Sources", choice="many.library")
     chosen = library_choice("many.library")
     draw_sources(added)
     all_rows = st.toggle(

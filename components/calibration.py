@@ -83,7 +83,7 @@ def risk_figure(points: Sequence[Point], wanted: float | None, chosen: Point | N
     figure.add_scatter(x=x, y=[low for low, _ in ends], mode="lines", line={"width": 0},
                        fill="tonexty", fillcolor=SHADE, name="range of 95 in 100",
                        hoverinfo="skip")  # fmt: skip
-    words = [f"from a confidence of {100 * point.threshold:.1f} %, n={point.wrong.n}"
+    words = [f"from a confidence of {100 * point.threshold:.1f}%, n={point.wrong.n}"
              for point in drawn]  # fmt: skip
     figure.add_scatter(x=x, y=rates, text=words, mode="lines", name="the surest first",
                        line={"color": SUPPORTED, "width": 2})  # fmt: skip
@@ -202,7 +202,7 @@ def standing_words(standing: Standing, verdict: Verdict) -> str:
     kind = f"past “{verdict.label}” verdicts" if standing.label else "past verdicts"
     return (
         f"Of {kind} at this level, {percent(share.value)} were right "
-        f"(n={share.n}, between {100 * low:.0f} and {100 * high:.0f} %)."
+        f"(n={share.n}, between {100 * low:.0f} and {100 * high:.0f}%)."
     )
 
 
@@ -218,7 +218,7 @@ def how_words(standing: Standing, version: str, roster: str, *, by_tool: bool = 
     )
     return (
         f"Counted are this project's verdicts {who} and classifier {version} with a confidence "
-        f"from {100 * standing.low:.0f} to {100 * standing.high:.0f} % on cases that somebody "
+        f"from {100 * standing.low:.0f} to {100 * standing.high:.0f}% on cases that somebody "
         "answered or settled, each text once. Cases that the classifier was trained on are left "
         f"out. {drawn} The range holds the true share 95 times in 100."
     )
@@ -231,12 +231,12 @@ def people_words(policy: Policy | None, version: str, roster: str, confidence: f
     threshold = policy.threshold(version, roster)
     if threshold is None:
         return (
-            f"This project answers nothing by itself yet, for at most {100 * policy.wanted:.3g} % "
-            "wrong cannot be promised (Confidence says why): for people to decide."
+            f"This project answers nothing by itself yet, for at most {100 * policy.wanted:.3g}% "
+            "wrong cannot be promised (Calibration says why): for people to decide."
         )
     if confidence >= threshold:
         return ""
     return (
-        f"Below what this project answers by itself (a confidence of {100 * threshold:.3g} %, so "
-        f"that at most {100 * policy.wanted:.3g} % are wrong): for people to decide."
+        f"Below what this project answers by itself (a confidence of {100 * threshold:.3g}%, so "
+        f"that at most {100 * policy.wanted:.3g}% are wrong): for people to decide."
     )

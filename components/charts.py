@@ -97,11 +97,11 @@ class Cell:
 
 
 def forest_figure(lines: Sequence[Interval], title: str) -> go.Figure:
-    """Means with 95 % intervals, the first on top; hollow where there is too little to say."""
+    """Means with 95% intervals, the first on top; hollow where there is too little to say."""
     names = [_flat(line.name) for line in lines]
     figure = go.Figure()
     figure.add_scatter(
-        name="right, with 95 % interval",
+        name="right, with 95% interval",
         x=[line.mean for line in lines],
         y=names,
         mode="markers",

@@ -73,7 +73,7 @@ MOST_LINES = 12
 
 def draw_parting(case: Case, runs: Mapping[str, Progress]) -> None:
     """The heading, the labels where all are the same, and what differs."""
-    st.subheader("Where they part", anchor=False)
+    st.subheader("Where they differ", anchor=False)
     labels = list(verdicts(runs))
     if len(labels) == 1:
         st.markdown(f"All verdicts are the same: **{labels[0]}**.")
@@ -358,9 +358,7 @@ def _typed_case() -> tuple[str, str, list[str]]:
             persist_state="session",
         )
     with right:
-        uploaded = draw_uploader(
-            "compare.upload", "What it should rest on", choice="compare.library"
-        )
+        uploaded = draw_uploader("compare.upload", "Sources", choice="compare.library")
         chosen = library_choice("compare.library")
         sources = list(dict.fromkeys([*uploaded, *chosen]))
         draw_sources(sources)

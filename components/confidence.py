@@ -121,10 +121,10 @@ def _row(number: int, band: Sequence[Answered]) -> dict[str, Any]:
     low, high = share.interval
     few = "too few to say" if share.n else "–"
     row: dict[str, Any] = {
-        "Confidence": f"{100 * EDGES[number]:.0f} to {100 * EDGES[number + 1]:.0f} %",
+        "Confidence": f"{100 * EDGES[number]:.0f} to {100 * EDGES[number + 1]:.0f}%",
         "Looked at": share.n,
         "Right": percent(share.value) if share.n >= FEWEST else few,
-        "Between": f"{100 * low:.0f} and {100 * high:.0f} %" if share.n >= FEWEST else "",
+        "Between": f"{100 * low:.0f} and {100 * high:.0f}%" if share.n >= FEWEST else "",
     }
     for label in ("hallucinated", "supported"):
         own = share_of(one for one in band if one.label == label)
@@ -150,7 +150,7 @@ def _draw_past(figures: Figures) -> None:
     two.metric(
         "Right",
         percent(right.value),
-        f"between {100 * low_high[0]:.0f} and {100 * low_high[1]:.0f} %",
+        f"between {100 * low_high[0]:.0f} and {100 * low_high[1]:.0f}%",
         delta_color="off",
         delta_arrow="off",
     )
@@ -186,6 +186,6 @@ def _draw_plots(figures: Figures, wanted: float | None, limit: Limit | None) -> 
     right.plotly_chart(figure, key="confidence.risk", width="stretch")
     everything = 1.0 - figures.right.value
     right.caption(
-        f"Mean error over all shares answered: {100 * figures.area:.1f} % with the surest first, "
-        f"{100 * everything:.1f} % in a random order (n={figures.right.n}; area under the curve)."
+        f"Mean error over all shares answered: {100 * figures.area:.1f}% with the surest first, "
+        f"{100 * everything:.1f}% in a random order (n={figures.right.n}; area under the curve)."
     )

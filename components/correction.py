@@ -433,7 +433,7 @@ def draw_answers(corrections: Sequence[Correction], person: str, asked_id: str) 
         with left:
             draw_said(correction)
         right.button(
-            "Take back",
+            "Undo",
             key=f"said.{correction.id}.back",
             icon=":material/undo:",
             on_click=take_back,

@@ -20,7 +20,7 @@ from core.store import Store
 
 HELP = (
     "How many of the verdicts that nobody looks at may be wrong. A limit on confidence is then "
-    "fitted on people's answers, so that there are no more with 90 % certainty; verdicts below it "
+    "fitted on people's answers, so that there are no more with 90% certainty; verdicts below it "
     "are marked for people to decide and come first on Review. Empty: nothing is marked."
 )
 
@@ -108,17 +108,17 @@ def draw_rates(
     st.caption(
         f"What each rate would mean, on {counted(first.n, 'verdict')} looked at{drawn}. “From” is "
         "the lowest of a fixed row of confidences at which no more than the wanted share is "
-        "wrong, with 90 % certainty. An unclear verdict answers nothing: it says so itself."
+        "wrong, with 90% certainty. An unclear verdict answers nothing: it says so itself."
     )
 
 
 def _row(rate: float, limit: Limit) -> dict[str, Any]:
     answered = round(100 * limit.answered / limit.n)
     return {
-        "Wanted at most": f"{100 * rate:.3g} %",
-        "From": "–" if limit.threshold is None else f"{100 * limit.threshold:.3g} %",
-        "Answered": f"{answered} %",
-        "To people": f"{100 - answered} %",
+        "Wanted at most": f"{100 * rate:.3g}%",
+        "From": "–" if limit.threshold is None else f"{100 * limit.threshold:.3g}%",
+        "Answered": f"{answered}%",
+        "To people": f"{100 - answered}%",
         "Wrong of those answered": f"{limit.wrong} of {limit.answered}" if limit.answered else "",
         "Why nothing": why_words(rate, limit),
     }
@@ -149,8 +149,8 @@ def draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
     else:
         answered = round(100 * limit.answered / limit.n)
         st.markdown(
-            f"**In use: from a confidence of {100 * limit.threshold:.3g} % on** ({fitted}): "
-            f"{answered} % answered, {100 - answered} % to people, {limit.wrong} of the "
+            f"**In use: from a confidence of {100 * limit.threshold:.3g}% on** ({fitted}): "
+            f"{answered}% answered, {100 - answered}% to people, {limit.wrong} of the "
             f"{limit.answered} answered ones wrong."
         )
     if n > limit.n:

@@ -90,7 +90,7 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Check": (
         ("pages/check/new.py", "New check", "add"),
         ("pages/check/history.py", "History", "history"),
-        ("pages/check/many.py", "Check many", "table_rows"),
+        ("pages/check/many.py", "Batch check", "table_rows"),
         ("pages/check/compare.py", "Compare", "compare"),
         ("pages/check/table.py", "Checked table", ""),
         ("pages/check/run.py", "Run", ""),
@@ -99,21 +99,20 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Review": (
         ("pages/review/pending.py", "Review", "checklist"),
         ("pages/review/label.py", "Label", ""),
-        ("pages/review/curate.py", "Settle", "gavel"),
-        ("pages/review/settle.py", "Settle a case", ""),
+        ("pages/review/curate.py", "Adjudicate", "gavel"),
+        ("pages/review/settle.py", "Adjudicate a case", ""),
         ("pages/review/agreement.py", "Agreement", "handshake"),
     ),
     "Learn": (
         ("pages/learn/retrain.py", "Retrain", "model_training"),
-        ("pages/learn/confidence.py", "Confidence", "speed"),
-        ("pages/learn/spans.py", "Spans", "border_color"),
+        ("pages/learn/confidence.py", "Calibration", "speed"),
+        ("pages/learn/spans.py", "Span tuning", "border_color"),
         ("pages/learn/reliability.py", "Reliability", "balance"),
-        ("pages/learn/theory.py", "Theory", "function"),
     ),
     "Set up": (
         ("pages/setup/project.py", "Project", "group"),
         ("pages/setup/library.py", "Library", "folder"),
-        ("pages/setup/exchange.py", "In and out", "swap_vert"),
+        ("pages/setup/exchange.py", "Import / export", "swap_vert"),
         ("pages/setup/settings.py", "Settings", "settings"),
     ),
 }

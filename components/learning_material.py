@@ -62,8 +62,8 @@ def _ask(active: str) -> None:
     st.markdown(
         f"**{counted(waiting, 'run')}** of all projects would get a verdict by "
         f"**{escaped(active)}**, in about {max(1, round(waiting / A_SECOND))} s. History and the "
-        "runs then show the new one, with who asked for it; on Confidence they count for it and no "
-        "longer for the version before."
+        "runs then show the new one, with who asked for it; on Calibration they count for it and "
+        "no longer for the version before."
     )
     st.button(
         f"Score {counted(waiting, 'run')}",
@@ -196,7 +196,7 @@ def _draw_conflicts() -> None:
             f":material/warning: People differ on **{counted(differing, 'case')}** of this "
             "project; until a lead settles one, the newest answer on each of its runs is learned."
         )
-        right.page_link(SETTLE_LIST, label="Settle them", icon=":material/gavel:")
+        right.page_link(SETTLE_LIST, label="Adjudicate them", icon=":material/gavel:")
 
 
 def _draw_origins(data: Overview) -> None:

@@ -52,7 +52,7 @@ def draw_reasons(project_id: str, found: Figures) -> None:
     st.caption(
         "Over runs whose verdict is the person's. Quoted: of the words that people marked in the "
         "sources, how many the run quotes where it argues for its verdict; found: how many lie in "
-        "any passage that it found. 95 % intervals over cases. Source: ColMAD 4, figure 5b."
+        "any passage that it found. 95% intervals over cases. Source: ColMAD 4, figure 5b."
     )
     if told:
         st.caption(
@@ -136,11 +136,11 @@ def draw_debate_worth(found: Figures) -> None:
         height="content",
         column_config={
             "Right": st.column_config.Column(
-                help="Of all cases; unclear counts as not right. In brackets: 95 % interval."
+                help="Of all cases; unclear counts as not right. In brackets: 95% interval."
             ),
             "The verdict's lead": st.column_config.Column(
                 help="How much more often the verdict in the end is right, over the cases on "
-                "which both spoke, with a 95 % interval of the paired difference."
+                "which both spoke, with a 95% interval of the paired difference."
             ),
         },
     )  # fmt: skip
@@ -230,7 +230,7 @@ HELP = {
     "Cases": "Decided cases that the agent spoke on; the same question and response count once.",
     "Unclear": "Cases that the agent left open. They do not count in the shares beside.",
     "Right": "Of the cases that the agent decided: how often it said what people decided. In "
-    "brackets: between which values the share lies with 95 % probability (Beta posterior).",
+    "brackets: between which values the share lies with 95% probability (Beta posterior).",
     "Always hallucinated": "How often the one word “hallucinated” would have been right on the "
     "same cases. An agent that is not above this has shown nothing.",
     "Finds hallucinated": "Sensitivity: of hallucinated responses that it decided, how many it "

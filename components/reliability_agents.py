@@ -285,7 +285,7 @@ def draw_answers(learned: Learned) -> None:
     )
     st.caption(
         f"On the same five folds, n={compared['n']:,} debates over {compared['groups']:,} cases, "
-        f"{compared['hallucinated']:,} hallucinated. In brackets: 95 % of resamples of cases. The "
+        f"{compared['hallucinated']:,} hallucinated. In brackets: 95% of resamples of cases. The "
         "last columns are against all alike, case by case; p is Wilcoxon's."
     )
     with st.expander("How much each debater weighs"):
@@ -455,7 +455,7 @@ def _draw_learned(learned: Learned) -> None:
     )
     st.caption(
         f"All on the same five folds, n={compared['n']:,} runs over {compared['groups']:,} cases; "
-        "no case is judged by weights that it taught. In brackets: 95 % of resamples of cases."
+        "no case is judged by weights that it taught. In brackets: 95% of resamples of cases."
     )
     _draw_counts(weights, agents)
 

@@ -25,7 +25,7 @@ HELP = {
     "Found / nothing / off / failed": "What came of its calls. Off: it needs something that is not "
     "there, a language model or a source. Neither off nor failed is ever a label.",
     "Its label is right": "Of its labels other than unclear: those that people's answers agree "
-    "with. In brackets the 95 % interval (Wilson).",
+    "with. In brackets the 95% interval (Wilson).",
     "Always hallucinated": "How often the one word “hallucinated” would have been right on the "
     "same calls. A tool that is not above this has shown nothing.",
     "The statement is right in the end": "Of the statements that it was called for: those whose "
@@ -106,7 +106,7 @@ def _row(rate: ToolRate) -> dict[str, Any]:
 
 
 def _of(share: Share) -> str:
-    return f"{100 * share.value:.0f} % ({share.right:,} of {share.n:,})" if share.n else "–"
+    return f"{100 * share.value:.0f}% ({share.right:,} of {share.n:,})" if share.n else "–"
 
 
 def share_words(share: Share) -> str:

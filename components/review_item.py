@@ -249,7 +249,7 @@ def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project:
     if is_lead:
         st.page_link(
             SETTLE_PAGE,
-            label="Settle it",
+            label="Adjudicate it",
             icon=":material/gavel:",
             query_params={"case": asked.case.id},
         )

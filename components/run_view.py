@@ -178,7 +178,7 @@ def draw_downloads(
     """Buttons in one row; files are made when they are asked for."""
     card, past = classifier_card(progress.classifier), past_of(run, progress)
     name = f"counterpoint-{run.id[:8]}"
-    st.subheader("Take away", anchor=False)
+    st.subheader("Download", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "Report (HTML)",

@@ -349,6 +349,6 @@ def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) 
             share = 100.0 * entry["right"] / entry["n"]
             return (
                 f"Of {entry['n']} held-out verdicts with a confidence like this, "
-                f"{share:.0f} % were right."
+                f"{share:.0f}% were right."
             )
     return TOO_FEW

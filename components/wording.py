@@ -170,7 +170,7 @@ PROTOCOL_WORDS = {
     "sc_maks": "Advice and attack (SC-MAKS): agents help and attack each other’s answers in "
     "rounds, then their weights decide.",
     "mad": "Tit for tat (MAD): one debater opposes the other until a judge finds the answer clear.",
-    "mamm_refine": "Mended text (MAMM-REFINE): agents find wrong words, criticise each other’s "
+    "mamm_refine": "Corrected text (MAMM-REFINE): agents find wrong words, criticise each other’s "
     "finds, and mend the text.",
     "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
     "contested.",
@@ -229,10 +229,10 @@ def counted(number: int, noun: str) -> str:
 def percent(value: float) -> str:
     """A share as a whole percentage that is never rounded to certainty."""
     if value >= 0.995:
-        return "over 99 %"
+        return "over 99%"
     if value <= 0.005:
-        return "under 1 %"
-    return f"{100 * value:.0f} %"
+        return "under 1%"
+    return f"{100 * value:.0f}%"
 
 
 def size(number: int) -> str:

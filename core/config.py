@@ -112,7 +112,7 @@ SETTINGS: dict[str, Setting] = {
     "response_characters": Setting(
         "Longest response", "characters", 100, 1_000_000, "The text under review."
     ),
-    "table_claims": Setting("Most claims in a table", "rows", 1, 5000, "For Check many."),
+    "table_claims": Setting("Most claims in a table", "rows", 1, 5000, "For Batch check."),
     "passages": Setting(
         "Passages per statement", "passages", 1, 30, "n in CEDA 4.4; the paper uses 5."
     ),

@@ -1,17 +1,10 @@
 """What happens in a run, as facts in the past tense; replaying them rebuilds the screen.
 
-`turn_delta` and `progress_made` are for the eye only: they stay in memory and are never stored.
-All others are durable. `at` is seconds since the Unix epoch. Design: one union, tagged by `kind`.
-
-Events of debates beyond turns and judgement: people heard, rounds in brief, votes, revisions.
-They are part of the one union in `core/events.py`, which says what holds of all.
-
-What an audit writes down of a response: tools used, what is remembered, what reflection changed.
-Offsets are half-open, count Unicode code points, and lie in `Case.response`. Source: HaluAgent
-2.2 (tools), 2.3 (memory of triples, local and global reflection).
-
-What is decided about spans, and what the members of a panel say of each other's. Offsets are
-half-open, count Unicode code points, and lie in `Case.response`. Source: MSA 3.3.
+One union, tagged by `kind`: stages, turns and judgements, what protocols add (people heard, rounds
+in brief, votes, revisions), what an audit writes down (tools used, memory, reflection; HaluAgent
+2.2, 2.3) and what is decided about spans (MSA 3.3). `turn_delta` and `progress_made` are for the
+eye only: they stay in memory and are never stored; all others are durable. `at` is seconds since
+the Unix epoch. Offsets are half-open, count Unicode code points, and lie in `Case.response`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""The things Counterpoint keeps: frozen values that every room reads and none may change.
+"""The records of Counterpoint: frozen values that every package reads and none may change.
 
 Offsets are half-open `[start, end)` and count Unicode code points of a text stored exactly as it
 was given: `Case.response` for statements, points and spans; `Source.text` for passages and quotes.
 Times are seconds since the Unix epoch (UTC). Bare 0/1 labels never appear here: the papers encode
 them in opposite ways, so numbers become a `Label` at the boundary that reads them.
-
-What may be wrong with words of a response: the span categories every project begins with.
-
-What people's marks taught the span agents: thresholds by language, and cases as examples. Bodies
-are those that `store/learned.py` keeps; a run's plan names them by their numbers.
 """
 
 from __future__ import annotations

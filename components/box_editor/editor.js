@@ -323,7 +323,7 @@ class Editor {
   describe(box) {
     const percent = (share) => Math.round(share * 100);
     const { left, top, right, bottom } = box.box;
-    const place = `${percent(left)} to ${percent(right)} % across, ${percent(top)} to ${percent(bottom)} % down`;
+    const place = `${percent(left)} to ${percent(right)}% across, ${percent(top)} to ${percent(bottom)}% down`;
     const comment = box.comment.trim() ? ` “${box.comment.trim()}”` : "";
     return `${this.title(box.id)}: ${this.category(box)}, ${place}.${comment}`;
   }
@@ -349,7 +349,7 @@ class Editor {
     const seen = (this.nodes.get(this.active) ?? this.frame).getBoundingClientRect();
     this.zoomTo(step > 0 ? sizes[0] : sizes[sizes.length - 1], seen.left + seen.width / 2, seen.top + seen.height / 2);
     if (this.active) this.show();
-    this.say(`${Math.round(this.zoom * 100)} %`);
+    this.say(`${Math.round(this.zoom * 100)}%`);
   }
 
   // -- the keyboard ----------------------------------------------------------------------------
@@ -618,13 +618,13 @@ class Editor {
       }),
     );
     buttons.push(this.button("New box (n)", () => this.addInMiddle(), {}));
-    if (box) buttons.push(this.button("Take away ⌫", () => this.remove(), {}));
+    if (box) buttons.push(this.button("Remove ⌫", () => this.remove(), {}));
     buttons.push(this.button("↶", () => this.undo(), { off: !this.done.length, name: "Undo" }));
     buttons.push(this.button("↷", () => this.redo(), { off: !this.undone.length, name: "Redo" }));
     const zoom = made("span", "cp-be-zoom");
     const last = ZOOMS[ZOOMS.length - 1];
     const size = made("output");
-    size.textContent = `${Math.round(this.zoom * 100)} %`;
+    size.textContent = `${Math.round(this.zoom * 100)}%`;
     zoom.append(
       this.button("−", () => this.zoomBy(-1), { off: this.zoom <= 1, name: "Smaller", always: true }),
       size,

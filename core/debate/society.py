@@ -1,4 +1,6 @@
-"""A society of minds: all answer, then all reconsider in the light of the others' answers.
+"""Society of minds and tit for tat: debaters reconsider in the light of the others' answers.
+
+Society of minds: all answer, then all reconsider.
 
 R rounds follow the first answers; in each, every debater sees its own last answer and the others',
 none of the round under way. All agreeing ends it early. The majority of the last answers is the
@@ -67,7 +69,7 @@ def mad_rounds_of(plan: Plan) -> int:
     return plan.options.rounds or MAD_ROUNDS
 
 
-def mad_calls(debaters: int, plan: Plan) -> Calls:
+def count_mad_calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
     rounds = mad_rounds_of(plan)
     turns = min(debaters, SEATS) * rounds
@@ -101,7 +103,7 @@ def _unseated(floor: Floor) -> Iterator[Event]:
 MAD = DebateProtocol(
     "mad",
     argue_mad,
-    mad_calls,
+    count_mad_calls,
     manners=("tit_for_tat",),
     judging=("moderate", "debate"),
     options=("rounds", "is_swapped"),

@@ -1,20 +1,12 @@
-"""What several judgements or stances come to: the label that more than half of all asked give.
+"""What several judgements or answers come to, where no judge decides.
 
-Who leaves it open, or whose reply is lost, gives no label but is one of those who were asked: a
-label never comes of others' silence, nor of a fault. p is the share of hallucinated among the
-answers that could be read, an open one counting half; whoever was lost is absent from it. So p is
-on the label's side of one half. Source: SC-MAKS 2.1.2 and 4.4 (majority voting), 2.1.3 (low
-consensus abstains), ColMAD 4.1 (two agree).
-
-The outcome of a debate in which too few could be heard: stated, and never a label.
-
-What the last answers of several agents come to where no judge decides: the label of most.
-`core/debate/votes.py` says how they are counted. Source: SC-MAKS 2.1.2 (majority voting over
-rounds), table 1.
-
-Several judgements of one question, all at once, and what they come to (self-consistency). They
-are counted as all votes are (`core/debate/votes.py`). A built-in judge always says the same, so
-it is asked once. Source: SC-MAKS 4.4, Wang et al. 2023 as cited there.
+The label is the one that more than half of all asked give. Who leaves it open, or whose reply is
+lost, is still one of those asked: a label never comes of others' silence, nor of a fault. p is the
+share of hallucinated among the answers that could be read, an open one counting half, so it lies on
+the label's side of one half. Where too few could be heard there is no label. Several samples of one
+question are counted alike (self-consistency); a built-in judge always says the same and is asked
+once. Source: SC-MAKS 2.1.2, 2.1.3 and 4.4 (majority voting, low consensus abstains), table 1;
+ColMAD 4.1 (two agree).
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ Tell = Callable[[str], object]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 2 for data that will not do."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--path", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--choose", action="store_true", help="try mixes, on other seeds")

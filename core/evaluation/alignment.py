@@ -10,10 +10,6 @@ is not paid for again, so that the same command goes on where a cap or a failing
 A reply that cannot be used is counted as such and rates nothing. The page shows the newest rating
 that was not cut short. Without `--model` nothing is rated: there is no built-in stand-in, and only
 quotes are counted. Source: ColMAD 4, figure 5b.
-
-What ratings of runs' explanations come to: beside others' reasons, by protocol, and in pairs.
-Whoever rates is given: `core/evaluation/alignment.py` asks a language model. Source: ColMAD 4,
-figure 5b.
 """
 
 from __future__ import annotations

@@ -1,22 +1,18 @@
-"""Has an engine check rows, one after the other, and keeps what it said of each.
+"""Have an engine check rows, keep what it said of each, and count what agents said on the way.
 
-Figures of what agents said on the way to a verdict: CAAR, FCR and HR (SC-MAKS 4.7). - CAAR, the
-cross-agent agreement rate, asks how often agents come to one stance independently. A first answer
-is independent where its debater heard nobody: the manners `answer` and `detect` (core/roles.py).
-`caar` is the share of pairs of such answers of a row that take the same stance, its mean over
-rows; `caar_all` the share of rows in which all take one. A row counts where two debaters or more
-answered so; in CEDA, where each hears the one before, it is left out. `caar_chance` is what it
-would be had the same answers fallen on debaters and rows by lot: the chance that two of all these
-answers are alike. - FCR, the factual consistency ratio (`fcr`): the share of rows of whose
-statements the judgement found each carried by the evidence. HR, the hallucination rate (`hr`):
-the share with a statement found hallucinated. Where a judgement labels no statements, its label
-stands for them. What stays open counts in neither, so that both may sum to less than 1. FCR and
-HR say how the engine reads a set; how many of its rows people hold to be supported stands in
-`golds`. Rows that broke off or were refused have no figure.
+Figures of SC-MAKS 4.7:
 
-What `evaluate` takes on the command line.
+- CAAR, the cross-agent agreement rate: how often agents come to one stance independently. An answer
+  is independent where its debater heard nobody (manners `answer` and `detect`). `caar` is the share
+  of pairs of such answers of a row that take the same stance, its mean over rows with two or more;
+  `caar_all` the share of rows in which all take one; `caar_chance` what `caar` would be had the
+  same answers fallen on debaters and rows by lot.
+- FCR, the factual consistency ratio (`fcr`): the share of rows whose statements the judgement all
+  found supported. HR, the hallucination rate (`hr`): the share with a hallucinated statement. Where
+  a judgement labels no statements its label stands for them; what stays open counts in neither.
 
-By which weights debaters' answers count in an evaluation, where its protocol weighs them.
+They say how the engine reads a set; what people hold of it stands in `golds`. Rows that broke off
+or were refused have no figure.
 """
 
 from __future__ import annotations

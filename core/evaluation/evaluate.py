@@ -1,16 +1,13 @@
-"""Measures an engine on a labelled set: figures with intervals, beside those of trivial answers.
+"""Measure an engine on a labelled set: figures with intervals, beside those of trivial answers.
 
 `claim_only` is the same engine with the evidence taken away; `other_evidence` the same over
-documents of another row, which shows what wording alone gives away. Both are run on a seeded
-sample. Rows of one group are drawn together for the intervals (`core/evaluation/metrics.py`);
-what each figure counts is said in `core/evaluation/metrics.py`. A task whose rows are recorded
-verdicts of other detectors is measured on these: no engine is run.
+documents of another row, which shows what wording alone gives away. Both run on a seeded sample.
+Rows of one group are drawn together for the intervals; `core/evaluation/metrics.py` says what each
+figure counts. A task whose rows are recorded verdicts of other detectors is measured on these.
 
-Which rows of a set are measured, and the same rows with their evidence taken or exchanged.
-
-A way to argue as it is named to be measured: a protocol, perhaps with options of its own.
-`colmad:rounds=1` is ColMAD with one round, `copmad:swap` is CopMAD judged both ways round, and
-`sc_maks:without=adversary` SC-MAKS without its attacks. What is not said is the protocol's own.
+A `Way` is a protocol as it is named to be measured, perhaps with options: `colmad:rounds=1` is
+ColMAD with one round, `copmad:swap` CopMAD judged both ways round, `sc_maks:without=adversary`
+SC-MAKS without its attacks. What is not said is the protocol's own.
 """
 
 from __future__ import annotations

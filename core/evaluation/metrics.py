@@ -29,7 +29,8 @@ confidence and accuracy, whose bins are these joined in pairs.
 if both are, else 0) are means over the languages' means, as Mu-SHROOM's scorer has it. They ask for
 the wrong words whatever the verdict; `iou_shown` is that of the marks a person is shown, which
 follow the verdict. `char_f1` pools all characters. A figure that a set cannot show (no spans, one
-label only) is left out. What agents said on the way is counted in `agent_figures.py`.
+label only) is left out. What agents said on the way is counted in
+`engine_runs.py`.
 
 Intervals of figures: 95 % percentile bootstrap over groups of related rows, seeded. Rows of one
 group (one question, one article) are drawn together: drawn one by one they would make a set look

@@ -338,7 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 where a service failed or it was stopped, 2 for bad input."""
     parser = argparse.ArgumentParser(
         prog="python -m core.evaluation.protocols",
-        description=__doc__,
+        description=(__doc__ or "").partition("\n\n")[0],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     for name, words in (

@@ -1,9 +1,8 @@
-"""CSV tables to rows: any with a column of responses (or claims) is read, spans are JSON in a cell.
+"""CSV tables to rows, and rows to a CSV table: one case a line, lists as JSON in a cell.
 
-A table with all the columns that `csv_out` writes is ours: only there a leading apostrophe is the
-one that keeps a cell from being a formula, and only there documents and suggestions are JSON.
-
-Rows to a CSV table: one a case, lists as JSON in a cell, no cell a formula.
+Any table with a column of responses or claims is read. One with all the columns that
+`write_csv_table` writes is ours: only there a leading apostrophe is the one that keeps a cell from
+being a formula, and only there documents and suggestions are JSON. No cell is written as a formula.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ COLUMNS = (
 OURS = frozenset(COLUMNS) - {"suggestions"}  # older tables have none
 
 
-def write_csv_out(rows: Sequence[ExchangeRow]) -> bytes:
+def write_csv_table(rows: Sequence[ExchangeRow]) -> bytes:
     """The rows as a table: UTF-8 with BOM, for spreadsheets."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from core.errors import InputError
 from core.exchange.argilla import read_argilla, write_argilla
-from core.exchange.csv_table import read_csv_table, write_csv_out
+from core.exchange.csv_table import read_csv_table, write_csv_table
 from core.exchange.jsonl import read_jsonl, write_jsonl
 from core.exchange.label_studio import read_label_studio, write_label_studio
 from core.exchange.mad import is_mad, read_mad
@@ -60,7 +60,7 @@ FORMATS: dict[str, Format] = {
         "CSV (for spreadsheets)",
         "csv",
         read_csv_table,
-        write_csv_out,
+        write_csv_table,
         "Leaves out who gave the answer that counts, the verdict’s rationale, the bytes of files "
         f"that are not plain text, {_DETAILS}.",
     ),

@@ -3,7 +3,7 @@
 - record: each agent's log-odds of being right where it decided, drawn to those of all agents; 0
   for one that is no better than a coin.
 - logistic: a regression over signed answers with weights that are not negative, so that agents that
-  err together share what they count (`stack.py`).
+  err together share what they count (`weights.py`).
 - policy: features of all answers, through a network that PPO trained on a reward model.
 
 Source: SC-MAKS 3.2 (w_i(Q; θ)), 3.5; 4.10 (uniform vote, no RLHF).

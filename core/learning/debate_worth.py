@@ -1,15 +1,16 @@
-"""Whether the debate is worth it: one agent alone against what comes after, and at what cost.
+"""Whether debate is worth it: one agent alone against what comes after, its cost, its information.
 
-Whether debates told anything that the first stances had not: a judge's risk with and without.
-ColMAD 2.1 has a judge decide by the log-likelihood ratio of what it sees: of the initial answers
-alone (equation 1), or with what the debate's messages add to it (equation 3). The messages lower
-the least risk exactly where I(label; messages | answers) > 0 (2.3, A.3). Both are estimated from
-runs over decided cases: base log-odds from the debaters' first stances full log-odds from their
-first stances and their last ones, which is what the debate came to risk how often the likelier
-label is wrong 1 - E max(P, 1 - P) in the paper bits log loss of base - log loss of full, base 2 a
-lower bound of I, in the limit P is a logistic model fitted without the case's fold (and without
-equal cases), so a risk is that on cases not seen: above the least possible one. Intervals are 95
-% of a bootstrap over cases, both sides drawn alike.
+ColMAD 2.1 has a judge decide by the log-likelihood ratio of what it sees: of the first answers
+alone (equation 1), or with what the debate adds (equation 3). Messages lower the least risk exactly
+where I(label; messages | answers) > 0 (2.3, A.3). Both are estimated from runs over decided cases:
+
+- base: log-odds from the debaters' first stances
+- full: log-odds from their first and last stances
+- risk: how often the likelier label is wrong, 1 - E max(P, 1 - P) in the paper
+- bits: log loss of base less that of full, base 2; in the limit a lower bound of I
+
+P is a logistic model fitted without the case's fold and without equal cases. Intervals are 95 % of
+a bootstrap over cases, both sides drawn alike.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""What a version says of itself: a card for programs, and the same in words for people.
+"""A version's card, two versions side by side, and pairs of agents that make up for each other.
 
-Two classifiers side by side on the same held-out cases, with how sure the difference is.
+Versions are compared on the same held-out cases, with an interval of the difference. Of pairs,
+ColMAD 2.1 (equation 4) states the reduction of errors from oracle collaboration, where a judge
+takes the right answer wherever one of the two gave it. Here it is the share of the better agent's
+errors that go away:
 
-Pairs of agents that make up for each other: what two could get right together (ColMAD 2.1).
-ColMAD's equation 4 is the reduction of errors from oracle collaboration: a judge takes the right
-answer wherever one of the two gave it, so that only errors that both make are left. We state it
-as the share of the better agent's errors that go away: 1 - errors that both make / the fewer of
-the two agents' errors 0 where one errs wherever the better one does, 1 where they never err
-together; not defined where the better one makes no error.
+    1 - errors that both make / the fewer of the two agents' errors
+
+0 where one errs wherever the better one does, 1 where they never err together; not defined where
+the better one makes no error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Proximal policy optimisation over debates of one step each, by stable-baselines3.
 
 The same small network scores every answer, so that a policy serves rosters of any size; only its
-value function sees all answers at once. Importing this imports torch: `policy.py` does so late.
+value function sees all answers at once. Importing this imports torch, so `reward_policy.py`
+imports it late.
 """
 
 from __future__ import annotations

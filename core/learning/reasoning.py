@@ -1,27 +1,20 @@
-"""People's reasons beside those of runs that came to the same verdict on the same case.
+"""What each agent said on decided cases, beside what people decided and the reasons they gave.
 
-ColMAD's figure 5b has a language model say how well explanations agree with people's. That is
-`core/evaluation/alignment.py`. What needs no model is measured here: of the words that people
-marked in the sources, how many a run quotes where it argues for its verdict. Beside it stands how
-many lie in any passage that the run found, which is the most that it could have quoted.
+An agent is a name, the part it played, its model and the digest of its prompts or rules: two unlike
+models under one name are two agents. Of the words that people marked in the sources it is counted
+how many a run quotes, and how many lie in any passage that it found (ColMAD, figure 5b; what needs
+a language model is in `core/evaluation/alignment.py`).
 
-What each agent of the runs over decided cases said, beside what people decided. An agent is a
-name, the part it played, its model and the digest of its prompts or rules: two unlike models
-under one name are two agents.
+`competitive` and `collaborative` are a judge between debaters as a model to try out (ColMAD 2.2,
+2.3 and A). The judge adds up log-likelihood ratios and takes the likelier of two equally likely
+labels. Without a debate it has L0 ~ N(±d²/2, d²), so its risk is R0 = Phi(-d/2). Each debater's
+message moves the sum by at most a budget m >= 0 (in nats).
 
-A judge between debaters as a model to try out: what pushing and what true evidence do to it. Of
-ColMAD 2.2, 2.3 and A: a judge adds up log-likelihood ratios (LLR) and takes the likelier of two
-equally likely labels. Ours is the plainest such case. What it has without a debate is normal, L0
-~ N(+d^2 / 2, d^2) under one label, N(-d^2 / 2, d^2) under the other; R0 = Phi(-d / 2) and each
-debater's message moves the sum by at most a budget m >= 0 (in nats, the paper's bound on the
-LLR). - Collaborative: the messages bring true evidence that is independent of L0, of mean LLR m.
-It has separation sqrt(2 m), so R_collab = Phi(-sqrt(d^2 + 2 m) / 2) <= R0, strictly below for m >
-0, as there is I(label; messages | answers) > 0 (Proposition 2.3). - Competitive: each pushes its
-own side as far as it can whatever is true, one with m, the other with w m, w in [0, 1]. The sum
-moves by s = (1 - w) m the same way under both labels, so it tells nothing. A judge who takes
-pushes for evidence errs R_compete = (Phi((s - d^2 / 2) / d) + Phi((-s - d^2 / 2) / d)) / 2 >= R0,
-equal where both push alike (w = 1). The best judge drops the messages and keeps R0 (Proposition
-2.2: no less than R0).
+- Collaborative: messages bring true evidence independent of L0, so
+  R = Phi(-sqrt(d² + 2m) / 2) <= R0 (Proposition 2.3).
+- Competitive: each pushes its own side whatever is true, one with m, the other with w·m. The sum
+  moves by s = (1 - w)·m under both labels and tells nothing; a judge who takes it for evidence errs
+  R = (Phi((s - d²/2) / d) + Phi((-s - d²/2) / d)) / 2 >= R0 (Proposition 2.2).
 """
 
 from __future__ import annotations

@@ -1,25 +1,15 @@
-"""The most instructive corrected cases, as examples for the span extractor.
+"""What people's marks teach about marking words: examples, scored cases, the best panel member.
 
-A case teaches much where the machine's marks were far from people's, and people's are clear, short
-and unlike those chosen already. Source: MSA (few-shot extraction). Only cases whose response the
-machine called hallucinated, with words that people marked: others say nothing on how to mark.
+- Examples: the most instructive corrected cases for a language model's span extractor. A case
+  teaches much where the machine's marks were far from people's, and people's are clear, short and
+  unlike those chosen already. Source: MSA (few-shot extraction).
+- Scored cases: in pieces by score, to fit the threshold of marked words. Only cases in which judge
+  and label let words be marked count; debaters' own marks stand at any threshold.
+- Best member: each panel member alone against the vote of all, by IoU over characters, in five
+  folds. A member is proposed only where the one that is best on four folds gains on the fifth with
+  a 95 % interval above 0. Source: MSA table 5.
 
-What people marked in a project's cases, beside what the newest run over each had marked.
-
-Takes what people's marks taught into use, and back; pins and removes examples. Every step is
-appended with who took it and why; call inside `Store.writing()`.
-
-Cases in pieces by score, as the threshold is fitted to them: what would be marked from which p.
-Only cases in which judge and label let words be marked: elsewhere no threshold changes anything.
-The debaters' own marks stand at any threshold, and words beside them at none, as in a check.
-
-Which member of a panel marks as people do, by language, and is it clearly better than the vote?
-Each member's run alone (its spans, as all others voted on them, from the threshold on) against
-the vote of all, on cases that people marked: IoU over characters, a mean over cases. In five
-folds the member that is best on the other four is tried on the fifth; only where that gains over
-the vote with a 95 % interval above 0 is the best of all cases proposed. Choosing the best of
-several on the same cases that it is then praised for would find a better one in mere chance.
-Source: MSA table 5, which names the best extractor of each language.
+What is taken into use is appended with who took it and why; call inside `Store.writing()`.
 """
 
 from __future__ import annotations
@@ -232,8 +222,8 @@ class Candidate:
         """Why it was chosen, for the page."""
         sure = self.answer.sure
         parts = [
-            f"the machine's marks and people's overlap by {100 * self.iou:.0f} %",
-            HOW_WORDS[self.answer.how] + (f", {100 * sure:.0f} % sure" if sure is not None else ""),
+            f"the machine's marks and people's overlap by {100 * self.iou:.0f}%",
+            HOW_WORDS[self.answer.how] + (f", {100 * sure:.0f}% sure" if sure is not None else ""),
             category_words(self.category),
             f"about {self.tokens} tokens",
         ]

@@ -1,24 +1,15 @@
-"""The training: a fine-tuned encoder, a calibrated head, the comparison on the hold-out.
+"""Train a version of the classifier: python -m core.learning.train --home DIR ID.
 
-Runs as `python -m core.learning.train --home DIR ID`, reports its progress to the store, and sees
-there that it was cancelled. Source: CEDA 3.4.
+Fine-tunes the encoder on pairs of verdict texts (SetFit), fits and calibrates a head, and compares
+the result with the active version on held-out cases. It reports to the store and sees there that it
+was cancelled. Source: CEDA 3.4.
 
-The seed texts of every retraining: the built-in judge over small cases of our own writing. They
-keep a retrained head from forgetting what a plain verdict looks like when people have corrected
-only a few odd ones (setfit #430: heads trained on new data alone forget). Checking the cases
-takes half a minute: what came of it is kept in the home for as long as program and encoder stay
-as they are.
-
-Whether a head should read the words of verdict texts beside their embedding, and how much.
-Fine-tuned embeddings of the cases that tuned them look better than they are, so both are weighed
-on the calibration split alone, which neither has seen; where that says too little, words are not
-read.
-
-Contrastive fine-tuning of an encoder (SetFit) on pairs of verdict texts, and its export to ONNX.
-setfit's own `save_pretrained` writes a pickled head: it is not used. Source: CEDA 3.4; SetFit's
-default recipe makes far too many pairs, so steps are capped.
-
-What a training says of itself while it runs: stage, steps, time left, the whole loss curve.
+- Seed texts: the built-in judge over small cases of our own keep a head that was trained on a few
+  odd corrections from forgetting a plain verdict (setfit #430).
+- Words beside the embedding: how much a head reads them is weighed on the calibration split, which
+  neither has seen; fine-tuned embeddings of the cases that tuned them look better than they are.
+- The encoder is exported to ONNX; setfit's own `save_pretrained` writes a pickled head and is not
+  used. Its default recipe makes far too many pairs, so steps are capped.
 """
 
 from __future__ import annotations
@@ -358,7 +349,7 @@ FULL = "The disk is full: free some space in {home} and train again. The active 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train one version; 0 when it is there, 1 when not (the store says why)."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("training_id")
     given = parser.parse_args(arguments)

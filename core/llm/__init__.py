@@ -1,1 +1,1 @@
-"""Models behind the agents: the sentence encoder, run without torch."""
+"""Language models: the litellm boundary, metering, prompts, and the sentence encoders."""

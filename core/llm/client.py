@@ -78,7 +78,7 @@ def spare(litellm: Any) -> None:
 
 
 def _no_price(**_: Any) -> None:
-    """Litellm prices every answer, once before its first word; our prices are in `prices.py`."""
+    """Litellm prices every answer, once before its first word; our prices are in `limits.py`."""
 
 
 async def _as_given(body: Any, expected_type: Any) -> Any:

@@ -1,21 +1,11 @@
-"""The turns of phrase by which a text speaks to a judge or a model instead of to its reader.
+"""Prompt injection: fence untrusted text in prompts, and name words that address the model.
 
-Patterns over the skeleton of a text (`core/llm/injection.py`): small letters without accents.
-They look for commands, by a command's place in the sentence or by an address, because prose about
-judges and instructions is ordinary.
-
-Finds the words with which a text speaks to the judge or a model instead of to its reader. A hint
-for a person's eyes, never a filter: whatever is found stays in the evidence, fenced, and the run
-goes on. What it does not know it does not find: new wordings pass unnoticed.
-
-Undoes the disguises of characters: what is invisible, and what looks like something else. Both
-functions are for text that goes to a model or is searched for tricks; offsets never refer to what
-they return.
-
-Fences untrusted text in prompts, so that it can neither end its fence nor pose as anyone else.
-Every piece of a case, a source, a file's name or a model's reply goes through `Fence.around` on
-its way into a prompt. The text stays readable: only what imitates our fences, chat markup, a
-role, a last line of the judge or our own marks on quotes is changed.
+`Fence.around` is what every piece of a case, a source, a file's name or a model's reply goes
+through on its way into a prompt: it can neither end its fence nor pose as anyone else, and stays
+readable. `steering` finds turns of phrase by which a text speaks to the judge or a model instead of
+to its reader: a hint for a person, never a filter, and new wordings pass unnoticed. Patterns look
+at a skeleton of the text in small letters without accents; invisible characters and look-alikes are
+undone first. Offsets never refer to what `skeleton` and `visible` return.
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
-"""Writes what several threads want in the ledger at the same moment, in one transaction.
+"""Reserve, send and settle model calls within the caps of run, day and person.
 
-Each of them alone would open the database anew and wait until the disk has its row, one behind the
-other: calls that could go out together would leave one by one.
+`LedgerDesk` reserves each call in the ledger at its worst case before it is sent, and settles it
+after: at what was used, at nothing where nothing is owed (wrong key, refused connection), or at
+prompt and received tokens of unknown cost (a broken stream, Stop, an unusable reply). A process
+that dies settles nothing: its reservation counts in full until it is a day old, or until the
+resumed run asks the same again.
 
-What becomes of a call's row in the ledger: answered, failed, or taken from another run. An answer
-settles the reservation at what was used. A failure that nothing is owed for (wrong key, refused
-connection) releases it. One after which something may be owed (a silent service, a broken stream,
-Stop, an unusable reply) keeps the prompt and what was heard of the reply counted, at an unknown
-cost.
-
-Where the agents of a run have their calls made: from the ledger, or paid for within the caps.
-Every call is reserved in the ledger at its worst case before it is sent and settled after it
-(`core/llm/metering.py`). A process that dies settles nothing: its reservation counts in full
-until it is a day old, or until the resumed run asks the same again and settles it as failed.
+`Books` batches the ledger writes of several threads into one transaction, so that calls which could
+go out together do not wait for the disk one behind the other.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Listens to a provider's raw stream beneath litellm, which drops or invents some of it.
+"""A streamed call beneath litellm: its request, its event loop, and the provider's raw stream.
 
-A call as litellm's chat completion takes it.
-
-One event loop in a thread of its own, on which all calls to models run side by side.
-
-Settings of OpenAI and watsonx in the environment, kept from every other address. The libraries
-beneath litellm send them as headers wherever they ask, whose server it may be, and some are
-secrets. So they are taken out of the environment first, and given to their own calls.
+The raw stream is read here because litellm drops or invents some of it. All calls run side by side
+on one event loop in a thread of its own. Settings of OpenAI and watsonx that the libraries beneath
+litellm would send as headers to any address, secrets among them, are taken out of the environment
+first and given to their own calls only.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How a review is carried out: the order of its stages, jobs, live runs, cost and reuse."""
+"""How a review is carried out: the order of its stages, jobs, live runs and cost."""

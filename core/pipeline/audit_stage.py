@@ -1,14 +1,9 @@
-"""Plays an audit: statements with tools, reflection, a debate over what stays contested, an answer.
+"""Run an audit: tools on each statement, reflection, debate on what is contested, a conclusion.
 
 What the events so far hold is not done again: a run that was stopped goes on from its tool uses and
-its memory. Source: HaluAgent 2.3; the debate is CEDA's (3.1), over contested statements alone.
-
-One judgement of the whole response from what is remembered of its statements. The response is
-hallucinated if a statement is or if a tool refutes it as a whole, supported if all statements
-that say something to check are, else unclear. Source: HaluAgent 2.3 (the final answer lists the
-wrong sentences with their evidence). Applies what a reflector changes, as far as it speaks of
-statements that there are. Source: HaluAgent 2.3 (local and global reflection, memory updated
-accordingly).
+its memory. The response is hallucinated if a statement is or a tool refutes it as a whole,
+supported if all statements that say something to check are, else unclear. Source: HaluAgent 2.3;
+the debate is CEDA's (3.1), over contested statements alone.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""What an audit's tools may reach beside the case's sources: the web, and a language model.
+"""What an audit's tools can use beside the case's sources: library, web search, a language model.
 
-Both are off unless the operator has chosen them: a provider of searches under Settings, a model in
-the tool picker's seat.
-
-What tools reach where no run is under way: a project's library, the web, readers, a model. A
-run's own bench is put together by `auditing.py` and `staffing.py`. Everything here is loaded when
-a tool first reaches for it.
+Web search and model are off unless the operator has chosen a provider under Settings, or a model in
+the tool picker's seat. `core tools` runs a tool outside a run with the same context. Everything is
+loaded when a tool first asks for it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""The review queue: which case comes next to whom, never to more people than the project wants.
+"""The review queue: claim, submit and skip items, their order, and the log of what was done.
 
 Who claims, submits or passes does so inside `Store.writing()`: one IMMEDIATE transaction looks
-whether an item is free and takes it, so twenty people at once are never given the same place.
-
-Which items of the review queue are wanted, why one comes, how a project shares its work.
-
-The order in which the queue gives its items: which could be moved up, and what each teaches.
-
-What was done with a case beside answering it: passed over, flagged, settled; appended.
+whether an item is free and takes it, so twenty people at once are never given the same place. An
+item never goes to more people than the project wants.
 """
 
 from __future__ import annotations
@@ -55,7 +50,7 @@ class Handlings:
         ]
 
 
-# What `choosing.worth` comes to, with what puts an item before all others whatever it teaches.
+# `active_learning.worth`, with what puts an item before all others whatever it teaches.
 WORTH = (
     "(:unsure * CASE WHEN p IS NULL THEN :unjudged ELSE 1.0 - abs(2.0 * p - 1.0) END "
     "+ :apart * disagreement)"

@@ -1,7 +1,7 @@
-"""A run as a file: it leaves here and plays on another machine. What comes in is not trusted.
+"""A run as a file that plays on another machine. What comes in is not trusted.
 
-What pages rely on in a debate that comes from a file: its turns, judgements, weights and texts.
-Each check raises `InputError` with one sentence; `core/store/traces.py` says when each is made.
+What pages rely on (turns, judgements, weights, texts) is checked before anything is stored; each
+check raises `InputError` with one sentence.
 """
 
 from __future__ import annotations

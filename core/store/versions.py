@@ -1,8 +1,8 @@
-"""Classifier versions, which one is active, trainings under way, and each case's frozen side.
+"""Classifier versions with each case's frozen side, and small things learned from answers.
 
-Small things learned from people's answers: appended, with which of each kind is in use. A body is
-plain JSON of the kind's own making. The classifier's versions are folders and have their own
-table (`versions.py`).
+A version is a folder with a row here; one is active, and trainings under way are known. What else
+was learned (thresholds, examples, weights) is plain JSON, appended, with which of each kind is in
+use.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The classifier over the judge's text: an encoder and a logistic head stored as plain arrays.
+"""The classifier over the judge's text, and a version of it as a folder that is not trusted.
 
-`confidence = max(p, 1 - p)`. Source: CEDA 3.4 eq. 1 and 3.5. A version's head is `head.py`'s, its
-files are `version_files.py`'s; where it was fine-tuned it has an encoder of its own.
+An encoder and a logistic head (`head.py`); where it was fine-tuned it has an encoder of its own.
+`confidence = max(p, 1 - p)`. Source: CEDA 3.4 eq. 1 and 3.5.
 
-A classifier version as a folder: plain arrays, a card, digests of all; nothing is unpickled.
-`head.json` names the arrays of `head.safetensors` with their shapes, and size and sha256 of every
-other file; it is itself guarded by a digest. Schemas 1 to 3, from before, kept the weights in
-`head.json`.
+A folder holds plain arrays and a card; nothing is unpickled. `head.json` names the arrays of
+`head.safetensors` with their shapes, and size and sha256 of every other file; a digest guards it.
+Schemas 1 to 3, from before, kept the weights in `head.json`.
 """
 
 from __future__ import annotations

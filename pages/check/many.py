@@ -1,10 +1,10 @@
-"""Check many: a table of claims in, a table of verdicts out, each row a run of its own."""
+"""Batch check: a table of claims in, a table of verdicts out, each row a run of its own."""
 
 from components.batch import draw_batches, draw_new_table
 from components.frame import page_title
 
 page_title(
-    "Check many",
+    "Batch check",
     "A table with a column “claim”, and if you like “question” and “document” (names of "
     "library files, several parted by semicolons).",
 )

@@ -1,4 +1,4 @@
-"""New check: a text, what it should rest on, one button."""
+"""New check: a text, its sources, one button."""
 
 import streamlit as st
 
@@ -43,9 +43,7 @@ with left:
     )
     draw_checked_before(response or "", question or "")
 with right:
-    uploaded = draw_uploader(
-        "new.upload", "What it should rest on: documents and images", choice="new.library"
-    )
+    uploaded = draw_uploader("new.upload", "Sources: documents and images", choice="new.library")
     chosen = library_choice("new.library")
     sources = list(dict.fromkeys([*uploaded, *chosen]))
     draw_sources(sources)

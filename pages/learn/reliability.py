@@ -2,6 +2,7 @@
 
 from components.frame import page_title
 from components.reliability import draw_reliability
+from components.reliability_theory import draw_theory
 
 page_title(
     "Reliability",
@@ -9,3 +10,4 @@ page_title(
     "agents come to together.",
 )
 draw_reliability()
+draw_theory()

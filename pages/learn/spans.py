@@ -1,11 +1,11 @@
-"""Spans: what people's marks teach about which words to mark, and the examples taken from them."""
+"""Span tuning: what people's marks teach about which words to mark, with the examples from them."""
 
 from components.frame import page_title
 from components.span_learning import draw_marked, draw_members, draw_threshold, material
 from components.span_learning_examples import draw_examples
 
 page_title(
-    "Spans",
+    "Span tuning",
     "The wrong words that people mark teach the machine from when to mark a word, and serve "
     "language models as examples.",
 )

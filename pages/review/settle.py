@@ -5,5 +5,5 @@ import streamlit as st
 from components.adjudication import draw_settlement
 from components.frame import page_title
 
-page_title("Settle a case")
+page_title("Adjudicate a case")
 draw_settlement(st.query_params.get("case", ""))

@@ -25,7 +25,12 @@ PEOPLE = ("Mira", "Karl", "Ida", "Lea", "Jon")
 TEXT = "Female cats tend to be right pawed, while male cats are more often left pawed."
 WRONG = "Female cats tend to be left pawed."
 AGENTS = ("alpha", "beta", "gamma")
-QUICK = ("Review", "Label", "Settle", "Settle a case")  # those that people wait for at each item
+QUICK = (
+    "Review",
+    "Label",
+    "Adjudicate",
+    "Adjudicate a case",
+)  # those that people wait for at each item
 LABELS: tuple[Label, ...] = ("hallucinated", "supported", "unclear")
 REPEATS = 9
 RULES = Rules(people=len(PEOPLE))
@@ -146,8 +151,8 @@ def reruns(port: int, made: Made) -> dict[str, tuple[float, list[float]]]:
     pages = {
         "Review": ("pending", ""),
         "Label": ("label", f"case={made.pending}"),
-        "Settle": ("curate", ""),
-        "Settle a case": ("settle", f"case={made.differing}"),
+        "Adjudicate": ("curate", ""),
+        "Adjudicate a case": ("settle", f"case={made.differing}"),
         "Agreement": ("agreement", ""),
         "Retrain": ("retrain", ""),
         "Confidence": ("confidence", ""),

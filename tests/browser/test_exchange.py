@@ -79,7 +79,7 @@ def test_what_is_downloaded_is_of_the_project_at_hand(
     page.get_by_role("option", name="Second").click()
     page.get_by_label("Name").and_(page.locator('[value="Second"]')).wait_for()
     settle(page)
-    page.get_by_role("link", name="In and out").click()
+    page.get_by_role("link", name="Import / export").click()
     lines = downloaded(page, page.get_by_role("button", name="JSONL (everything)")).splitlines()
     assert [json.loads(line)["response"] for line in lines] == ["Of the second."]
     page.get_by_role("link", name="History").click()

@@ -179,7 +179,7 @@ def test_an_admin_downloads_answers_archive_and_report(
     page = open_page(server, beside=provider.url)
     log_in(page, "Anna")
     checked(page)
-    page.get_by_role("link", name="In and out").click()
+    page.get_by_role("link", name="Import / export").click()
     for name, beginning in (("JSONL (everything)", b'{"'), ("Whole project", b"PK")):
         button = page.get_by_role("button", name=name)
         button.wait_for()

@@ -102,7 +102,7 @@ def test_marks_come_back_with_an_answer_that_is_taken_back(
     page.get_by_role("button", name=SAVE).click()
     page.get_by_text("said hallucinated").wait_for()
     settle(page)
-    page.get_by_role("button", name="Take back").click()
+    page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("You say: hallucinated")).to_be_visible()
     expect(page.get_by_text("said hallucinated")).to_have_count(0)
     expect(page.locator(".cp-se-list")).to_contain_text("512 m")

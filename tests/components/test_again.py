@@ -18,7 +18,7 @@ def test_a_new_score_stands_beside_the_first_verdict() -> None:
     progress = folded([*EVENTS, LabelPredicted(900.0, AGAIN, "Nora")])
     words = again_words(progress)
     assert words == (
-        "Scored again by classifier v2. The run had ended with hallucinated, 83 % likely, by seed."
+        "Scored again by classifier v2. The run had ended with hallucinated, 83% likely, by seed."
     )
     assert words in str(verdict_html(progress, None))
 

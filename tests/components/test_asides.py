@@ -56,18 +56,18 @@ def test_they_stand_between_the_turns_that_they_were_said_between() -> None:
     places = [made.index(part) for part in parts]
     assert places == sorted(places)
     assert made.count("Look &lt;b&gt;") == made.count("In &lt;i&gt;brief") == 1
-    assert "Weighed all alike: Ada 75 % · Ben 25 %. Together: 60 % for hallucinated." in made
+    assert "Weighed all alike: Ada 75% · Ben 25%. Together: 60% for hallucinated." in made
 
 
 @pytest.mark.parametrize(
     ("method", "told"),
     [
-        ("uniform", "Weighed all alike (weights 3): Ada 60 % · Ben 40 %."),
-        ("record", "Weighed by how often each was right here (weights 3): Ada 60 % · Ben 40 %."),
-        ("logistic", "what they err in together counted once (weights 3): Ada 60 % · Ben 40 %."),
+        ("uniform", "Weighed all alike (weights 3): Ada 60% · Ben 40%."),
+        ("record", "Weighed by how often each was right here (weights 3): Ada 60% · Ben 40%."),
+        ("logistic", "what they err in together counted once (weights 3): Ada 60% · Ben 40%."),
         (
             "policy",
-            "Weighed by how each answer fared in the debate (weights 3): Ada 60 % · Ben 40 %.",
+            "Weighed by how each answer fared in the debate (weights 3): Ada 60% · Ben 40%.",
         ),
     ],
 )

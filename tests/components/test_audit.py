@@ -56,7 +56,7 @@ def test_a_row_tells_number_words_tools_verdict_and_evidence() -> None:
     assert ">Monday</mark>" in line
     assert "translate (off), calendar" in line
     assert "✗ Hallucinated" in line
-    assert "98 %" in line
+    assert "98%" in line
     assert "12 March 2024 was a Tuesday." in line
 
 

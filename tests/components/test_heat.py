@@ -61,8 +61,8 @@ def test_the_surest_colours_and_all_are_named() -> None:
     assert "--cp-heat: 90%" in mark
     assert "cp-mark-hard" in mark
     assert 'tabindex="0"' in mark
-    assert "Ada: 90 %, number or date, should say “412 m”\nBen: 70 % – The source says" in mark
-    assert 'aria-label="512 m: Ada: 90 %' in mark
+    assert "Ada: 90%, number or date, should say “412 m”\nBen: 70% – The source says" in mark
+    assert 'aria-label="512 m: Ada: 90%' in mark
     assert bare(shown) == CASE.response
 
 

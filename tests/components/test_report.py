@@ -148,7 +148,7 @@ def test_only_the_built_in_engines_verdicts_say_that_they_are_its_own() -> None:
 
 def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
     assert worth_of(VERDICT, CARD, Progress()) == (
-        "Of 212 held-out verdicts with a confidence like this, 87 % were right."
+        "Of 212 held-out verdicts with a confidence like this, 87% were right."
     )
     assert worth_of(VERDICT, None, Progress()).startswith("Too few verdicts")
     by_tool = Progress(judgement=Judgement("Judge", VERDICT.label, "So.", by_tool="Length"))
@@ -158,8 +158,8 @@ def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
 
 
 def test_past_verdicts_of_the_project_go_before_what_was_measured_elsewhere() -> None:
-    measured = "Of 212 held-out verdicts with a confidence like this, 87 % were right."
-    known = Past("Of past verdicts at this level, 91 % were right.", "Counted are …", True)
+    measured = "Of 212 held-out verdicts with a confidence like this, 87% were right."
+    known = Past("Of past verdicts at this level, 91% were right.", "Counted are …", True)
     few = Past("Only 4 past verdicts at this level were looked at.")
     assert worth_words(VERDICT, CARD, Progress(), known) == known.words
     assert worth_words(VERDICT, CARD, Progress(), few) == f"{measured} {few.words}"
@@ -168,20 +168,20 @@ def test_past_verdicts_of_the_project_go_before_what_was_measured_elsewhere() ->
 
 
 def test_both_reports_say_what_past_verdicts_tell_and_that_people_must_decide() -> None:
-    past = Past("Of past verdicts, 91 % were right.", "<b>how</b>", True, "For <b>people</b>.")
+    past = Past("Of past verdicts, 91% were right.", "<b>how</b>", True, "For <b>people</b>.")
     html = html_report(RUN, CASE, progress(), SAID, CARD, past)
-    assert "91 % were right" in html
+    assert "91% were right" in html
     assert "⚑ For &lt;b&gt;people&lt;/b&gt;." in html
     assert 'title="&lt;b&gt;how&lt;/b&gt;"' in html
     markdown = markdown_report(RUN, CASE, progress(), SAID, CARD, past)
-    assert "p(hallucinated) = 0.83. Of past verdicts, 91 % were right." in markdown
+    assert "p(hallucinated) = 0.83. Of past verdicts, 91% were right." in markdown
     assert "```text\nFor <b>people</b>.\n```" in markdown
 
 
 def test_no_probability_is_rounded_to_certainty() -> None:
-    assert percent(0.999) == "over 99 %"
-    assert percent(0.001) == "under 1 %"
-    assert percent(0.834) == "83 %"
+    assert percent(0.999) == "over 99%"
+    assert percent(0.001) == "under 1%"
+    assert percent(0.834) == "83%"
 
 
 def test_markdown_in_names_is_shown_letter_by_letter() -> None:
@@ -261,12 +261,12 @@ def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
     html_made = html_report(RUN, audits_told.CASE, made, [], CARD)
     (table,) = re.findall(r"<table><thead><tr><th scope.*?</table>", html_made)
     assert table.count("<tr>") == 1 + len(audits_told.SENTENCES)
-    for words in ("calendar", "12 March 2024 was a Tuesday.", "98 %", "Because of statement 3."):
+    for words in ("calendar", "12 March 2024 was a Tuesday.", "98%", "Because of statement 3."):
         assert words in html.unescape(table)
     assert not re.search(r"(src|href)\s*=|@import|url\(", html_made)
     markdown = markdown_report(RUN, audits_told.CASE, made, [], CARD)
     assert "## Statement by statement" in markdown
-    assert "2. Hallucinated (98 %): It was opened on 12 March 2024, a Monday." in markdown
+    assert "2. Hallucinated (98%): It was opened on 12 March 2024, a Monday." in markdown
     assert "search: failed: No answer within 10 s." in markdown
     assert "reflection: unclear → hallucinated: It repeats the 6 years" in markdown
     assert "conditions: hallucinated: 20 words were asked for" in markdown

@@ -42,7 +42,7 @@ def test_an_answer_shows_its_verdict_and_what_it_states_beside_its_words() -> No
     assert ">answers alone </span>" in made
     assert ">hallucinated</span>" in made
     assert ">The source says “412 m long”.</div>" in made
-    assert "80 % sure · may be mistaken: it may be another bridge" in made
+    assert "80% sure · may be mistaken: it may be another bridge" in made
     assert "Confidence:" not in made
     assert "disagrees" not in made  # it answers nobody
 
@@ -87,7 +87,7 @@ def test_named_words_are_told_as_people_read_them() -> None:
     assert "“512 m” should be “412 m” · “red” should go" in made
     assert "Words:" not in made
     found = replace(ANSWER, manner="detect", text="WRONG. So.\nWords: “512 m”", doubt="")
-    assert "contests “512 m” · 80 % sure" in turn_html(found, 1)
+    assert "contests “512 m” · 80% sure" in turn_html(found, 1)
     alone = replace(ANSWER, text="WRONG. So.\nWords: two of them differ", doubt="")
     assert "Words: two" in turn_html(alone, 1)  # nobody was asked for such lines
 

@@ -96,7 +96,7 @@ def test_with_a_record_certainty_is_held_against_it() -> None:
     said = turn(1, "Ada", "hallucinated", "WRONG. The bridge.", FOUND, confidence=0.95)
     poor, good = Past(12, 20, 0.78), Past(19, 20, 0.99)
     (signal,) = of(said, pasts={"agent Ada": poor})
-    assert signal.words == "Sounds 95 % sure, but was right in 12 of 20 answered cases."
+    assert signal.words == "Sounds 95% sure, but was right in 12 of 20 answered cases."
     assert of(said, pasts={"agent Ada": good}) == ()
     assert of(said, pasts={"agent Ben": poor}) == ()
     own = {"agent Ada (Ada)": good, "agent Ada (Ben)": poor}  # one model in two seats

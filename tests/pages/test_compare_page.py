@@ -37,7 +37,7 @@ def test_a_checked_case_is_compared_in_further_ways(app: OpenApp, home: Path, ru
     table = table_with(at, "Verdict")
     assert list(table["Protocol"]) == ["Debate in turn (CEDA)", "Single judge"]
     assert list(table[""]) == ["A", "B"]
-    assert "Where they part" in [own.value for own in at.subheader]
+    assert "Where they differ" in [own.value for own in at.subheader]
     assert 'data-n="A"' in "".join(own.proto.body for own in at.get("html"))
 
 
@@ -90,7 +90,7 @@ def test_what_is_chosen_of_each_protocol_reaches_its_own_run_and_is_told(
     at.number_input(key="compare.society.rounds").set_value(1)
     at.selectbox(key="compare.single.style").set_value("thought").run()
     told = ["Society of minds, 1 round", "Single judge, thinking aloud"]
-    assert list(table_with(at, "Expected")["Protocol"]) == [*told, "Mended text (MAMM-REFINE)"]
+    assert list(table_with(at, "Expected")["Protocol"]) == [*told, "Corrected text (MAMM-REFINE)"]
     at.multiselect(key="compare.protocols").set_value(["society", "single"]).run()
     at.button(key="compare.start").click().run()
     assert not at.exception

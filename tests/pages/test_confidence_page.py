@@ -59,7 +59,7 @@ def test_a_run_says_how_often_verdicts_at_its_level_were_right(
             add_run(store, f"{near}-{n}", near, project=project_id)
             say(store, f"{near}-{n}", "hallucinated")
     at.run()
-    words = "Of past “hallucinated” verdicts at this level, 97 % were right (n=30, between 83 and"
+    words = "Of past “hallucinated” verdicts at this level, 97% were right (n=30, between 83 and"
     assert words in shown(at)
     assert "People look at unsure cases first" in shown(at), "as a tooltip"
     asked: list[object] = []
@@ -76,7 +76,7 @@ def test_a_run_says_how_often_verdicts_at_its_level_were_right(
         say(store, f"{near}-0", "supported", at=99.0)
     at.run()
     assert asked == [[f"c-{near}-0"]], "only what changed is looked at"
-    assert "93 % were right (n=30" in shown(at)
+    assert "93% were right (n=30" in shown(at)
 
 
 def test_a_lead_fits_the_limit_and_the_run_says_who_decides(
@@ -85,17 +85,17 @@ def test_a_lead_fits_the_limit_and_the_run_says_who_decides(
     fill(home, 0.97, 60, 0)
     fill(home, 0.55, 5, 15)
     at = app(PAGE)
-    assert [metric.value for metric in at.metric][:2] == ["80", "81 %"]
+    assert [metric.value for metric in at.metric][:2] == ["80", "81%"]
     table = at.dataframe[0].value
-    assert list(table["Right"]) == ["25 %", "–", "–", "–", "–", "over 99 %"]
+    assert list(table["Right"]) == ["25%", "–", "–", "–", "–", "over 99%"]
     assert table.iloc[0]["Right of “hallucinated”"] == "5 of 20"
     rates = at.dataframe[1].value.set_index("Wanted at most")
-    assert list(rates.loc["5 %"])[:4] == ["60 %", "75 %", "25 %", "0 of 60"]
-    assert rates.loc["1 %"]["Why nothing"] == "230 are needed, if none is wrong"
+    assert list(rates.loc["5%"])[:4] == ["60%", "75%", "25%", "0 of 60"]
+    assert rates.loc["1%"]["Why nothing"] == "230 are needed, if none is wrong"
     at.number_input[0].set_value(5.0)
     at.button(key="confidence.fit").click().run()
     assert not at.exception
-    assert "from a confidence of 60 % on" in " ".join(m.value for m in at.markdown)
+    assert "from a confidence of 60% on" in " ".join(m.value for m in at.markdown)
     risk = json.loads(at.get("plotly_chart")[1].proto.spec)
     assert "in use" in [trace.get("name") for trace in risk["data"]]
     fill(home, 0.96, 0, 60)

@@ -60,9 +60,9 @@ def test_signals_stand_beside_the_turn_and_are_counted(
     at = app("pages/check/run.py", run=run_id)
     markup = drawn(at)
     assert "⚑ “measured twice by the mayor” stands in no source." in markup
-    assert "⚑ Sounds 90 % sure, but was right in 0 of 12 answered cases." in markup
+    assert "⚑ Sounds 90% sure, but was right in 0 of 12 answered cases." in markup
     assert "answers alone" in markup
-    assert "90 % sure · names no doubt" in markup
+    assert "90% sure · names no doubt" in markup
     caption = next(c.value for c in at.caption if "Signals of debate hacking" in c.value)
     assert "Ada 2" in caption
     assert "Ben none" in caption

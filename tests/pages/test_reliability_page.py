@@ -161,7 +161,7 @@ def test_tools_stand_with_their_usage_and_success(app: OpenApp, home: Path) -> N
     table = table_with(at, "Used in")
     (row,) = [own for _, own in table.iterrows() if own["Tool"] == "adder"]
     assert row["Calls"] == 6
-    assert row["Used in"] == "100 % (3 of 3)"
+    assert row["Used in"] == "100% (3 of 3)"
     assert row["Found / nothing / off / failed"] == "4 / 0 / 2 / 0"
     assert row["Its label is right"] == "1.00 (0.34 to 1.00), n=2, too few"
     assert row["Always hallucinated"] == "0.50"

@@ -133,7 +133,7 @@ def test_a_label_that_looks_wrong_goes_back_to_who_gave_it(
 ) -> None:
     at = app(PAGE)
     assert not any(button.key == "retrain.doubts.look" for button in at.button), "it is kept"
-    assert "the model gives that 4 % and thinks **hallucinated**" in texts(at)
+    assert "the model gives that 4% and thinks **hallucinated**" in texts(at)
     at.button(key=f"retrain.doubts.ask.{doubted}").click().run()
     assert "with 1 person who answered it" in at.toast[0].value
     assert "back in the queue" in texts(at)

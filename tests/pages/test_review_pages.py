@@ -414,7 +414,7 @@ def test_a_gold_answer_is_corrected_with_a_reason_and_the_old_one_stays(
     at.segmented_control(key="settling.view").set_value("right answer known").run()
     assert len(at.dataframe[0].value) == 1
     links = app("pages/review/label.py", case=case.id).get("page_link")
-    assert any(link.proto.label == "Settle it" for link in links)
+    assert any(link.proto.label == "Adjudicate it" for link in links)
     at = app("pages/review/settle.py", case=case.id)
     assert any("right answer so far" in item.value.replace("\\", "") for item in at.markdown)
     key = f"run.{case.id}.settle.correct"
@@ -464,7 +464,7 @@ def test_taking_an_answer_back_leaves_what_is_being_typed(
     at.button(key=f"{key}.save").click().run()
     at.button(key=f"{key}.choose.supported").click().run()
     at.text_area(key=f"{key}.reason").set_value("a long second thought").run()
-    back = next(button for button in at.button if button.label == "Take back")
+    back = next(button for button in at.button if button.label == "Undo")
     back.click().run()
     assert not at.exception
     assert at.text_area(key=f"{key}.reason").value == "a long second thought"

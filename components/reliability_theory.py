@@ -1,4 +1,4 @@
-"""The Theory page: what more agents and debate can bring, by equations and by one's own runs."""
+"""Reliability: what more agents and debate can bring, by equations and by one's own runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ ACCURACY, CORRELATION, BASE_RISK = 0.7, 0.3, 0.3  # where nothing is measured ye
 
 
 def draw_theory() -> None:
-    """Both parts; sliders begin at what was measured."""
+    """Equations to try out, on request; sliders begin at what was measured."""
+    if not st.toggle("Show what more agents and debate can bring", key="theory.shown"):
+        return
     project_id, found = figures()
     with state.open_store() as store:
         mark = (*store.changes.of_corrections(), *store.changes.of_runs())
@@ -150,7 +152,7 @@ def _draw_information(debates: list[Information]) -> None:
     )
     st.caption(
         "How often a judge would be wrong that goes by the debaters' first stances, or by first "
-        "and last ones: logistic models, each case judged by one that has not seen it, 95 % "
+        "and last ones: logistic models, each case judged by one that has not seen it, 95% "
         "intervals over cases. Bits are what last stances tell beyond first ones. Source: ColMAD "
         "2.1 (equations 1 to 3) and 2.3."
     )
