@@ -165,7 +165,7 @@ def _against_machine(people: Sequence[str], judged: Sequence[Correction]) -> Row
                     "Person": person,
                     "Same answer": f"{same} of {len(own)}",
                     "Cohen's kappa": _words(cohen_of(both, person, MACHINE)),
-                    "Of these blind": sum(c.is_blind for c in own),
+                    "Answered blind": sum(c.is_blind for c in own),
                 }
             )
     return rows

@@ -352,7 +352,7 @@ def change_html(change: Reconsidered) -> Html:
     reach = (
         "Its evidence does not carry its label."
         if change.reach == "local"
-        else "It does not stand beside the other statements."
+        else "It does not fit with the other statements."
     )
     numbers = ", ".join(str(index + 1) for index in change.because_of[:20])
     because = f" Because of statement {numbers}." if numbers else ""

@@ -63,7 +63,7 @@ def level_figure(levels: Sequence[tuple[float, Share]]) -> go.Figure:
     )
     figure.add_shape(type="line", x0=0.5, y0=0.5, x1=1, y1=1, line=DOTTED)
     figure.update_layout(title="Said and right")
-    figure.update_xaxes(title="confidence that was said", range=[0.48, 1.05], tickformat=".0%")
+    figure.update_xaxes(title="stated confidence", range=[0.48, 1.05], tickformat=".0%")
     figure.update_yaxes(title="were right", range=[0, 1.05], tickformat=".0%")
     return _framed(figure)
 

@@ -78,7 +78,7 @@ def draw_parting(case: Case, runs: Mapping[str, Progress]) -> None:
     if len(labels) == 1:
         st.markdown(f"All verdicts are the same: **{labels[0]}**.")
     lines = parting_lines(case.response, runs)
-    for line in lines or ["The same words are marked, and nobody turned."]:
+    for line in lines or ["The same words are marked, and nobody changed their mind."]:
         st.markdown(f"- {escaped(line)}")
 
 

@@ -95,7 +95,7 @@ def take_back(correction: Correction, asked_id: str) -> None:
     drafts.keep(key, {"from": correction.id, "seen": undo.id})
 
 
-NONE_WORDS = "No word of it alone is wrong"
+NONE_WORDS = "No single word is wrong"
 
 
 def draw_span_fields(asked: Asked, *, agrees: bool) -> None:
@@ -127,7 +127,7 @@ def _draw_editor(asked: Asked, agrees: bool) -> None:
         none_words=NONE_WORDS,
     )
     if agrees and any(mark.status == "suggested" for mark in marked.marks):
-        st.caption("Whoever agrees accepts the suggestions that are still open.")
+        st.caption("Saving accepts the suggestions that are still open.")
 
 
 def _draw_quote(asked: Asked) -> None:

@@ -120,12 +120,12 @@ def _row(rate: float, limit: Limit) -> dict[str, Any]:
         "Answered": f"{answered}%",
         "To people": f"{100 - answered}%",
         "Wrong of those answered": f"{limit.wrong} of {limit.answered}" if limit.answered else "",
-        "Why nothing": why_words(rate, limit),
+        "Why none": why_words(rate, limit),
     }
 
 
 def why_words(rate: float, limit: Limit) -> str:
-    """Why nothing is answered at that rate; "" where something is."""
+    """Why none is answered at that rate; "" where something is."""
     if limit.threshold is not None:
         return ""
     fewest = fewest_for(rate)

@@ -45,7 +45,7 @@ def draw_library() -> None:
     )
     chosen = [entries[i] for i in picked["selection"]["rows"] if i < len(entries)]
     if not chosen:
-        st.caption("Choose rows to see, delete, or read files again.")
+        st.caption("Select rows to view, delete or read files again.")
         return
     with st.container(horizontal=True):
         st.button(

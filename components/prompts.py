@@ -272,11 +272,11 @@ def _choice(project_id: str, edited: set[tuple[str, str]]) -> PromptAtHand:
 
 def _draw_in_force(prompt: PromptAtHand) -> None:
     """Whose text new checks use, and its version."""
-    whose = "ours, as shipped"
+    whose = "the default prompt"
     if prompt.in_force.is_edited:
         newest = prompt.edits[0]
         whose = f"edited by {newest.author}, {when(newest.at)}"
-    st.markdown(f"In force: {escaped(whose)} · version `{prompt.in_force.hash}`")
+    st.markdown(f"In use: {escaped(whose)} · version `{prompt.in_force.hash}`")
 
 
 def _draw_fields(name: str) -> None:

@@ -107,7 +107,7 @@ def _range(share: dict[str, float] | None) -> str:
 
 FEWEST_DEBATES = 30
 STEP_WORDS = {
-    "opener": "First turn of who speaks first: one agent alone",
+    "opener": "First speaker alone",
     "openings": "Majority of all first turns",
     "closings": "Majority of all last turns",
     "judge": "The judge's own label",
@@ -337,10 +337,7 @@ def _draw_kind(agent: Agent, dimension: str, found: Figures) -> None:
     title = f"{found.words[agent]}: {DIMENSIONS[dimension].lower()}"
     lines = [_kind_interval(own, dimension) for own in kinds[:MOST_LINES]]
     st.plotly_chart(forest_figure(lines, title), key="reliability.kinds.figure", width="stretch")
-    words = (
-        "A kind with few cases is drawn towards the agent's share over all cases, the more the "
-        "fewer it has and the less the kinds differ."
-    )
+    words = "The share of a kind with few cases is pulled towards the agent's share over all cases."
     if dimension == "category":
         words += " These are hallucinated responses only, by what people marked in them."
     st.caption(escaped(words))

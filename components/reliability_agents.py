@@ -513,7 +513,7 @@ def draw_pairs(found: Figures) -> None:
     """The heat map, and the pairs with the most to gain."""
     if not found.pairs:
         return
-    st.subheader("Who makes up for whom", anchor=False, help=MEASURE)
+    st.subheader("Which agents complement each other", anchor=False, help=MEASURE)
     if all(own.is_thin or own.reduction is None for own in found.pairs):
         st.caption(why_nothing(found.pairs))
         return

@@ -50,7 +50,7 @@ def draw_replay(run: Run, case: Case) -> None:
         left, right = st.columns([4, 1], vertical_alignment="center")
         with left:
             st.title("Replay", anchor=False)
-            st.caption("A stored debate is played again; nothing is computed.")
+            st.caption("Plays back a stored debate; nothing is computed again.")
         with right:
             st.page_link(
                 "pages/check/run.py",

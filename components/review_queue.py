@@ -145,7 +145,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
         "People who review each item", 1, MOST_PEOPLE, project.people_each, key=f"{key}.people"
     )
     minutes = middle.number_input(
-        "Minutes that an item stays in hand",
+        "Minutes before a claimed item is released",
         1, LONGEST_MINUTES, project.hold_minutes, key=f"{key}.minutes",
         help="Then it is free for others. What was written is kept, and counts when it is saved.",
     )  # fmt: skip
@@ -162,7 +162,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
         help="On Review. A run's own page shows the verdict to everybody who opens it.",
     )
     categories = st.multiselect(
-        "What may be wrong with marked words",
+        "Error categories",
         list(dict.fromkeys([*project.categories, *CATEGORY_WORDS])),
         default=list(project.categories),
         format_func=category_words,
@@ -228,7 +228,7 @@ def draw_progress() -> None:
     finished = counts["done"] + counts["adjudicated"]
     st.progress(
         finished / total, text=f"{finished} of {counted(total, 'item')} reviewed, "
-        f"{counts['pending']} waiting, {counts['in_hand']} in somebody's hands"
+        f"{counts['pending']} waiting, {counts['in_hand']} being reviewed"
     )  # fmt: skip
     words = [f"{mine['submitted']} submitted", f"{mine['skipped']} skipped"]
     words.append(f"{mine['flagged']} flagged")

@@ -343,7 +343,7 @@ def draw_threshold(found: Material) -> None:
     st.markdown(
         f"In use: **no. {current.number}**, learned {when(current.at)}."
         if current
-        else "In use: **what ships**."
+        else "In use: **the shipped threshold**."
     )
     for kind in KIND_WORDS:
         if found.scored[kind] or getattr(used, kind).words:

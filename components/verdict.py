@@ -100,7 +100,7 @@ def _in_use(home: str, project_id: str, mark: Mark) -> Learned | None:
 MOST_SHOWN = 3
 LONGEST = 90
 # In the debate each saw a share of it, and may have said otherwise.
-SEEN = "With all the evidence before them"
+SEEN = "Given all the evidence,"
 
 
 def readers_html(progress: Progress) -> Html:

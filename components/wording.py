@@ -133,7 +133,7 @@ CAUSE_ADVICE: dict[Cause, str] = {
     "classifier_disagrees": "Read the judge's reasons and decide; your answer teaches both.",
     "image_not_readable": "Add a sharper picture, or check again without the image.",
     "unreadable_reply": "Check again, or choose another agent.",
-    "not_settled": "Read what they said, or check with another protocol.",
+    "not_settled": "Read the debate below, or check it by another protocol.",
     "budget_reached": "Raise the cap and resume.",
     "agent_failed": "Resume the run, or choose another agent.",
 }

@@ -138,7 +138,7 @@ SETTINGS: dict[str, Setting] = {
         "Most money per day", "US cents", 0, 10_000_000, "Everybody together, by the UTC day."
     ),
     "person_day_cents": Setting(
-        "Most money per person and day", "US cents", 0, 10_000_000, "By the UTC day."
+        "Highest cost per person and day", "US cents", 0, 10_000_000, "By the UTC day."
     ),
     "run_tokens": Setting(
         "Most tokens per run",

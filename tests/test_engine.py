@@ -387,7 +387,7 @@ def test_a_judge_that_cannot_be_read_leaves_it_unclear(
 
 
 def test_an_empty_claim_is_refused(home: Path) -> None:
-    with pytest.raises(InputError, match="Expected a claim or response to check, found none"):
+    with pytest.raises(InputError, match="Enter a text to check"):
         case_of(home, "  \n ")
 
 

@@ -139,7 +139,8 @@ class Editor {
     const category = this.data.categories[number];
     if (!category) return;
     if (this.selected) {
-      const [start, end] = this.selected;
+      const [start, end] = this.trimmed(...this.selected);
+      if (start >= end) return;
       const same = this.state.marks.find(
         (m) => m.start === start && m.end === end && m.status === "marked",
       );
@@ -180,7 +181,7 @@ class Editor {
       const marks = this.state.marks.filter((other) => other !== mark);
       this.change({ ...this.state, marks }, "remove");
     }
-    this.say("Taken away.");
+    this.say("Removed.");
   }
 
   /** Accepts or rejects the chosen suggestion, else the first that is open, and goes to the next. */

@@ -108,7 +108,7 @@ def reason_of(item: Assessment, points: Sequence[Point]) -> str:
     if named:
         first = named[0]
         where = f" ({cited(quoted)})" if (quoted := _quoted(first, item)) else ""
-        return f"“{first.text}” is wrong: the source says “{first.evidence}”{where}."
+        return f"“{first.text}” is wrong: {first.explanation}{where}."
     against = reading.contradicting
     if against is not None and against.reading.contradicted >= 0.5:
         return f"The source says otherwise: {cited(best_passage(against, item))}."
@@ -247,10 +247,13 @@ def _point(words: WrongWords, item: Assessment) -> Point | None:
     start, end = place
     own = item.statement
     text = own.text[start - own.start : end - own.start]
-    says = f"the source says “{words.instead}”" if words.instead else "the sources do not say this"
+    worked, _, instead = words.instead.rpartition(" = ")
+    says = f"the source says “{instead}”" if instead else "the sources do not say this"
+    if worked:
+        says = f"the source's figures come to {instead} ({worked})"
     return Point(
-        own.index, "contradicted" if words.instead else "missing", start, end, text,
-        category_of(text, start == own.start), words.instead, says, round(item.p, 3),
+        own.index, "contradicted" if instead else "missing", start, end, text,
+        category_of(text, start == own.start), instead, says, round(item.p, 3),
         quote_of(words.passage) if words.passage else None,
     )  # fmt: skip
 

@@ -240,7 +240,7 @@ ENGLISH = Thoughts(
     whole_done="Nothing else about the response as a whole can be worked out.",
     refuted="The tool {tool} shows that it is wrong; nothing more is needed.",
     right="It was worked out to be right and names nothing that a source would have to know.",
-    search="Nothing in it can be worked out, so I look for sources that speak of it.",
+    search="Nothing in it can be worked out, so I look for sources about it.",
     search_rest="What can be worked out holds, but it names something too that only sources know, "
     "so I look for some.",
     compare="There are passages that may speak of it, so I compare it with what they say.",
@@ -478,7 +478,7 @@ NOTHING = "It says nothing that could be true or false."
 
 
 def why_not_checkable(case: Case, statement: Statement) -> str:
-    """Why nothing can be checked of it, in a sentence; empty where something can.
+    """Why none can be checked of it, in a sentence; empty where something can.
 
     What only leads up to a fact ("Of course, …") leaves it one. An opinion that states a figure or
     names somebody is checked: what it says of them may be a fact that is put carefully.

@@ -32,7 +32,7 @@ FEWEST_PER_LABEL_NEW = 5
 
 
 def lacking(answers: Answers, fewest: int = FEWEST, of_label: int = FEWEST_PER_LABEL) -> str:
-    """Why nothing can be learned from these debates, in words; "" where it can."""
+    """Why none can be learned from these debates, in words; "" where it can."""
     sides = Counter(dict(zip(answers.groups, answers.labels.tolist(), strict=True)).values())
     if not answers.agents:
         return "no debater has answered often enough"

@@ -251,7 +251,7 @@ def store_case(store: Store, project: Project, draft: Draft, author: str, now: f
     """
     limit = store.projects.settings().response_characters
     if not draft.response.strip():
-        raise InputError("Expected a claim or response to check, found none; type or paste one.")
+        raise InputError("Enter a text to check.")
     if len(draft.response) > limit:
         raise InputError(
             f"Expected at most {limit:,} characters to check, found {len(draft.response):,}; "

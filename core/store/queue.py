@@ -149,7 +149,7 @@ HAS_DONE = (
     "AND m.person = :did_by AND m.state = :did)"
 )
 ROUNDED = 0.01  # how unlike an item is, as the store rounds what it teaches
-AT_RANDOM = "drawn at random, whatever it would teach"
+AT_RANDOM = "picked at random"
 FOR_PEOPLE = "for people to decide, below what this project answers by itself"
 
 

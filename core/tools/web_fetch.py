@@ -112,7 +112,7 @@ def origin_of(url: str) -> str:
 
 
 def why_refused(text: str, *, is_named: bool = False) -> str:
-    """Why nothing is fetched from an address, in words; empty where it may be.
+    """Why none is fetched from an address, in words; empty where it may be.
 
     A named origin may be private or this computer, but no link-local or metadata address.
     """

@@ -384,7 +384,7 @@ TOOL = Tool(
             response="The Harlow lighthouse was built in 1841.",
             given=Search("The Harlow lighthouse was built in 1841."),
             label="unclear",
-            thought="This is a statement of fact, so I look for sources that speak of it.",
+            thought="This is a statement of fact, so I look for sources about it.",
         ),
         Example(
             question="云溪桥有多长？",

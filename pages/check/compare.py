@@ -37,7 +37,7 @@ elif case is not None:
     if case.question:
         st.caption(escaped(clipped(case.question, 300)))
     draw_compared(case)
-    with st.expander("Check it in further ways", icon=":material/add:"):
+    with st.expander("Check it another way", icon=":material/add:"):
         draw_new_comparison(case)
     st.stop()
 draw_new_comparison(None)

@@ -9,7 +9,7 @@ from components.run_view import load_run
 loaded = load_run(st.query_params.get("run", ""))
 if loaded is None:
     page_title("Replay")
-    st.info("There is no run at this link here. History lists runs and opens trace files.")
+    st.info("No run was found at this link. History lists runs and opens trace files.")
     st.page_link("pages/check/history.py", label="History", icon=":material/history:")
     st.stop()
 draw_replay(loaded[0], loaded[1])

@@ -13,7 +13,7 @@ loaded = load_run(run_id) if run_id else None
 if loaded is None:
     page_title("Run")
     st.info(
-        "There is no run at this link here. Runs are listed under History; a trace file can be "
+        "No run was found at this link. Runs are listed under History; a trace file can be "
         "opened there too."
     )
     st.page_link("pages/check/history.py", label="History", icon=":material/history:")

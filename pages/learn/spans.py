@@ -6,8 +6,7 @@ from components.span_learning_examples import draw_examples
 
 page_title(
     "Span tuning",
-    "The wrong words that people mark teach the machine from when to mark a word, and serve "
-    "language models as examples.",
+    "Marked words set the threshold for marking, and serve as examples for language models.",
 )
 found = material()
 draw_marked(found)

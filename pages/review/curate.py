@@ -3,7 +3,5 @@
 from components.frame import page_title
 from components.settling import draw_settling
 
-page_title(
-    "Adjudicate", "Where people differ or asked for a lead, one answer is made the right one."
-)
+page_title("Adjudicate", "Settle cases where reviewers differ or asked for a lead.")
 draw_settling()

@@ -3,7 +3,7 @@
 from components.frame import page_title
 from components.review_queue import draw_list, draw_progress, draw_start
 
-page_title("Review", "What people should look at, what would teach most first.")
+page_title("Review", "Items for review, the most informative first.")
 draw_progress()
 wanted = draw_start()
 draw_list(wanted)

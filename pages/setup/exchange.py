@@ -3,8 +3,6 @@
 from components.exchange import draw_export, draw_import
 from components.frame import page_title
 
-page_title(
-    "Import / export", "Cases and answers from other tools, and for them; whole projects too."
-)
+page_title("Import / export", "Exchange cases, answers or whole projects with other tools.")
 draw_import()
 draw_export()

@@ -4,7 +4,7 @@ from components.frame import page_title
 from components.inputs import draw_sources, draw_uploader
 from components.library import draw_library
 
-page_title("Library", "Upload once, use in many checks. One content is read and indexed once.")
+page_title("Library", "Upload once, use in many checks. Identical files are read and indexed once.")
 added = draw_uploader("library.upload", "Add documents and images")
 draw_sources(added)
 draw_library()

@@ -52,6 +52,6 @@ def test_nothing_typed_into_a_prompt_is_lost(make_server: MakeServer, open_page:
     expect(field).to_have_value(ours + "One. Two. Three.")
     settle(page)
     page.get_by_role("button", name="Save prompt").click()
-    expect(page.get_by_text("In force: edited by")).to_be_visible()
+    expect(page.get_by_text("In use: edited by")).to_be_visible()
     expect(page.get_by_text("Changed, not saved")).to_have_count(0)
     expect(field).to_have_value(ours + "One. Two. Three.")

@@ -264,7 +264,7 @@ def test_a_browser_keeps_its_name_and_the_next_item_begins_at_its_top(
     mira.get_by_text("0 of 2 items reviewed").wait_for()
     settle(mira)
     jonas = open_page(server, "/settings")
-    field = jonas.get_by_label("Your name, as it stands at your corrections")
+    field = jonas.get_by_label("Your name, as shown on your corrections")
     field.wait_for()
     settle(jonas)
     field.fill("Jonas")

@@ -30,14 +30,14 @@ def told(*readers: ReaderView) -> str:
 
 def test_readers_that_agree_are_named_in_one_line() -> None:
     assert told(*views(0, "supported", "supported")) == (
-        "With all the evidence before them the readers agree: Entailment reader: supported · "
+        "Given all the evidence, the readers agree: Entailment reader: supported · "
         "Value checker: supported."
     )
 
 
 def test_a_disagreement_is_plain_to_see() -> None:
     words = told(*views(0, "supported", "hallucinated", "unclear"))
-    assert words.startswith("With all the evidence before them the readers disagree:")
+    assert words.startswith("Given all the evidence, the readers disagree:")
     for part in ("✓ Entailment reader: supported", "✗ Value checker: hallucinated"):
         assert part in words
 
@@ -45,9 +45,7 @@ def test_a_disagreement_is_plain_to_see() -> None:
 def test_of_several_statements_only_those_in_dispute_are_shown_and_escaped() -> None:
     readers = (*views(0, "supported", "hallucinated"), *views(1, "supported", "supported"))
     words = told(*readers)
-    assert words.startswith(
-        "With all the evidence before them the readers disagree on 1 of 2 statements:"
-    )
+    assert words.startswith("Given all the evidence, the readers disagree on 1 of 2 statements:")
     assert "The tower is &lt;b&gt;tall" in words
     assert "It is old" not in words
 
@@ -76,7 +74,7 @@ def test_an_audit_says_how_many_statements_were_read_of_how_many() -> None:
         )
         return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", readers_html(made))).strip()
 
-    start = "With all the evidence before them the readers"
+    start = "Given all the evidence, the readers"
     words = audited(*views(0, "supported", "hallucinated"))
     assert words.startswith(f"{start} disagree on the one statement that they read (2 in all):")
     assert "The tower is" in words

@@ -242,7 +242,7 @@ def test_a_cap_that_leaves_room_for_three_lets_three_of_twenty_through(home: Pat
     [
         ("run_cents", "Most money per run"),
         ("day_cents", "Most money per day"),
-        ("person_day_cents", "Most money per person and day"),
+        ("person_day_cents", "Highest cost per person and day"),
     ],
 )
 def test_a_reached_cap_is_named_with_what_to_do(home: Path, cap: str, words: str) -> None:

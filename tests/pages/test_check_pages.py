@@ -72,7 +72,7 @@ def test_nothing_to_check_is_said_and_nothing_is_lost(app: OpenApp) -> None:
     at.text_input(key="new.question").set_value("Which paw?")
     at.file_uploader(key="new.upload").set_value([("cats.txt", CATS.encode(), "text/plain")])
     at.button(key="new.check").click().run()
-    assert "Expected a claim or response to check, found none" in at.error[0].value
+    assert "Enter a text to check" in at.error[0].value
     assert at.text_input(key="new.question").value == "Which paw?"
 
 
@@ -246,7 +246,7 @@ def test_a_passages_neighbours_are_shown_on_demand(app: OpenApp) -> None:
 
 def test_an_unknown_run_is_no_error_page(app: OpenApp) -> None:
     at = app("pages/check/run.py", run="0" * 32)
-    assert "no run at this link" in at.info[0].value
+    assert "No run was found at this link" in at.info[0].value
 
 
 def test_a_correction_takes_a_label_and_a_reason(app: OpenApp, run_id: str, home: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_lead_fits_the_limit_and_the_run_says_who_decides(
     assert table.iloc[0]["Right of “hallucinated”"] == "5 of 20"
     rates = at.dataframe[1].value.set_index("Wanted at most")
     assert list(rates.loc["5%"])[:4] == ["60%", "75%", "25%", "0 of 60"]
-    assert rates.loc["1%"]["Why nothing"] == "230 are needed, if none is wrong"
+    assert rates.loc["1%"]["Why none"] == "230 are needed, if none is wrong"
     at.number_input[0].set_value(5.0)
     at.button(key="confidence.fit").click().run()
     assert not at.exception

@@ -324,7 +324,7 @@ def test_links_into_a_project_of_others_lead_nowhere(
     }
     for page, query in opened.items():
         at = door(BO, page, **query)
-        assert "here" in at.info[0].value, page
+        assert "link" in at.info[0].value, page
         for secret in (WRONG, "secret-table", "Bridges"):
             assert secret not in said(at), page
         hers = said(door(ANNA, page, **query))

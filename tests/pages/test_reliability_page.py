@@ -176,7 +176,7 @@ def test_pairs_without_a_figure_are_told_of_instead_of_an_empty_chart(
     at = app(PAGE)
     figures = [json.loads(own.proto.spec) for own in at.get("plotly_chart")]
     assert "heatmap" not in [trace["type"] for figure in figures for trace in figure["data"]]
-    assert "Who makes up for whom" in [own.value for own in at.subheader]
+    assert "Which agents complement each other" in [own.value for own in at.subheader]
     assert "spoke on fewer than 10 of the same cases" in texts(at)
 
 

@@ -67,7 +67,7 @@ def test_a_lead_takes_the_threshold_into_use_and_goes_back(app: OpenApp, home: P
     assert figures["In use"][0] == "0.38"
     assert float(figures["Proposed"][0]) > 0.38
     assert "Only 12 cases" in said(at)
-    assert "In use: **what ships**" in said(at)
+    assert "In use: **the shipped threshold**" in said(at)
     at.button(key=f"{THRESHOLD}.take").click().run()
     assert "Expected a reason" in at.error[0].value
     assert in_use(home, THRESHOLD) is None
