@@ -110,7 +110,7 @@ def test_rows_are_checked_and_bad_ones_say_why(home: Path, batch: str) -> None:
     labels = [run.label if run else None for _, run in found]
     assert labels == ["supported", "hallucinated", None, None]
     assert "no file called none.txt" in found[2][0].problem
-    assert "found none" in found[3][0].problem
+    assert found[3][0].problem == "Enter a text to check."
 
 
 def test_results_go_out_as_a_table(home: Path, batch: str) -> None:

@@ -84,7 +84,7 @@ def test_a_document_of_nothing_is_left_out_and_the_others_are_used() -> None:
 
 def test_a_response_of_nothing_and_an_image_that_is_not_there_are_refused(tmp_path: Path) -> None:
     with opened_bench(Settings()) as bench:
-        with pytest.raises(InputError, match="found none"):
+        with pytest.raises(InputError, match="Enter a text to check"):
             check(bench, CATS, response=" ")
         material = Material("A cat.", images=(tmp_path / "none.png",))
         with pytest.raises(InputError, match=r"none\.png"):
