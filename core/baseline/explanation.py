@@ -45,6 +45,8 @@ class WrongWords:
     instead: str = ""
     """What the source says in their place; empty where nothing was found that fits."""
     passage: Passage | None = None
+    worked: str = ""
+    """How the source's figures come to `instead`; empty where it says it itself."""
 
 
 def wrong_words(item: Assessment, reader: Reader, stop: Stop) -> tuple[WrongWords, ...]:
@@ -178,18 +180,23 @@ def _with_replacement(
     if window is None:
         return words
     nearest = (value for value in _differing(words, item) if value.is_nearest)
-    plain = (value.instead for value in nearest if value.in_table or not reading.is_known)
-    if instead := next(plain, ""):
-        figure = (NUMBER.search(instead) or [instead])[0]  # without the unit of a table's header
+    plain = (value for value in nearest if value.in_table or not reading.is_known)
+    if (value := next(plain, None)) and value.instead:
+        # without the unit of a table's header
+        figure = (NUMBER.search(value.instead) or [value.instead])[0]
         passage = next((p for p in item.measured.passages if figure in p.text), None)
-        return replace(words, instead=instead, passage=passage or best_passage(window, item))
+        found = replace(words, passage=passage or best_passage(window, item))
+        if not value.is_worked:
+            return replace(found, instead=value.instead)
+        worked, _, total = value.instead.rpartition(" = ")
+        return replace(found, instead=total, worked=worked)
     candidates = list(_candidates(words, item, window))[:MOST_REPLACEMENTS]
     claims = [
         reading.claim[: words.start] + candidate + reading.claim[words.end :]
         for candidate in candidates
     ]
-    found = reader.read([(window.text, claim) for claim in claims], stop)
-    ranked = sorted(zip(found, candidates, strict=True), key=lambda pair: -pair[0].supported)
+    read = reader.read([(window.text, claim) for claim in claims], stop)
+    ranked = sorted(zip(read, candidates, strict=True), key=lambda pair: -pair[0].supported)
     if not ranked or ranked[0][0].supported < SUPPORTED_FROM:
         return replace(words, passage=best_passage(window, item))
     instead = ranked[0][1]
@@ -247,13 +254,12 @@ def _point(words: WrongWords, item: Assessment) -> Point | None:
     start, end = place
     own = item.statement
     text = own.text[start - own.start : end - own.start]
-    worked, _, instead = words.instead.rpartition(" = ")
-    says = f"the source says “{instead}”" if instead else "the sources do not say this"
-    if worked:
-        says = f"the source's figures come to {instead} ({worked})"
+    says = f"the source says “{words.instead}”" if words.instead else "the sources do not say this"
+    if words.worked:
+        says = f"the source's figures come to {words.instead} ({words.worked})"
     return Point(
-        own.index, "contradicted" if instead else "missing", start, end, text,
-        category_of(text, start == own.start), instead, says, round(item.p, 3),
+        own.index, "contradicted" if words.instead else "missing", start, end, text,
+        category_of(text, start == own.start), words.instead, says, round(item.p, 3),
         quote_of(words.passage) if words.passage else None,
     )  # fmt: skip
 

@@ -49,6 +49,8 @@ class ValueFinding:
     """True where one clause or cell alone has most of the statement's words, and `instead`."""
     in_table: bool = False
     """True where that is a cell of a table, or all cells of a column."""
+    is_worked: bool = False
+    """True where `instead` is how the evidence's figures come to a total, as in “1 + 2 = 3”."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,8 @@ def _quantity_finding(own: Quantity, held: Sequence[_Held], wanted: frozenset[st
     if total := _other_total(own, held, wanted):
         if own.low <= total.value <= own.high:
             return _finding(own, "derived", total.words)
-        return _finding(own, "different", total.words, is_nearest=True, in_table=True)
+        other = _finding(own, "different", total.words, is_nearest=True, in_table=True)
+        return replace(other, is_worked=True)
     return found
 
 
