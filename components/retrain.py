@@ -1,22 +1,16 @@
-"""Training on Retrain: its options, starting it, and what became of the last ones.
-
-The training under way, live: stage, steps, time left, the loss so far, and Cancel.
-
-Labels that look wrong: looked for on demand, and given back to people with one click.
-
-What more corrected cases would add: a curve counted on demand, in one plain sentence.
-"""
+"""Retrain: start and watch a training, find labels that look wrong, count what more cases add."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
 
 from components import login, state
 from components.charts import curve_figure, loss_figure
-from components.kept_results import keep, kept
+from components.kept_results import Kept, keep, kept
 from components.learning_material import material
 from components.review_queue import rules_of
 from components.versions import choose_newest
@@ -26,7 +20,7 @@ from core.errors import NotEnoughLabels, ReviewError
 from core.learning.label_errors import Doubt, Doubts, doubts
 from core.learning.learning_curve import Curve, advice, learning_curve
 from core.learning.options import BOUNDS, EMBEDDED, Options, options_of
-from core.learning.overview import taught
+from core.learning.overview import Taught, taught
 from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
 from core.llm.encoder import load_encoder
 from core.review.adjudication import ask_again
@@ -34,42 +28,55 @@ from core.review.queue_ranking import enqueue
 from core.store.sqlite import Mark
 from core.store.versions import Training
 
-LEARNING_GAIN_KEPT = "learning curve"
-LEARNING_GAIN_PROBLEM = "retrain.curve.problem"
+PROBLEM = "retrain.problem"
+CURVE = "learning curve"
+DOUBTS = "label doubts"
+MOST_DOUBTS = 10
+Progress = Callable[[int, int], None]
+Counting = Callable[[Sequence[Taught], Progress], Any]
 
 
 def draw_gain(mark: Mark) -> None:
     """The button, and the curve counted last; `mark` is that of the present answers."""
+
+    def curve(material: Sequence[Taught], progress: Progress) -> Curve:
+        rows = [one.row for one in material]
+        return learning_curve(rows, load_encoder(ENCODER_DIR), state.home(), progress)
+
     with st.expander("What more cases would add", icon=":material/show_chart:"):
-        last = kept(LEARNING_GAIN_KEPT)
-        is_old = last is not None and last.mark != mark
-        if last is None or is_old:
-            words = "Count again: answers came since" if is_old else "Count it"
-            if st.button(words, key="retrain.curve.count", icon=":material/calculate:"):
-                _count(mark)
-                st.rerun()
-        if problem := st.session_state.pop(LEARNING_GAIN_PROBLEM, ""):
-            st.info(escaped(problem))
+        last = _draw_button(CURVE, "Count it", "Count again", "retrain.curve.count", curve, mark)
         if last is not None:
             _draw(last.value, last.at)
 
 
-def _count(mark: Mark) -> None:
-    """Count the curve; what was embedded is kept even where somebody leaves meanwhile."""
+def _draw_button(
+    name: str, first: str, again: str, key: str, count: Counting, mark: Mark
+) -> Kept | None:
+    """The result kept under a name, below a button where there is none or answers came since."""
+    last = kept(name)
+    is_old = last is not None and last.mark != mark
+    words = f"{again}: answers came since" if is_old else first
+    if (last is None or is_old) and st.button(words, key=key, icon=":material/calculate:"):
+        _count(name, count, mark)
+        st.rerun()
+    if problem := st.session_state.pop(f"retrain.problem.{name}", ""):
+        st.info(escaped(problem))
+    return last
+
+
+def _count(name: str, count: Counting, mark: Mark) -> None:
+    """Count and keep it; what was embedded is kept even where somebody leaves meanwhile."""
     bar = st.progress(0.0, text="Reading the answers")
+
+    def progress(done: int, every: int) -> None:
+        bar.progress(done / every, f"Reading verdict {done:,} of {every:,}")
+
     try:
         with state.open_store() as store:
-            rows = [one.row for one in taught(store)]
-        curve = learning_curve(
-            rows,
-            load_encoder(ENCODER_DIR),
-            state.home(),
-            lambda done, all_: bar.progress(done / all_, f"Reading verdict {done:,} of {all_:,}"),
-        )
+            material = taught(store)
+        keep(name, count(material, progress), mark, time.time())
     except NotEnoughLabels as error:
-        st.session_state[LEARNING_GAIN_PROBLEM] = str(error)
-        return
-    keep(LEARNING_GAIN_KEPT, curve, mark, time.time())
+        st.session_state[f"retrain.problem.{name}"] = str(error)
 
 
 def _draw(curve: Curve, at: float) -> None:
@@ -84,11 +91,6 @@ def _draw(curve: Curve, at: float) -> None:
     )
 
 
-KEPT = "label doubts"
-SHOWN = 10
-LABEL_DOUBTS_PROBLEM = "retrain.doubts.problem"
-
-
 def draw_doubts(mark: Mark) -> None:
     """The button, and what was found last; `mark` is that of the present answers."""
     with st.expander("Labels that look wrong", icon=":material/rule:", key="retrain.doubts"):
@@ -97,37 +99,15 @@ def draw_doubts(mark: Mark) -> None:
             "person's label (cleanlab's confident learning). It is a hint where to look again: "
             "some of these labels are right, and the model is wrong."
         )
-        last = kept(KEPT)
-        is_old = last is not None and last.mark != mark
-        words = "Look again: answers came since" if is_old else "Look for them"
-        if (last is None or is_old) and st.button(
-            words, key="retrain.doubts.look", icon=":material/search:"
-        ):
-            _look(mark)
-            st.rerun()
-        if problem := st.session_state.pop(LABEL_DOUBTS_PROBLEM, ""):
-            st.info(escaped(problem))
+        last = _draw_button(
+            DOUBTS, "Look for them", "Look again", "retrain.doubts.look", _doubts, mark
+        )
         if last is not None:
             _draw_found(last.value, last.at)
 
 
-def _look(mark: Mark) -> None:
-    """Look at all answers; what was embedded is kept even where somebody leaves meanwhile."""
-    bar = st.progress(0.0, text="Reading the answers")
-    try:
-        with state.open_store() as store:
-            material = taught(store)
-        encoder = load_encoder(ENCODER_DIR)
-        found = doubts(
-            material,
-            encoder,
-            state.home(),
-            lambda done, all_: bar.progress(done / all_, f"Reading verdict {done:,} of {all_:,}"),
-        )
-    except NotEnoughLabels as error:
-        st.session_state[LABEL_DOUBTS_PROBLEM] = str(error)
-        return
-    keep(KEPT, found, mark, time.time())
+def _doubts(material: Sequence[Taught], progress: Progress) -> Doubts:
+    return doubts(material, load_encoder(ENCODER_DIR), state.home(), progress)
 
 
 def _draw_found(found: Doubts, at: float) -> None:
@@ -143,9 +123,9 @@ def _draw_found(found: Doubts, at: float) -> None:
     if not mine:
         st.success(f"No label looks wrong; {looked}.", icon=":material/check:")
         return
-    more = f", the {SHOWN} most doubtful shown" if len(mine) > SHOWN else ""
+    more = f", the {MOST_DOUBTS} most doubtful shown" if len(mine) > MOST_DOUBTS else ""
     st.markdown(f"**{counted(len(mine), 'label')}** look wrong{more}; {looked}.")
-    for doubt in mine[:SHOWN]:
+    for doubt in mine[:MOST_DOUBTS]:
         _draw_doubt(doubt, at)
 
 
@@ -197,7 +177,7 @@ def _ask_again(doubt: Doubt) -> None:
                 by = state.require(store, project.id, "lead", "ask people again")
                 people = ask_again(store, one.case_id, by, rules_of(project), now, why=why)
     except ReviewError as error:
-        st.session_state[LABEL_DOUBTS_PROBLEM] = str(error)
+        st.session_state[f"retrain.problem.{DOUBTS}"] = str(error)
         return
     to = f"with {counted(people, 'person')} who answered it" if people else "for whoever is next"
     st.toast(f"Back in the review queue, {to}.", icon=":material/check:")
@@ -211,7 +191,6 @@ def _is_queued(case_id: str, run_id: str, now: float) -> bool:
 
 POLL_SECONDS = 1.0
 WORTH_ASKING = 180.0  # seconds of work: before, whoever cancels loses nothing that matters
-TRAINING_PROGRESS_PROBLEM = "retrain.problem"
 
 
 @st.fragment(run_every=POLL_SECONDS)
@@ -285,7 +264,7 @@ def _cancel(training_id: str) -> None:
         with state.open_store() as store:
             cancel_training(store, training_id, state.person(store))
     except ReviewError as error:
-        st.session_state[TRAINING_PROGRESS_PROBLEM] = str(error)
+        st.session_state[PROBLEM] = str(error)
 
 
 PAPERS = "sentence-transformers/paraphrase-mpnet-base-v2"
@@ -305,7 +284,6 @@ NUMBERS = {  # what it is called, and what it does
     "seed": ("Seed", "The same seed, corrections and options give the same pairs."),
 }
 KEY = "retrain.options"
-PROBLEM = "retrain.problem"
 ENDED_WORDS = {
     "finished": "finished",
     "failed": "failed",

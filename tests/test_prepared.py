@@ -38,6 +38,7 @@ def test_a_prepared_case_marks_the_wrong_words(example: Example, home: Path) -> 
     assert spans.keys() == MARKED[example.name].keys()
     for wrong, instead in MARKED[example.name].items():
         assert instead in spans[wrong]
+        assert " = " not in spans[wrong], "the result, not how it was worked out"
 
 
 FARMS = {"Lund": 640, "Berga": 385, "Torp": 512}
