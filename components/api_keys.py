@@ -1,12 +1,7 @@
-"""Fields for keys that are needed and not at hand; what is typed lives only in this session.
+"""Settings: keys of models and the provider of web searches.
 
-A key leaves its field at once: neither a field nor anything else on a page ever holds it again.
-
-Keys in Settings: which the rosters use, where each comes from, a field for what is missing. A key
-that is typed leaves its field at once: it lives in the session's memory alone, and neither a
-field nor anything else on the page ever holds it again.
-
-Web search in Settings: which provider, what it needs, who is told what, and a test.
+A key that is typed leaves its field at once: it lives in the session's memory alone, and neither a
+field nor anything else on a page ever holds it again.
 """
 
 from __future__ import annotations

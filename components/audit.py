@@ -1,11 +1,7 @@
-"""The audit of a response on a page: what holds of the whole, then statement by statement.
+"""An audit on a page: what holds of the whole, then a row for each statement (HaluAgent 2.3).
 
-An audit as markup: each statement a row that opens its steps, its memory, what reflection did.
-The same while it runs, after a reload, in a replay and of an imported trace.
-
-What an audit has come to, statement by statement, as plain rows to draw (HaluAgent 2.3).
-
-The steps of an audit as markup: the thought, the tool with its input, what came back.
+A row opens its steps (thought, tool and input, what came back), its memory, and what reflection
+did. It is drawn the same while it runs, after a reload, in a replay and from an imported trace.
 """
 
 from __future__ import annotations

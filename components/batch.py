@@ -1,9 +1,4 @@
-"""Batch check: a new table, what it rests on, the start.
-
-Batch check: tables so far, and one table's results as they come.
-
-Many runs as one report: their counts, and of each the verdict, quotes and corrections.
-"""
+"""Batch check: a new table and its start, the tables so far, one table's results, one report."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What past verdicts say of one: kept between reruns, counted from the beginning in the background.
+"""What past verdicts say of one, and the figures of the Calibration page.
 
-Counting takes seconds where very much was said; a page then goes without for once.
-
-Figures of Confidence: what was said against what was right, and errors against answers.
+They are counted in the background and kept between reruns: where very much was said that takes
+seconds, and a page then goes without for once.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Figures: plain data in, a plotly figure out; plotly is used in files that are named so alone.
+"""Plotly figures from plain data: agents, learning and calibration, models of debate.
 
-Figures about agents: intervals line by line, pairs as a heat map, how much each one counts.
-
-Figures of learning: losses, calibration, confusion, what more cases would add.
-
-Figures of the theory: a majority's error by its size, a judge's risk by what messages carry.
+The one module that imports plotly.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Draws two runs beside each other and says what differs.
-
-The budget of a comparison, and what each way will take of it before anything is started.
-
-A new comparison: which case, which ways to check it, one budget, and what all will take.
-
-Where several checks of one case part: verdicts, statements, words, agents.
-"""
+"""Compare: choose case, ways and one budget for all; then where the runs differ."""
 
 from __future__ import annotations
 

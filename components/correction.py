@@ -1,12 +1,7 @@
 """A person's judgement on a case: label, exact words, reason, the right answer; appended.
 
-The fields of a correction that few need: how sure, ratings, comment, evidence in sources.
-
-Saving a correction, and what happens where somebody saved one meanwhile.
-
-The wrong words of a correction on the page: the span editor, and exact quotes as a fallback.
-
-Taking back what one has answered: another entry, and the form with it open again.
+Saving shows first what somebody else saved meanwhile. Undo is another entry, with the form open
+again.
 """
 
 from __future__ import annotations

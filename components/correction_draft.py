@@ -1,12 +1,8 @@
-"""The draft of a correction: its fields, how they are kept at each change, brought back, let go.
+"""The draft of a correction: its fields, kept at each change and brought back.
 
-The wrong words of a correction: what stands in its span editor, from suggestions to spans.
-
-Evidence that a person marks in the sources: the span editor over a part of a source at a time.
-Source: SC-MAKS 4.5. What is kept are stretches of the source's text; the editor's own offsets
+Marked words become spans from suggestions and edits. Evidence is marked in a part of a source at a
+time (SC-MAKS 4.5): what is kept are stretches of the source's text, while the editor's own offsets
 count from the part that it shows.
-
-What a person is asked to judge, and what others said of it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The debate of a run that has ended: every turn with its quotes as buttons into their sources.
-
-The state of a run as CEDA draws it (fig. 2): what went in, what was built up, what came out.
-
-How many turns and judgements a run's protocol asks for at most, and what was saved of them.
-"""
+"""The debate of a run: its turns with quotes as buttons, its state (CEDA fig. 2), its counts."""
 
 from __future__ import annotations
 

@@ -1,14 +1,8 @@
-"""In: a file is recognised, shown before anything is stored, and brought in.
+"""Import / export: a file is recognised, shown, then brought in; cases go out in each format.
 
-Out: the project's cases in each format, or the whole of it as an archive. Streamlit makes a file
-in a thread that knows nothing of the session, so who asks and for which project is settled while
-the button is drawn, and their role is asked again when they click.
-
-How far an import is, and what came of it.
-
-Files that come in: each in a thread of its own, so that a click or a reload stops nothing.
-
-A run that comes in as a trace file: read, stored, linked to.
+An import runs in a thread of its own, so that a click or a reload stops nothing. Streamlit makes a
+file in a thread that knows nothing of the session, so who asks and for which project is settled
+while the button is drawn, and their role is asked again when they click.
 """
 
 from __future__ import annotations

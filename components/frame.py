@@ -1,8 +1,6 @@
-"""What surrounds every page: styles, who is here, the door, and errors in words.
+"""What surrounds every page: styles, menu, the door, the list of keys, errors in words.
 
-The menu: every page with its title and sign, by section; hidden ones are reached by links.
-
-The keys of a page: a button, and `?` wherever nobody is typing, show and hide their list.
+Pages without a sign are not in the menu and are reached by links.
 """
 
 from __future__ import annotations

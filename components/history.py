@@ -1,9 +1,4 @@
-"""The list of runs: 25 a page, a click opens one.
-
-What History shows: the filters, kept in the address so that a view can be shared.
-
-What was checked or decided before on the same text or one much like it.
-"""
+"""History: the filters, kept in the address; the runs, 25 a page; what was decided alike before."""
 
 from __future__ import annotations
 

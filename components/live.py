@@ -1,11 +1,7 @@
-"""A run under way: stage, progress, the debate as it is spoken, Stop. Redrawn by a fragment.
+"""A run under way: stage, progress, the debate as it is spoken, Stop, a box to speak into it.
 
-The debate of a run under way, or as it stood at a moment that is played, with its signals.
-
-How often agents were right before, for a run's debate: counted in the background, then kept.
-Counting takes seconds where people have answered very much; a page then goes without for once.
-
-A box to speak into a debate under way; whoever speaks next hears what was said.
+It is redrawn by a fragment. How often agents were right before is counted in the background and
+kept; a page goes without for once.
 """
 
 from __future__ import annotations

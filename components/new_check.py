@@ -1,12 +1,9 @@
-"""The parts of New check: library, plan, expected time, earlier checks, the start.
+"""The parts of New check: sources, plan, expected time, prepared cases, the start.
 
-What stands on New check and was not checked yet: kept in the home, so no reload loses it. A text
-counts from when its field is left: watching each word, as the correction's form does, would cost
-this page a rerun just while a fresh server loads its engine.
-
-Prepared cases of our own writing: one click checks one.
-
-Check a case again, with more or fewer sources; the two verdicts then stand side by side.
+What stands on the page and was not checked is kept in the home, so no reload loses it. A text
+counts from when its field is left: watching each word would cost the page a rerun just while a
+fresh server loads its engine. A case can be checked again with more or fewer sources; the two
+verdicts then stand side by side.
 """
 
 from __future__ import annotations

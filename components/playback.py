@@ -1,10 +1,6 @@
-"""When each event of a stored run plays, and how the debate stands at a moment: pure functions.
+"""A replay: when each event plays, how the debate stands at a moment, full screen, following.
 
-Where a replay is and what the viewer asked of it; kept in the session under the replay's key.
-
-A button that puts the page on the whole screen, for showing a debate to a room.
-
-Keeps whoever speaks in view while a debate is played, unless the viewer has scrolled away.
+The schedule is made of pure functions; where a replay is stays in the session.
 """
 
 from __future__ import annotations

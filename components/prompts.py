@@ -1,9 +1,4 @@
-"""A project's prompts: the text in force, a field to edit it, what changed, how to go back.
-
-What changed in a prompt, and every edit of it, which can be brought back.
-
-One prompt of a project on its way to a new wording: what is in force, what was typed, kept.
-"""
+"""A project's prompts: the text in force, a field to edit it, what changed, how to go back."""
 
 from __future__ import annotations
 

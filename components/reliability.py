@@ -1,8 +1,7 @@
-"""The Reliability page: how often each agent is right, overall and on each kind of case.
+"""Reliability: how often each agent is right, and whether debate and explanations help.
 
-Does the debate beat one agent alone on the project's own cases, and at what cost.
-
-Whether runs that were right give people's reasons: quotes in common, and a model's ratings.
+The debate is held against its first speaker alone, with what it costs; explanations of right runs
+against people's reasons, by quotes in common and by a model's ratings.
 """
 
 from __future__ import annotations
