@@ -1,7 +1,4 @@
-"""Plotly figures from plain data: agents, learning and calibration, models of debate.
-
-The one module that imports plotly.
-"""
+"""Plotly figures from plain data: agents, learning and calibration, models of debate."""
 
 from __future__ import annotations
 
