@@ -63,10 +63,11 @@ class Person:
     def work(self) -> None:
         """One item: a draft, the answer or something else, now and then a settlement."""
         found = self._claimed()
-        if found is None:
+        if found is None:  # the other process may have answered everything before this one began
+            rows = list(self.store.db.query("SELECT case_id FROM items"))
+            self._draft(self._case(self.chance.choice(rows)["case_id"]), f"{new_id()} {LONG}")
             return
-        case = self.store.cases.get(found)
-        assert case is not None
+        case = self._case(found)
         self._draft(case, f"{new_id()} {LONG}")
         what = self.chance.random()
         if what < 0.1:
@@ -78,6 +79,11 @@ class Person:
             self._take_back(case, said)
         elif what < 0.5:
             self._settle(case)
+
+    def _case(self, case_id: str) -> Case:
+        case = self.store.cases.get(case_id)
+        assert case is not None
+        return case
 
     def _claimed(self) -> str | None:
         """What comes next; where nothing is left, an item that was answered before."""

@@ -145,6 +145,8 @@ def kill_while_saving(
     try:
         end = time.monotonic() + PATIENCE
         while any(_size(folder / f"{name}.kept") == size for name, size in sizes.items()):
+            for process in started:
+                os.kill(process, 0)  # refused where it ended by itself; it printed why
             assert time.monotonic() < end, "the processes do not begin to save"
             time.sleep(0.002)
         time.sleep(seconds)
