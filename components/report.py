@@ -17,8 +17,9 @@ from typing import Any
 
 import streamlit as st
 
-from components import drafts
-from components.audit import (
+from components.review.correction import choose
+from components.review.correction_draft import Asked, keep, key_of, plain_words
+from components.run.audit import (
     NOTHING_TO_CHECK,
     OUTCOME_WORDS,
     Row,
@@ -32,11 +33,25 @@ from components.audit import (
     whole_html,
     whole_uses,
 )
-from components.calls import cost_words
-from components.correction import choose
-from components.correction_draft import Asked, keep, key_of, plain_words
-from components.debate import silence_words, state_html
-from components.html import (
+from components.run.debate import cost_words, silence_words, state_html
+from components.run.transcript import (
+    MOST_UNFOLDED,
+    asides,
+    round_anchor,
+    rounds_html,
+    rounds_of,
+    spoken_texts,
+)
+from components.run.verdict import (
+    NO_PAST,
+    Past,
+    difference_words,
+    readers_words,
+    verdict_html,
+    worth_words,
+)
+from components.widgets import drafts
+from components.widgets.html import (
     Html,
     Mark,
     change_words,
@@ -49,23 +64,7 @@ from components.html import (
     show,
     within_html,
 )
-from components.transcript import (
-    MOST_UNFOLDED,
-    asides,
-    round_anchor,
-    rounds_html,
-    rounds_of,
-    spoken_texts,
-)
-from components.verdict import (
-    NO_PAST,
-    Past,
-    difference_words,
-    readers_words,
-    verdict_html,
-    worth_words,
-)
-from components.wording import (
+from components.widgets.wording import (
     LABEL_WORDS,
     clipped,
     counted,

@@ -2,12 +2,16 @@
 
 import streamlit as st
 
-from components import state
-from components.compare import draw_comparison, draw_new_comparison
-from components.compare_runs import draw_compared, draw_comparisons
-from components.frame import page_title
-from components.run_view import load_run
-from components.wording import clipped, escaped
+from components.app import state
+from components.app.frame import page_title
+from components.check.compare import (
+    draw_compared,
+    draw_comparison,
+    draw_comparisons,
+    draw_new_comparison,
+)
+from components.run.run_view import load_run
+from components.widgets.wording import clipped, escaped
 
 if "before" in st.query_params or "after" in st.query_params:
     page_title("Side by side")

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from components.frame import page_title
-from components.history import draw_checked_before
-from components.inputs import draw_sources, draw_uploader
-from components.new_check import (
+from components.app.frame import page_title
+from components.check.history import draw_checked_before
+from components.check.inputs import draw_sources, draw_uploader
+from components.check.new_check import (
     draw_plan,
     draw_prepared,
     expected_words,
@@ -15,13 +15,13 @@ from components.new_check import (
     restore_draft,
     start_check,
 )
-from components.roster_choice import (
+from components.check.roster_choice import (
     draw_protocol_choice,
     draw_roster_choice,
     draw_roster_keys,
     roster_line,
 )
-from components.wording import escaped
+from components.widgets.wording import escaped
 
 started = st.session_state.pop("new.started", "")
 if started:

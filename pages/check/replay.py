@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from components.frame import page_title
-from components.replay import draw_replay
-from components.run_view import load_run
+from components.app.frame import page_title
+from components.run.replay import draw_replay
+from components.run.run_view import load_run
 
 loaded = load_run(st.query_params.get("run", ""))
 if loaded is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.transcript import Speaking
+from components.run.transcript import Speaking
 from core.events import TurnStarted
 from core.records import Stance
 from core.seats import Manner

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from components.html import Html
-from components.playback import at_moment, cues
 from components.report import markdown_report
-from components.transcript import after, asides, debate_html, spoken_texts, weights_html
+from components.run.playback import at_moment, cues
+from components.run.transcript import after, asides, debate_html, spoken_texts, weights_html
+from components.widgets.html import Html
 from core.events import (
     ConsensusWeighed,
     DebateNoted,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from components.html import rationale_lines, rationale_words, spoken
-from components.transcript import debate_html
-from components.verdict import verdict_html
+from components.run.transcript import debate_html
+from components.run.verdict import verdict_html
+from components.widgets.html import rationale_lines, rationale_words, spoken
 from core.progress import Progress
 from core.records import Reply, Turn, Verdict
 from tests.components.speaking import under_way

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from components.evidence import span_marks
-from components.playback import at_moment, cues
 from components.report import LONGEST_SPAN, html_report, markdown_report
-from components.verdict import TOO_FEW, Past, worth_of, worth_words
-from components.wording import escaped, percent
+from components.run.evidence import span_marks
+from components.run.playback import at_moment, cues
+from components.run.verdict import TOO_FEW, Past, worth_of, worth_words
+from components.widgets.wording import escaped, percent
 from core.events import (
     DebateDecided,
     Event,

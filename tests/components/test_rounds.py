@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.live import speaking_now
-from components.playback import at_moment, cues, landmarks
-from components.transcript import (
+from components.run.live import speaking_now
+from components.run.playback import at_moment, cues, landmarks
+from components.run.transcript import (
     MOST_UNFOLDED,
     Speaking,
     asides,

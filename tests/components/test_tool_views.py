@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.audit import step_html
-from components.tool_views import VIEWS, tool_view
-from components.tool_views.plain import MOST_ROWS
+from components.run.audit import step_html
+from components.run.tool_views import MOST_ROWS, VIEWS, tool_view
 from core.concurrency import Stop
 from core.events import ToolUse
 from core.tools.registry import Bench, toolbox, use

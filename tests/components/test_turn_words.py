@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from components.playback import at_moment, cues
-from components.transcript import (
+from components.run.playback import at_moment, cues
+from components.run.transcript import (
     MANNER_WORDS,
     Speaking,
     debate_html,

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.calls import cost_words, kept_words
-from components.live import speaking_now, stage_of
-from components.playback import at_moment, cues, landmarks
 from components.report import html_report, markdown_report
-from components.transcript import asides, debate_html, round_in_short, rounds_of
+from components.run.debate import cost_words, kept_words
+from components.run.live import speaking_now, stage_of
+from components.run.playback import at_moment, cues, landmarks
+from components.run.transcript import asides, debate_html, round_in_short, rounds_of
 from core.debate import NAMES
 from core.debate.protocols import DEBATES
 from core.debate.signals import signals_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
+from components.app import state
 from core.agents.rosters import one_model
 from core.config import Settings
 from core.documents.library import remove_file, store_file

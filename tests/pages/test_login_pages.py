@@ -275,12 +275,13 @@ def test_nobody_poses_as_another(door: Callable[..., AppTest], home: Path) -> No
 def test_a_typed_name_is_refused_even_where_no_field_was_drawn(
     monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
-    from components import login, settings
+    from components.app import login
+    from components.setup import settings
 
     begun(home)
     monkeypatch.setattr(login, "is_on", lambda: True)
     kept: dict[str, str] = {"settings.person": HERS}
-    monkeypatch.setattr("components.settings.st.session_state", kept)
+    monkeypatch.setattr("components.setup.settings.st.session_state", kept)
     settings._rename()
     assert "cannot take another name" in kept["settings.person.problem"]
     assert "person" not in kept

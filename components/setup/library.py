@@ -1,0 +1,157 @@
+"""The library's table, with what can be done to the chosen files."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import streamlit as st
+
+from components.app import state
+from components.check.inputs import entry_facts
+from components.widgets.html import marked_text, show
+from components.widgets.wording import escaped, size, when
+from core.documents.library import file_bytes, reindex, remove_file
+from core.errors import ReviewError
+from core.records import LibraryEntry
+
+STATUS = {
+    "ready": "ready",
+    "waiting": "waiting to be read",
+    "reading": "being read",
+    "refused": "refused",
+}
+PREVIEW = 4000
+PROBLEM = "library.problem"
+
+
+def draw_library() -> None:
+    """All files of the project; choose some to see, delete, or read again."""
+    if problem := st.session_state.pop(PROBLEM, ""):
+        st.error(escaped(problem), icon=":material/error:")
+    with state.open_store() as store:
+        project = state.project(store)
+        entries = store.library.all(project.id)
+    if not entries:
+        st.info("The library is empty. Files that you add here or at a check appear here.")
+        return
+    picked = st.dataframe(
+        [_cells(entry) for entry in entries],
+        key=f"library.table.{st.session_state.get('library.version', 0)}",
+        on_select="rerun",
+        selection_mode="multi-row",
+        hide_index=True,
+        height="content",
+    )
+    chosen = [entries[i] for i in picked["selection"]["rows"] if i < len(entries)]
+    if not chosen:
+        st.caption("Select rows to view, delete or read files again.")
+        return
+    with st.container(horizontal=True):
+        st.button(
+            f"Delete {len(chosen)}",
+            key="library.delete",
+            icon=":material/delete:",
+            on_click=_ask,
+            args=([entry.id for entry in chosen],),
+        )
+        st.button(
+            "Read again",
+            key="library.reindex",
+            icon=":material/refresh:",
+            on_click=_read_again,
+            args=(chosen,),
+            help="Reads and indexes the file anew, e.g. after the limits were changed",
+        )
+        _download(chosen)
+    asked = st.session_state.get("library.asked") or []
+    if asked:
+        _confirm([entry for entry in entries if entry.id in asked])
+    for entry in chosen[:1]:
+        _preview(entry)
+
+
+def _cells(entry: LibraryEntry) -> dict[str, Any]:
+    return {
+        "Name": entry.name,
+        "State": STATUS[entry.status],
+        "What was read": entry.problem or entry_facts(entry),
+        "Language": "" if entry.language == "und" else entry.language,
+        "Size": size(entry.size),
+        "Added": when(entry.added_at),
+        "By": entry.added_by,
+    }
+
+
+def _download(chosen: list[LibraryEntry]) -> None:
+    if len(chosen) == 1:
+        entry = chosen[0]
+        st.download_button(
+            "Download",
+            data=lambda: file_bytes(state.home(), entry.id),
+            file_name=entry.name,
+            key="library.download",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+
+
+def _ask(ids: list[str]) -> None:
+    st.session_state["library.asked"] = ids
+
+
+def _confirm(chosen: list[LibraryEntry]) -> None:
+    with st.container(border=True):
+        names = ", ".join(escaped(entry.name) for entry in chosen[:5])
+        st.markdown(
+            f"Delete {names}? Runs keep the passages they used; the files and their pictures go."
+        )
+        with st.container(horizontal=True):
+            st.button(
+                "Delete", key="library.sure", type="primary", on_click=_delete, args=(chosen,)
+            )
+            st.button("Keep", key="library.keep", on_click=_unask)
+
+
+def _unask() -> None:
+    st.session_state.pop("library.asked", None)
+
+
+def _delete(chosen: list[LibraryEntry]) -> None:
+    """Delete, and select nothing: rows move up, and the next one was not meant."""
+    _unask()
+    st.session_state["library.version"] = st.session_state.get("library.version", 0) + 1
+    try:
+        with state.open_store() as store:
+            for entry in chosen:
+                with store.writing():
+                    state.require(store, entry.project_id, "annotator", "delete files")
+                    remove_file(store, state.home(), entry.project_id, entry.id, time.time())
+    except ReviewError as error:
+        st.session_state[PROBLEM] = str(error)
+
+
+def _read_again(chosen: list[LibraryEntry]) -> None:
+    try:
+        with state.open_store() as store:
+            for entry in chosen:
+                with store.writing():
+                    state.require(store, entry.project_id, "annotator", "read files again")
+                    reindex(store, entry.id)
+    except ReviewError as error:
+        st.session_state[PROBLEM] = str(error)
+        return
+    for entry in chosen:
+        state.prereading().submit(entry.id, entry.name, anew=True)
+    what = "The file is" if len(chosen) == 1 else f"{len(chosen)} files are"
+    st.toast(f"{what} being read again.", icon=":material/refresh:")
+
+
+def _preview(entry: LibraryEntry) -> None:
+    with state.open_store() as store:
+        text = store.readings.text(entry.id, 0, PREVIEW)
+    if text:
+        with st.expander(f"What was read in {escaped(entry.name)}", expanded=True):
+            show(marked_text(text, []))
+            if entry.characters > PREVIEW:
+                st.caption(f"The first {PREVIEW:,} of {entry.characters:,} characters.")
