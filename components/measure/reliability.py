@@ -47,6 +47,11 @@ TOOL_HELP = {
 }
 
 
+def column_help(words: dict[str, str]) -> dict[str, Any]:
+    """The columns of a table with what each of them means."""
+    return {name: st.column_config.Column(help=told) for name, told in words.items()}
+
+
 def draw_tools() -> None:
     """The table of all tools over the project's audits; nothing before there is one."""
     rates = _current()
@@ -69,9 +74,7 @@ def draw_tools() -> None:
         key="reliability.tools",
         hide_index=True,
         height="content",
-        column_config={
-            name: st.column_config.Column(help=words) for name, words in TOOL_HELP.items()
-        },
+        column_config=column_help(TOOL_HELP),
     )
     if any(rate.label_right.n < FEWEST for rate in judged):
         st.caption(f"Below {FEWEST} labels (a hollow circle) a share says little.")
