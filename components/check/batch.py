@@ -315,9 +315,7 @@ def _draw_results(
         selection_mode=["single-row", "single-cell"],
         hide_index=True,
         height=420,
-        column_config={
-            "Claim": st.column_config.TextColumn(width="large"),
-        },
+        column_config={"Claim": st.column_config.TextColumn(width="large")},
     )
     with st.container(horizontal=True):
         st.download_button(

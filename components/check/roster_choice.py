@@ -136,9 +136,7 @@ def _draw_samples(key: str) -> None:
 
 def _draw_rounds(key: str) -> None:
     _draw_number(
-        "Rounds of debate",
-        key,
-        "Those after the first answers; in each, every debater has a turn.",
+        "Rounds of debate", key, "Those after the first answers; in each, every debater has a turn."
     )
 
 

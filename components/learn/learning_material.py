@@ -38,10 +38,7 @@ def draw_rescore(active: str) -> None:
         "as an event of its own; the first verdict stays in the trace."
     )
     if right.button(
-        "Score old runs again",
-        key="retrain.rescore",
-        icon=":material/replay:",
-        width="stretch",
+        "Score old runs again", key="retrain.rescore", icon=":material/replay:", width="stretch"
     ):
         _ask(active)
     if problem := st.session_state.pop(PROBLEM, ""):
@@ -87,13 +84,7 @@ def _score(active: str) -> None:
 
     try:
         with state.open_store() as store:
-            found = rescore(
-                store,
-                state.home(),
-                active,
-                by=state.person(store),
-                done=told,
-            )
+            found = rescore(store, state.home(), active, by=state.person(store), done=told)
     except ReviewError as error:
         st.session_state[PROBLEM] = str(error)
     else:

@@ -259,11 +259,7 @@ def _draw_cancel(training_id: str, elapsed: float) -> None:
 
 def _button(words: str, training_id: str) -> None:
     st.button(
-        words,
-        key="retrain.cancel",
-        icon=":material/close:",
-        on_click=_cancel,
-        args=(training_id,),
+        words, key="retrain.cancel", icon=":material/close:", on_click=_cancel, args=(training_id,)
     )
 
 

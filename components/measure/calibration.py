@@ -27,15 +27,7 @@ from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED
 from components.widgets.wording import counted, escaped, percent, roster_words, when
 from core.errors import ReviewError
 from core.learning import track_record
-from core.learning.metrics import (
-    RATES,
-    Point,
-    area,
-    curve,
-    fewest_for,
-    fit,
-    limit_of,
-)
+from core.learning.metrics import RATES, Point, area, curve, fewest_for, fit, limit_of
 from core.learning.track_record import (
     EDGES,
     FEWEST,
@@ -344,11 +336,7 @@ def _save(project_id: str, key: str) -> None:
 
 
 def draw_rates(
-    project: Project,
-    policy: Policy | None,
-    limits: Sequence[tuple[float, Limit]],
-    *,
-    is_lead: bool,
+    project: Project, policy: Policy | None, limits: Sequence[tuple[float, Limit]], *, is_lead: bool
 ) -> None:
     """The control, and what each of some rates would mean; `limits` are those of the rates."""
     st.subheader("What this project answers by itself", anchor=False)

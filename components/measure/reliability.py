@@ -230,11 +230,7 @@ STEP_WORDS = {
     "judge": "The judge's own label",
     "verdict": "The verdict in the end",
 }
-DEBATE_PART_WORDS = {
-    "debaters": "Debaters' turns",
-    "judge": "Judge",
-    "others": "All other roles",
-}
+DEBATE_PART_WORDS = {"debaters": "Debaters' turns", "judge": "Judge", "others": "All other roles"}
 
 
 def draw_debate_worth(found: Figures) -> None:

@@ -145,10 +145,7 @@ def _draw_information(debates: list[Information]) -> None:
         return
     st.markdown(finding(debates[0]))
     st.dataframe(
-        [_row(own) for own in debates],
-        key="theory.information",
-        hide_index=True,
-        height="content",
+        [_row(own) for own in debates], key="theory.information", hide_index=True, height="content"
     )
     st.caption(
         "How often a judge would be wrong that goes by the debaters' first stances, or by first "

@@ -313,11 +313,7 @@ def memory_html(memory: Remembered, passages: Sequence[Passage], shown: Sequence
     """
     sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
     held = element(
-        "div",
-        held_tag(memory),
-        f"{sure} ",
-        clipped(memory.evidence, LONGEST_TEXT),
-        dir="auto",
+        "div", held_tag(memory), f"{sure} ", clipped(memory.evidence, LONGEST_TEXT), dir="auto"
     )
     listed = passages[:MOST_PASSAGES]
     read = [

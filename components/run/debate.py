@@ -300,10 +300,7 @@ def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
         ("Images", "; ".join(images) or "none"),
         ("Role", case.role or "none"),
         ("Instruction", case.instruction or "none"),
-        (
-            "Plan",
-            f"{plan_words(run.plan)}, {run.plan.passages} passages a statement",
-        ),
+        ("Plan", f"{plan_words(run.plan)}, {run.plan.passages} passages a statement"),
         *([("Debate, at most", words)] if (words := expected_words(progress)) else []),
     ]
 
@@ -400,10 +397,7 @@ def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None =
 
 @st.fragment  # a round that is unfolded, or a source that is opened, draws nothing else anew
 def _draw_rounds(
-    turns: Sequence[Turn],
-    signals: Sequence[Signal],
-    placed: Mapping[int, Sequence[Html]],
-    key: str,
+    turns: Sequence[Turn], signals: Sequence[Signal], placed: Mapping[int, Sequence[Html]], key: str
 ) -> None:
     debaters = list(dict.fromkeys(turn.debater for turn in turns))
     numbers = [turn.number for turn in turns]

@@ -65,9 +65,7 @@ def draw_evidence(progress: Progress, key: str) -> None:
     several = len(progress.passages) > 1
     has_neighbours = any(p.before or p.after for p in progress.evidence.values())
     in_context = has_neighbours and st.toggle(
-        "Show the sentences before and after",
-        key="evidence.around",
-        persist_state="session",
+        "Show the sentences before and after", key="evidence.around", persist_state="session"
     )
 
     def gravest(item: tuple[int, tuple[Passage, ...]]) -> tuple[int, int]:

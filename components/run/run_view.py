@@ -31,13 +31,7 @@ from components.run.playback import can_play, is_timed
 from components.run.verdict import draw_consensus_line, draw_verdict
 from components.setup.api_keys import draw_plan_keys
 from components.widgets.html import show
-from components.widgets.wording import (
-    escaped,
-    protocol_words,
-    reused_words,
-    roster_words,
-    when,
-)
+from components.widgets.wording import escaped, protocol_words, reused_words, roster_words, when
 from core.errors import ConfigError, ReviewError
 from core.progress import Progress, can_resume
 from core.records import Case, Run

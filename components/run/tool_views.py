@@ -260,11 +260,7 @@ def _draw(given: Dates) -> Html:
     months = list(dict.fromkeys((day.year, day.month) for day in days))[:MOST_MONTHS]
     pictures = [_month(year, month, days) for year, month in months]
     return joined(
-        [
-            *between,
-            pairs_table(_compared(given)),
-            element("div", *pictures, class_="cp-months"),
-        ]
+        [*between, pairs_table(_compared(given)), element("div", *pictures, class_="cp-months")]
     )
 
 

@@ -218,9 +218,7 @@ def verdict_html(progress: Progress, card: dict[str, Any] | None, past: Past = N
     if verdict is None:
         return Html("")
     sign, word = LABEL_SIGNS[verdict.label], LABEL_WORDS[verdict.label]
-    parts: list[str | Html] = [
-        element("div", f"{sign} {word}", class_="cp-verdict-label"),
-    ]
+    parts: list[str | Html] = [element("div", f"{sign} {word}", class_="cp-verdict-label")]
     if verdict.p_hallucinated is None:
         parts += _cause(verdict)
     else:

@@ -22,13 +22,7 @@ from core.errors import ReviewError
 from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, Keys, key_names
 from core.records import Plan
 from core.seats import RosterSheet
-from core.tools.web_search import (
-    PROVIDERS,
-    WHO_IS_TOLD,
-    WebChoice,
-    save_web_choice,
-    web_choice,
-)
+from core.tools.web_search import PROVIDERS, WHO_IS_TOLD, WebChoice, save_web_choice, web_choice
 
 
 def draw_plan_keys(plan: Plan, page: str) -> None:

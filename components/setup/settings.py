@@ -124,10 +124,7 @@ def draw_person() -> None:
         st.markdown(f"You are logged in as **{escaped(name)}**; so it stands at your corrections.")
         return
     typed = st.text_input(
-        "Your name, as shown on your corrections",
-        value=name,
-        key="settings.person",
-        max_chars=80,
+        "Your name, as shown on your corrections", value=name, key="settings.person", max_chars=80
     )
     if typed and typed.strip() != name:
         with st.container(horizontal=True):

@@ -24,8 +24,7 @@ if "before" in st.query_params or "after" in st.query_params:
     st.stop()
 
 page_title(
-    "Compare",
-    "One text, checked by several protocols and rosters at once, within one budget.",
+    "Compare", "One text, checked by several protocols and rosters at once, within one budget."
 )
 
 case_id = st.query_params.get("case", "")

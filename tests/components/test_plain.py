@@ -44,10 +44,7 @@ def test_other_beginnings_are_drawn_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (
-            "Both agree. Verdict: INCORRECT, the response is hallucinated.",
-            "Both agree.",
-        ),
+        ("Both agree. Verdict: INCORRECT, the response is hallucinated.", "Both agree."),
         ("Both agree. Verdict: CORRECT, the statement is supported.", "Both agree."),
         ("All of it is carried.\n\nVERDICT: correct", "All of it is carried."),
         ("Verdict: it is open.", "Verdict: it is open."),

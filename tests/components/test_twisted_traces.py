@@ -45,7 +45,7 @@ from tests.fakes import FakeDesk
 
 VERDICT = Verdict("hallucinated", 0.9, 0.9, "because")
 WAYS = {name: (name, USUAL.get(name, DebateOptions())) for name in NAMES} | {
-    "copmad swapped": ("copmad", DebateOptions(is_swapped=True)),
+    "copmad swapped": ("copmad", DebateOptions(is_swapped=True))
 }
 # JSON numbers may be as large as they like; 1e999 is infinite to whoever reads it as a float.
 NUMBERS = [-1, 0, 7, 10**9, 10**30, -0.5, 1.5, 1e308]

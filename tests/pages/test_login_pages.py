@@ -169,9 +169,7 @@ def test_every_provider_has_its_button(door: Callable[..., AppTest]) -> None:
     assert [button.label for button in at.button] == ["Log in", "Log in with google"]
 
 
-def test_who_stands_at_another_address_is_told_the_right_one(
-    door: Callable[..., AppTest],
-) -> None:
+def test_who_stands_at_another_address_is_told_the_right_one(door: Callable[..., AppTest]) -> None:
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT)
     at.secrets = {"auth": GOOD}
     at.context = {"url": "http://localhost:8501/history"}

@@ -318,11 +318,7 @@ def test_a_case_much_like_a_decided_one_shows_what_people_decided(
     assert "Similar, “Female cats tend to be left pawed.”: Karl says supported" in shown[1]
     assert "Karl" not in shown[2]
     with open_store(home) as store, store.writing():
-        settle(
-            store,
-            Gold("g", case.id, "Lena", 7.0, "adjudicated", "hallucinated"),
-            case,
-        )
+        settle(store, Gold("g", case.id, "Lena", 7.0, "adjudicated", "hallucinated"), case)
     at = app("pages/review/label.py", case=alike[0].id)
     words = [item.proto.label.replace("\\", "") for item in at.get("page_link")]
     assert any("The same text: settled as hallucinated" in label for label in words)
