@@ -1,18 +1,8 @@
-"""A run as a report that a colleague can read without the app: self-contained HTML, Markdown.
-
-The audit in a report: what holds of the whole, then every statement with tools and evidence.
-
-The debate in a report: its rounds, folded where it is long, with links to each.
-
-The corrected text in a report: what goes and what comes within the response, and by whom.
-
-The response as it should read, beside what it says: to take into one's answer, or to leave.
-"""
+"""A run as a report to read without the app (HTML, Markdown), and the corrected text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -51,6 +41,7 @@ from components.run.verdict import (
     worth_words,
 )
 from components.widgets import drafts
+from components.widgets.controls import ASSETS, button
 from components.widgets.html import (
     Html,
     Mark,
@@ -110,9 +101,7 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
     key = f"run.{run.id}.corrected"
     kept = drafts.kept(key)
     if kept.get("is_left"):
-        st.button(
-            "Show the corrected text", key=f"{key}.show", on_click=drafts.keep, args=(key, {})
-        )
+        button("Show the corrected text", f"{key}.show", drafts.keep, key, {})
         return
     words = f"As it should read: {in_short(case.response, text, progress.spans)}"
     with st.expander(escaped(words), key=key):
@@ -136,29 +125,25 @@ def _draw_buttons(asked: Asked, text: str, before: str) -> None:
     """To take it or not; `before` is what stood in the answer when it was taken."""
     key = f"run.{asked.id}.corrected"
     with st.container(horizontal=True):
-        st.button(
+        button(
             "Take the corrected text",
-            key=f"{key}.take",
-            icon=":material/check:",
-            on_click=_take,
-            args=(asked, text),
+            f"{key}.take",
+            _take,
+            asked,
+            text,
+            icon="check",
             help="It becomes the right answer in your judgement below",
         )
-        st.button(
+        button(
             "Leave the corrected text",
-            key=f"{key}.leave",
-            icon=":material/close:",
-            on_click=_leave,
-            args=(key,),
+            f"{key}.leave",
+            _leave,
+            key,
+            icon="close",
             help="It is put away; your judgement stays as it is",
         )
         if before:
-            st.button(
-                "Put back what I had typed",
-                key=f"{key}.back",
-                on_click=_put_back,
-                args=(asked, before),
-            )
+            button("Put back what I had typed", f"{key}.back", _put_back, asked, before)
 
 
 def _take(asked: Asked, text: str) -> None:
@@ -297,21 +282,8 @@ def _use_words(use: ToolUse) -> str:
     return f"{clipped(use.tool, 60)}: {came}{clipped(use.words, LONGEST_TEXT)}"
 
 
-STYLES = Path(__file__).parent / "assets" / "app.css"
 # A longer span is read in the response; thousands of them would each repeat half of it.
 LONGEST_SPAN = 600
-PAGE_STYLES = """
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-  color-scheme: light dark; background: light-dark(#fff, #12171d);
-  color: light-dark(#1c2530, #e6eaee); }
-h1 { font-size: 1.6rem; }
-h2 { font-size: 1.2rem; margin-top: 2rem; }
-table { border-collapse: collapse; }
-.cp-rounds { display: flex; flex-wrap: wrap; gap: 2px 16px; }
-/* On paper nobody can unfold anything. */
-@media print { details::details-content { content-visibility: visible; display: block; } }
-td, th { border: 1px solid #8886; padding: 4px 8px; text-align: start; }
-"""
 
 
 def html_report(
@@ -351,7 +323,9 @@ def html_report(
 
 def page_html(title: str, body: Html) -> Html:
     """The document around the body; the styles are our own files, never a person's text."""
-    styles = STYLES.read_text(encoding="utf-8") + PAGE_STYLES
+    styles = "".join(
+        (ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("app", "report")
+    )
     head = element(
         "head",
         element("meta", charset="utf-8"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Literal
 
 import streamlit as st
@@ -15,65 +14,9 @@ from streamlit.navigation.page import StreamlitPage
 
 from components.app import login, state
 from components.app.login import remember
+from components.widgets.controls import ASSETS, component, problem_shown
 from components.widgets.wording import escaped
 from core.errors import NotAllowed, ReviewError
-
-HTML = """
-<button class="cp-keys" type="button" aria-expanded="false">Keys ( ? )</button>
-<dl class="cp-keys-list" hidden></dl>
-"""
-CSS = """
-.cp-keys {
-  font: inherit; font-size: 0.8125rem; color: var(--st-text-color); background: none;
-  border: 1px solid var(--st-border-color); border-radius: var(--st-button-radius);
-  padding: 0.15rem 0.6rem; cursor: pointer;
-}
-.cp-keys:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
-.cp-keys-list {
-  display: grid; grid-template-columns: max-content 1fr; gap: 0.25rem 1rem;
-  margin: 0.5rem 0 0; font-family: var(--st-font); font-size: 0.875rem;
-  color: var(--st-text-color);
-}
-.cp-keys-list[hidden] { display: none; }
-.cp-keys-list dt { font-weight: 600; white-space: nowrap; }
-.cp-keys-list dd { margin: 0; }
-"""
-JS = """
-export default function({ data, parentElement }) {
-  const button = parentElement.querySelector(".cp-keys");
-  const list = parentElement.querySelector(".cp-keys-list");
-  list.replaceChildren(...data.keys.flatMap(([keys, words]) => {
-    const term = document.createElement("dt"), told = document.createElement("dd");
-    term.textContent = keys;
-    told.textContent = words;
-    return [term, told];
-  }));
-  const main = document.querySelector('[data-testid="stMain"]');
-  if (parentElement.__place !== undefined && parentElement.__place !== data.place) {
-    main?.scrollTo(0, 0);  // another item begins at its top
-    list.hidden = true;
-  }
-  parentElement.__place = data.place;
-  const toggle = () => {
-    list.hidden = !list.hidden;
-    button.setAttribute("aria-expanded", String(!list.hidden));
-    if (!list.hidden) button.scrollIntoView({ block: "nearest" });
-  };
-  const pressed = (event) => {
-    const fields = "input, textarea, select, [contenteditable], .cp-se, .cp-be";
-    if (event.key === "Escape" && !list.hidden) toggle();
-    if (event.key !== "?" || event.defaultPrevented || event.target.closest?.(fields)) return;
-    event.preventDefault();
-    toggle();
-  };
-  button.onclick = toggle;
-  document.addEventListener("keydown", pressed);
-  return () => document.removeEventListener("keydown", pressed);
-}
-"""
-_component = st.components.v2.component(
-    "counterpoint_keys", html=HTML, css=CSS, js=JS, isolate_styles=False
-)
 
 
 def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:
@@ -81,7 +24,7 @@ def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:
 
     When `place` changes, the page is another thing and is shown from its top.
     """
-    _component(key=key, data={"keys": list(keys.items()), "place": place})
+    component("keys")(key=key, data={"keys": list(keys.items()), "place": place})
 
 
 MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -134,9 +77,6 @@ def pages() -> dict[str, list[StreamlitPage]]:
     }
 
 
-ASSETS = Path(__file__).parent.parent / "assets"
-
-
 def menu() -> Literal["sidebar", "hidden"]:
     """Where the menu stands: nowhere for whoever may see none of its pages."""
     return "sidebar" if state.is_admitted() else "hidden"
@@ -152,10 +92,8 @@ def frame() -> Iterator[None]:
     st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.png")
     if not _came_in():
         st.stop()
-    try:
+    with problem_shown():
         yield
-    except ReviewError as error:
-        st.error(escaped(str(error)), icon=":material/error:")
 
 
 def _came_in() -> bool:

@@ -1,7 +1,6 @@
-"""The door of a server with a login: who stands before it, how to come in, how to go out.
+"""Login: who is here, the way in and out, and the name that this browser remembers.
 
-The name of who works in this browser, kept in a cookie: a reload makes nobody another. Without
-login a name is enough, and nothing more is taken from the cookie than a name.
+Without login a name is enough, and nothing more is taken from the cookie than a name.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from components.widgets.controls import button, component, problem_kept, show_problem
 from components.widgets.wording import escaped
-from core.errors import ConfigError, NotAllowed, ReviewError
+from core.errors import ConfigError, NotAllowed
 from core.review.people import (
     DEFAULT,
     SECTION,
@@ -28,15 +28,6 @@ from core.review.people import (
 
 COOKIE = "counterpoint_person"
 LONGEST = 80
-JS = """
-export default function({ data }) {
-  const wanted = `${data.cookie}=${data.value}`;
-  if (document.cookie.split("; ").includes(wanted)) return;
-  document.cookie = `${wanted}; path=/; max-age=31536000; samesite=strict`;
-}
-"""
-
-_component = st.components.v2.component("counterpoint_remembered", js=JS, isolate_styles=False)
 
 
 def remembered() -> str:
@@ -47,7 +38,9 @@ def remembered() -> str:
 
 def remember(name: str) -> None:
     """Keep the name in this browser; draw it where it takes no room."""
-    _component(key="remembered", data={"cookie": COOKIE, "value": quote(name, safe="")})
+    component("remembered")(
+        key="remembered", data={"cookie": COOKIE, "value": quote(name, safe="")}
+    )
 
 
 PROBLEM = "login.problem"
@@ -126,22 +119,21 @@ def draw_door() -> None:
         st.link_button("Go there", found.origin)
         return
     for name in found.providers:
-        st.button(
+        button(
             "Log in" if name == DEFAULT else f"Log in with {escaped(name)}",
-            key=f"login.{name}",
-            icon=":material/login:",
+            f"login.{name}",
+            _log_in,
+            name,
+            icon="login",
             type="primary",
-            on_click=_log_in,
-            args=(name,),
         )
-    if problem := st.session_state.pop(PROBLEM, ""):
-        st.error(escaped(problem), icon=":material/error:")
+    show_problem(PROBLEM)
 
 
 def _log_in(name: str) -> None:
     """Send the browser to the provider, unless nobody answers there."""
     found = configured()
-    try:
+    with problem_kept(PROBLEM):
         if found is None:
             return
         require_reachable(found.providers[name])
@@ -151,11 +143,9 @@ def _log_in(name: str) -> None:
             raise ConfigError(
                 f"Expected a login with {name}, found: {' '.join(str(error).split())}"
             ) from error
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
 
 
 def draw_log_out() -> None:
     """The way out; nothing where there is no login."""
     if is_on():
-        st.button("Log out", key="login.out", icon=":material/logout:", on_click=st.logout)
+        button("Log out", "login.out", st.logout, icon="logout")

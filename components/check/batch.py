@@ -26,6 +26,7 @@ from components.report import page_html, said_words, span_table
 from components.run.live import stop
 from components.setup.api_keys import draw_plan_keys
 from components.widgets import drafts
+from components.widgets.controls import button, download, link, problem_kept, show_problem, table
 from components.widgets.html import (
     Html,
     Mark,
@@ -49,7 +50,7 @@ from components.widgets.wording import (
 )
 from core.baseline.wording import counted
 from core.config import Settings
-from core.errors import InputError, ReviewError
+from core.errors import InputError
 from core.pipeline.batch_check import (
     ClaimRow,
     read_claims,
@@ -98,14 +99,12 @@ def draw_report_button(wanted: RunFilter) -> None:
                 store.projects.require(project_id, person, "annotator", "read these runs")
             return html_of_many(*told_runs(store, project_id, wanted))
 
-    st.download_button(
+    download(
         "Report of these runs",
-        data=make,
-        file_name="counterpoint-runs.html",
-        mime="text/html",
-        key="history.report",
-        icon=":material/description:",
-        on_click="ignore",
+        make,
+        "counterpoint-runs.html",
+        "history.report",
+        "description",
         help=f"One HTML file with the newest {MOST_RUNS} of them.",
     )
 
@@ -221,11 +220,11 @@ def draw_batches() -> None:
         return
     st.subheader("Tables so far", anchor=False)
     for batch in batches:
-        st.page_link(
+        link(
             "pages/check/table.py",
-            label=escaped(f"{when(batch.created_at)} · {clipped(batch.name, 60)} · {batch.author}"),
-            icon=":material/table_rows:",
-            query_params={"batch": batch.id},
+            escaped(f"{when(batch.created_at)} · {clipped(batch.name, 60)} · {batch.author}"),
+            "table_rows",
+            batch=batch.id,
         )
 
 
@@ -234,7 +233,7 @@ def draw_batch(batch_id: str) -> None:
     with state.open_store() as store:
         batch = _seen(store, batch_id)
         rows = results(store, batch_id) if batch else []
-    st.page_link("pages/check/many.py", label="All tables", icon=":material/arrow_back:")
+    link("pages/check/many.py", "All tables", "arrow_back")
     if batch is None:
         st.info("There is no table at this link here.")
         return
@@ -263,12 +262,7 @@ def draw_neighbours(batch_id: str, run_id: str) -> None:
     if place is None:
         return
     with st.container(horizontal=True):
-        st.page_link(
-            "pages/check/table.py",
-            label="The table",
-            icon=":material/table_rows:",
-            query_params={"batch": batch_id},
-        )
+        link("pages/check/table.py", "The table", "table_rows", batch=batch_id)
         # Buttons, for a link to the page that is open would leave its address as it is.
         before = checked[place - 1] if place else None
         after = checked[place + 1] if place + 1 < len(checked) else None
@@ -294,13 +288,7 @@ def _follow(batch: Batch) -> None:
         1 - len(alive) / len(rows),
         text=f"{checked} of {len(rows)} claims checked, {len(alive)} to go",
     )
-    st.button(
-        "Stop all",
-        key="many.stop",
-        icon=":material/stop:",
-        on_click=stop,
-        args=(alive, batch.project_id),
-    )
+    button("Stop all", "many.stop", stop, alive, batch.project_id, icon="stop")
     _draw_results(batch.id, rows, finished=False)
 
 
@@ -318,14 +306,11 @@ def _draw_results(
         column_config={"Claim": st.column_config.TextColumn(width="large")},
     )
     with st.container(horizontal=True):
-        st.download_button(
+        download(
             "Results (CSV)",
-            data=lambda: results_csv(rows),
-            file_name=f"counterpoint-{batch_id[:8]}.csv",
-            mime="text/csv",
-            key=f"many.csv.{finished}",
-            icon=":material/download:",
-            on_click="ignore",
+            lambda: results_csv(rows),
+            f"counterpoint-{batch_id[:8]}.csv",
+            f"many.csv.{finished}",
         )
     chosen = rows_chosen(picked)
     if chosen and chosen[0] < len(rows):
@@ -339,16 +324,8 @@ def _offer_resume(batch: Batch, rows: list[tuple[BatchRow, Run | None]]) -> None
     if not left:
         return
     draw_plan_keys(batch.plan, "many")
-    st.button(
-        f"Check the {left} that are open",
-        key="many.resume",
-        icon=":material/resume:",
-        on_click=_resume,
-        args=(batch.id,),
-    )
-    problem = st.session_state.pop("many.resume.problem", "")
-    if problem:
-        st.error(escaped(problem))
+    button(f"Check the {left} that are open", "many.resume", _resume, batch.id, icon="resume")
+    show_problem("many.resume.problem")
 
 
 def _open(row: BatchRow, run_id: str | None) -> None:
@@ -377,12 +354,9 @@ def _draw_counts(rows: list[tuple[BatchRow, Run | None]]) -> None:
 
 
 def _resume(batch_id: str) -> None:
-    try:
-        with state.open_store() as store:
-            person, typed = state.person(store), state.typed_keys()
-            resume_batch(store, state.jobs(), batch_id, person, typed)
-    except ReviewError as error:
-        st.session_state["many.resume.problem"] = str(error)
+    with problem_kept("many.resume.problem"), state.open_store() as store:
+        person, typed = state.person(store), state.typed_keys()
+        resume_batch(store, state.jobs(), batch_id, person, typed)
 
 
 def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:
@@ -420,12 +394,11 @@ def draw_new_table() -> None:
         st.error(escaped(str(error)), icon=":material/error:")
         return
     st.markdown(f"**{len(rows)} claims** in {escaped(name)}")
-    st.dataframe(
+    table(
         [
             {"Claim": r.claim, "Question": r.question, "Sources": "; ".join(r.sources)}
             for r in rows[:PREVIEWED]
-        ],
-        hide_index=True,
+        ]
     )
     if len(rows) > PREVIEWED:
         st.caption(f"The first {PREVIEWED} of them.")

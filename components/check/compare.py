@@ -1,7 +1,4 @@
-"""Compare: choose case, ways and one budget for all; then where the runs differ.
-
-What several ways to check one case came to: a row each, all marks in one text, the parting.
-"""
+"""Compare: check one case in several ways within one budget, and see where the runs differ."""
 
 from __future__ import annotations
 
@@ -30,6 +27,7 @@ from components.run.debate import chosen_words, cost_words, tokens_of
 from components.run.live import STAGE_WORDS, stop
 from components.run.run_view import classifier_card
 from components.run.verdict import draw_verdict
+from components.widgets.controls import button, download, link, problem_shown, table
 from components.widgets.html import Mark, marked_text, open_run, rows_chosen, show
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -45,7 +43,7 @@ from components.widgets.wording import (
 )
 from core.agents.rosters import sheets_of
 from core.config import Settings
-from core.errors import InputError, ReviewError
+from core.errors import InputError
 from core.llm.limits import NANO_PER_CENT, money
 from core.pipeline.checking import PROTOCOLS, Draft, store_case
 from core.pipeline.comparison import (
@@ -164,11 +162,9 @@ def draw_expected(ways: Sequence[Way], paces: Sequence[float]) -> None:
     `paces` are the seconds of the built-in part of each.
     """
     begun = [way for way in ways if not way.problem]
-    st.dataframe(
+    table(
         [_expected_row(way, pace) for way, pace in zip(ways, paces, strict=True)],
-        key="compare.expected",
-        hide_index=True,
-        height="content",
+        "compare.expected",
     )
     for problem in dict.fromkeys(way.problem for way in ways if way.problem):
         left = [protocol_words(w.plan.protocol, short=True) for w in ways if w.problem == problem]
@@ -224,12 +220,7 @@ def draw_comparison(before: Loaded, after: Loaded) -> None:
                 st.info("This run has no verdict.")
             marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(progress.spans, start=1)]
             show(marked_text(case.response, marks))
-            st.page_link(
-                "pages/check/run.py",
-                label="Open this run",
-                icon=":material/open_in_new:",
-                query_params={"run": run.id},
-            )
+            link("pages/check/run.py", "Open this run", "open_in_new", run=run.id)
 
 
 def _origin(run: Run, progress: Progress) -> str:
@@ -442,7 +433,7 @@ def _start(
     case: Case | None, response: str, question: str, sources: list[str], ways: Sequence[Way]
 ) -> None:
     """Store the case where it is new, start all that fits, go to the comparison."""
-    try:
+    with problem_shown():
         documents, images = split_sources(sources)
         with state.open_store() as store, store.writing():
             project = state.project(store)
@@ -452,12 +443,9 @@ def _start(
                 case = store_case(store, project, draft, person, time.time())
         with state.open_store() as store:
             start_comparison(store, state.jobs(), case, ways, by=person, typed=state.typed_keys())
-    except ReviewError as error:
-        st.error(escaped(str(error)), icon=":material/error:")
-        return
-    for name in ("response", "question", "library"):
-        st.session_state.pop(f"compare.{name}", None)
-    st.switch_page("pages/check/compare.py", query_params={"case": case.id})
+        for name in ("response", "question", "library"):
+            st.session_state.pop(f"compare.{name}", None)
+        st.switch_page("pages/check/compare.py", query_params={"case": case.id})
 
 
 POLL_SECONDS = 1.0
@@ -498,13 +486,7 @@ def _follow(case: Case) -> None:
     if st.session_state.get(STOPPING) == case.id:
         words += ", being stopped"
     st.progress(1 - len(alive) / len(named), text=words)
-    st.button(
-        "Stop all",
-        key="compare.stop",
-        icon=":material/stop:",
-        on_click=_stop_all,
-        args=(alive, case),
-    )
+    button("Stop all", "compare.stop", _stop_all, alive, case, icon="stop")
     _draw_rows(case, named, left, finished=False)
 
 
@@ -529,14 +511,11 @@ def _draw_rows(case: Case, named: Named, left: Sequence[LeftOut], *, finished: b
         name = f"{protocol_words(own.protocol, short=True)}, {roster_words(own.roster, short=True)}"
         st.warning(f"{escaped(name)} was not started: {escaped(own.problem)}")
     if finished:
-        st.download_button(
+        download(
             "Comparison (CSV)",
-            data=lambda: comparison_csv(named, left, case.response),
-            file_name=f"counterpoint-{case.id[:8]}.csv",
-            mime="text/csv",
-            key="compare.csv",
-            icon=":material/download:",
-            on_click="ignore",
+            lambda: comparison_csv(named, left, case.response),
+            f"counterpoint-{case.id[:8]}.csv",
+            "compare.csv",
         )
     chosen = rows_chosen(picked)
     if chosen and chosen[0] < len(named):
@@ -598,11 +577,11 @@ def way_words(own: Compared) -> str:
 def _draw_links(named: Named) -> None:
     with st.container(horizontal=True):
         for name, own in named.items():
-            st.page_link(
+            link(
                 "pages/check/run.py",
-                label=escaped(f"{name}: {way_words(own)}"),
-                icon=":material/open_in_new:",
-                query_params={"run": own.run.id},
+                escaped(f"{name}: {way_words(own)}"),
+                "open_in_new",
+                run=own.run.id,
             )
 
 
@@ -615,9 +594,9 @@ def draw_comparisons() -> None:
         return
     st.subheader("Comparisons so far", anchor=False)
     for case in cases:
-        st.page_link(
+        link(
             "pages/check/compare.py",
-            label=escaped(f"{clipped(case.response, 80)} · {case.author}"),
-            icon=":material/compare:",
-            query_params={"case": case.id},
+            escaped(f"{clipped(case.response, 80)} · {case.author}"),
+            "compare",
+            case=case.id,
         )

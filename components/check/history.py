@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.widgets.controls import link
 from components.widgets.html import open_run, rows_chosen
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -65,12 +66,7 @@ def draw_decided_before(case: Case) -> None:
             runs = store.runs.of_case(one.case.id, time.time(), 60.0)
             words = escaped(_decided_words(one))
             if runs:
-                st.page_link(
-                    RUN_PAGE,
-                    label=words,
-                    icon=":material/history:",
-                    query_params={"run": runs[-1].id},
-                )
+                link(RUN_PAGE, words, "history", run=runs[-1].id)
             else:
                 st.caption(words)
 
@@ -111,9 +107,7 @@ def _draw_check(store: Store, case: Case, run: Run, how: str) -> None:
         elif one.said:
             last = max(one.said, key=lambda said: said.at)
             words += f"; {last.author} says {LABEL_WORDS[last.label].lower()}"
-    st.page_link(
-        RUN_PAGE, label=escaped(words), icon=":material/history:", query_params={"run": run.id}
-    )
+    link(RUN_PAGE, escaped(words), "history", run=run.id)
 
 
 CORRECTED = {"": None, "corrected": True, "not corrected": False}

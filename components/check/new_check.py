@@ -1,9 +1,7 @@
-"""The parts of New check: sources, plan, expected time, prepared cases, the start.
+"""New check and Check again: draft, sources, plan, expected cost, prepared cases, the start.
 
-What stands on the page and was not checked is kept in the home, so no reload loses it. A text
-counts from when its field is left: watching each word would cost the page a rerun just while a
-fresh server loads its engine. A case can be checked again with more or fewer sources; the two
-verdicts then stand side by side.
+What was not checked is kept in the home, so that no reload loses it. A text counts from when its
+field is left: watching each word would cost a rerun while a fresh server loads its engine.
 """
 
 from __future__ import annotations
@@ -34,6 +32,7 @@ from components.check.roster_choice import (
     usual_protocol,
 )
 from components.widgets import drafts
+from components.widgets.controls import button, link, problem_kept, show_problem
 from components.widgets.wording import clipped, counted, escaped, when
 from core.baseline.examples import EXAMPLES, Example
 from core.config import Settings
@@ -62,20 +61,16 @@ def draw_again(run: Run, case: Case) -> None:
     st.subheader("Check again", anchor=False)
     for other in others:
         first, second = (other, run.id) if other == run.parent_id else (run.id, other)
-        st.page_link(
+        link(
             "pages/check/compare.py",
-            label="Side by side with the check before"
+            "Side by side with the check before"
             if other == run.parent_id
             else f"Side by side with the check of {when(times[other])}",
-            icon=":material/compare_arrows:",
-            query_params={"before": first, "after": second},
+            "compare_arrows",
+            before=first,
+            after=second,
         )
-    st.page_link(
-        "pages/check/compare.py",
-        label="Compare ways to check it",
-        icon=":material/compare:",
-        query_params={"case": case.id},
-    )
+    link("pages/check/compare.py", "Compare ways to check it", "compare", case=case.id)
     _draw_choice(names, kept, f"run.{run.id}.again")
     _draw_start(run, case)
 
@@ -110,18 +105,18 @@ def _listed(names: list[str]) -> str:
 
 def _draw_start(run: Run, case: Case) -> None:
     key = f"run.{run.id}.again"
-    st.button(
+    button(
         "Check again",
-        key=f"{key}.go",
-        icon=":material/refresh:",
-        on_click=_check_again,
-        args=(run, case, key),
+        f"{key}.go",
+        _check_again,
+        run,
+        case,
+        key,
+        icon="refresh",
         shortcut="Ctrl+Shift+Enter",
     )
     target = st.session_state.pop(f"{key}.started", None)
-    problem = st.session_state.pop(f"{key}.problem", None)
-    if problem:
-        st.error(escaped(problem))
+    show_problem(f"{key}.problem")
     if target:
         st.switch_page("pages/check/run.py", query_params={"run": target})
 
@@ -131,7 +126,7 @@ def _check_again(run: Run, case: Case, key: str) -> None:
 
     A file that could not be read stays in the case: the run tries it again, and says so again.
     """
-    try:
+    with problem_kept(f"{key}.problem"):
         chosen: list[str] = st.session_state.get(f"{key}.kept") or []
         sources = [*chosen, *held_uploads(f"{key}.upload")]
         documents, images = split_sources(list(dict.fromkeys(sources)), with_refused=True)
@@ -144,10 +139,7 @@ def _check_again(run: Run, case: Case, key: str) -> None:
         started = state.jobs().start(
             again, plan, parent_id=run.id, by=person, typed=state.typed_keys()
         )
-    except ReviewError as error:
-        st.session_state[f"{key}.problem"] = str(error)
-        return
-    st.session_state[f"{key}.started"] = started
+        st.session_state[f"{key}.started"] = started
 
 
 def _with_sources(
@@ -279,7 +271,7 @@ def start_check() -> None:
     A callback's arguments are those of the page as it was last drawn: what was edited just before
     the click stands in the fields only.
     """
-    try:
+    with problem_kept("new.problem"):
         chosen: list[str] = st.session_state.get("new.library") or []
         documents, images = split_sources([*held_uploads("new.upload"), *chosen])
         with state.open_store() as store:
@@ -302,8 +294,6 @@ def start_check() -> None:
                 keep_protocol(store, project, person, plan.protocol)
         st.session_state["new.started"] = state.jobs().start(case, plan, by=person, typed=typed)
         end_draft()
-    except ReviewError as error:
-        st.session_state["new.problem"] = str(error)
 
 
 def plan_now(project: Project, settings: Settings, usual: str, roster: str = "") -> Plan:
@@ -337,18 +327,14 @@ def draw_prepared() -> None:
         with column, st.container(border=True, height="stretch"):
             st.markdown(f"**{escaped(example.title)}**")
             st.caption(escaped(clipped(example.response, 110)))
-            st.button(
-                "Check it",
-                key=f"new.example.{example.name}",
-                on_click=_start_example,
-                args=(example,),
-                width="stretch",
+            button(
+                "Check it", f"new.example.{example.name}", _start_example, example, width="stretch"
             )
 
 
 def _start_example(example: Example) -> None:
     """Put the example's files into the library and check it like any other case."""
-    try:
+    with problem_kept("new.problem"):
         with state.open_store() as store:
             project = state.project(store)
             person = state.require(store, project.id, "annotator", "check a claim")
@@ -365,8 +351,6 @@ def _start_example(example: Example) -> None:
         # Built in whatever the roster: it is here to be tried without a key, and costs nothing.
         plan = plan_now(project, settings, usual, BUILT_IN)
         st.session_state["new.started"] = state.jobs().start(case, plan, by=person)
-    except ReviewError as error:
-        st.session_state["new.problem"] = str(error)
 
 
 def _add(store: Store, project_id: str, person: str, name: str, data: bytes) -> tuple[str, bool]:

@@ -1,10 +1,4 @@
-"""Which roster checks: the choice, the keys it needs, the plan that comes of it.
-
-How a text is to be checked: by which protocol, and with what an admin chose of it.
-
-What can be chosen of the chosen protocol: rounds, samples, places, parts, the coin, the debate.
-Only what the protocol has is drawn; what is not drawn keeps to the protocol's own.
-"""
+"""How a text is to be checked: roster, keys, protocol with its options, plan, expected cost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What there is to learn from: counts, what people differ on, what is unusable, what is missing.
-
-Old runs scored again under the active version: asked first, resumed where it was left.
-"""
+"""Retrain: what there is to learn from, and scoring old runs again by the active version."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ from typing import Any
 import streamlit as st
 
 from components.app import login, state
+from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import LABEL_WORDS, counted, escaped
-from core.errors import ReviewError
 from core.learning.learning_curve import advice
 from core.learning.overview import Origin, Overview, Reason, conflicts, overview
 from core.learning.retrain import rescore, waiting_runs
@@ -41,8 +38,7 @@ def draw_rescore(active: str) -> None:
         "Score old runs again", key="retrain.rescore", icon=":material/replay:", width="stretch"
     ):
         _ask(active)
-    if problem := st.session_state.pop(PROBLEM, ""):
-        st.error(escaped(problem))
+    show_problem(PROBLEM)
     if outcome := st.session_state.pop(OUTCOME, ""):
         st.success(outcome, icon=":material/check:")
 
@@ -62,12 +58,8 @@ def _ask(active: str) -> None:
         "runs then show the new one, with who asked for it; on Calibration they count for it and "
         "no longer for the version before."
     )
-    st.button(
-        f"Score {counted(waiting, 'run')}",
-        key="retrain.rescore.agree",
-        type="primary",
-        on_click=_agree,
-        args=(active,),
+    button(
+        f"Score {counted(waiting, 'run')}", "retrain.rescore.agree", _agree, active, type="primary"
     )
 
 
@@ -82,12 +74,9 @@ def _score(active: str) -> None:
     def told(done: int, all_: int) -> None:
         bar.progress(done / all_, f"Run {done:,} of {all_:,}")
 
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             found = rescore(store, state.home(), active, by=state.person(store), done=told)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-    else:
         st.session_state[OUTCOME] = (
             f"{counted(found.runs, 'run')} scored again by {escaped(active)}; "
             f"{found.changed:,} got another label."
@@ -227,4 +216,4 @@ def _table(name: str, counts: Mapping[str, Mapping[Label, int]], key: str) -> No
         for who, own in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
     ]
     if rows:
-        st.dataframe(rows, key=key, hide_index=True, height="content" if len(rows) < 12 else 420)
+        table(rows, key, height="content" if len(rows) < 12 else 420)

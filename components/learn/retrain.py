@@ -14,6 +14,7 @@ from components.learn.learning_material import material
 from components.learn.versions import choose_newest
 from components.review.review_queue import rules_of
 from components.widgets.charts import curve_figure, loss_figure
+from components.widgets.controls import button, link, problem_kept, show_problem
 from components.widgets.wording import (
     LABEL_WORDS,
     clipped,
@@ -153,30 +154,25 @@ def _draw_doubt(doubt: Doubt, found_at: float) -> None:
             f"that {percent(doubt.p_label)} and thinks **{doubt.thinks}**"
         )
         with right.container(horizontal=True, horizontal_alignment="right"):
-            st.page_link(
-                "pages/check/run.py",
-                label="Open the run",
-                icon=":material/open_in_new:",
-                query_params={"run": one.row.run_id},
-            )
+            link("pages/check/run.py", "Open the run", "open_in_new", run=one.row.run_id)
             if opened:
                 st.badge("back in the queue", icon=":material/check:", color="green")
             else:
-                st.button(
+                button(
                     "Ask again",
-                    key=f"retrain.doubts.ask.{one.case_id}",
-                    icon=":material/undo:",
+                    f"retrain.doubts.ask.{one.case_id}",
+                    _ask_again,
+                    doubt,
+                    icon="undo",
                     help="Gives the case back to the review queue, first to who answered it. "
                     "What they said stands until they answer anew.",
-                    on_click=_ask_again,
-                    args=(doubt,),
                 )
 
 
 def _ask_again(doubt: Doubt) -> None:
     one, now = doubt.taught, time.time()
     why = f"its label looks wrong: others like it are {doubt.thinks}"
-    try:
+    with problem_kept(f"retrain.problem.{DOUBTS}"):
         with state.open_store() as store:
             project = store.projects.get(one.project_id)
             if project is None or not _is_queued(one.case_id, one.row.run_id, now):
@@ -184,11 +180,10 @@ def _ask_again(doubt: Doubt) -> None:
             with store.writing():
                 by = state.require(store, project.id, "lead", "ask people again")
                 people = ask_again(store, one.case_id, by, rules_of(project), now, why=why)
-    except ReviewError as error:
-        st.session_state[f"retrain.problem.{DOUBTS}"] = str(error)
-        return
-    to = f"with {counted(people, 'person')} who answered it" if people else "for whoever is next"
-    st.toast(f"Back in the review queue, {to}.", icon=":material/check:")
+        to = (
+            f"with {counted(people, 'person')} who answered it" if people else "for whoever is next"
+        )
+        st.toast(f"Back in the review queue, {to}.", icon=":material/check:")
 
 
 def _is_queued(case_id: str, run_id: str, now: float) -> bool:
@@ -258,17 +253,12 @@ def _draw_cancel(training_id: str, elapsed: float) -> None:
 
 
 def _button(words: str, training_id: str) -> None:
-    st.button(
-        words, key="retrain.cancel", icon=":material/close:", on_click=_cancel, args=(training_id,)
-    )
+    button(words, "retrain.cancel", _cancel, training_id, icon="close")
 
 
 def _cancel(training_id: str) -> None:
-    try:
-        with state.open_store() as store:
-            cancel_training(store, training_id, state.person(store))
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
+    with problem_kept(PROBLEM), state.open_store() as store:
+        cancel_training(store, training_id, state.person(store))
 
 
 PAPERS = "sentence-transformers/paraphrase-mpnet-base-v2"
@@ -309,18 +299,17 @@ def draw_training() -> None:
     if trainings:
         _draw_ended(trainings[0], tried)
     options = _draw_options()
-    st.button(
+    button(
         "Retrain",
-        key="retrain.start",
+        "retrain.start",
+        _start,
+        options,
+        icon="model_training",
         type="primary",
-        icon=":material/model_training:",
         disabled=bool(material().missing),
-        on_click=_start,
-        args=(options,),
     )
     st.caption(f"{_duration(trainings)} You may leave this page meanwhile; checks go on.")
-    if problem := st.session_state.pop(PROBLEM, ""):
-        st.error(escaped(problem))
+    show_problem(PROBLEM)
     if len(trainings) > 1:
         _draw_past(trainings)
 
@@ -369,11 +358,8 @@ def _duration(trainings: list[Training]) -> str:
 
 
 def _start(options: dict[str, Any]) -> None:
-    try:
-        with state.open_store() as store:
-            start_training(store, state.home(), state.person(store), options_of(options))
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
+    with problem_kept(PROBLEM), state.open_store() as store:
+        start_training(store, state.home(), state.person(store), options_of(options))
 
 
 def _draw_ended(training: Training, tried: set[str]) -> None:

@@ -1,11 +1,4 @@
-"""What people marked in a project, counted by language, and how something is taken into use.
-
-Which member of a panel marks as people do, by language: figures, and taking it into use.
-
-From which probability words are marked: as it ships, as it is now, and as people's marks say.
-
-Corrected cases that stand before the span extractor's question: seen, pinned, removed.
-"""
+"""Span tuning: thresholds, panel members and examples learned from the words that people marked."""
 
 from __future__ import annotations
 
@@ -19,10 +12,11 @@ import streamlit as st
 
 from components.app import state
 from components.widgets.charts import threshold_figure
+from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.html import Mark as TextMark
 from components.widgets.html import marked_text, show
 from components.widgets.wording import counted, escaped, when
-from core.errors import ConfigError, ReviewError
+from core.errors import ConfigError
 from core.learning.span_threshold import (
     FEWEST_CASES,
     GRID,
@@ -156,9 +150,7 @@ def language_words(name: str) -> str:
 def draw_marked(found: Material) -> None:
     """The cases whose wrong words people told, by language."""
     st.subheader("What people marked", anchor=False)
-    problem = st.session_state.pop(PROBLEM, "")
-    if problem:
-        st.error(escaped(problem), icon=":material/error:")
+    show_problem(PROBLEM)
     if not found.rows:
         st.info(
             "Nobody has marked wrong words yet, or said that none is wrong. Mark them on Review or "
@@ -166,7 +158,7 @@ def draw_marked(found: Material) -> None:
             icon=":material/info:",
         )
         return
-    st.dataframe(found.rows, key="spans.cases", hide_index=True, height="content")
+    table(found.rows, "spans.cases")
     st.caption(
         "A settled answer counts before single ones; of several people's, the words that at least "
         "half of them marked. Cases held out for the classifier are left out. For the threshold a "
@@ -203,13 +195,7 @@ def draw_choices(kind: str, project_id: str) -> None:
             left, right = st.columns(2)
             left.selectbox("Use again", others, key=f"{kind}.back", format_func=_number_words)
             right.text_input("Reason", key=f"{kind}.back.reason")
-            st.button(
-                "Go back to it",
-                key=f"{kind}.back.go",
-                icon=":material/undo:",
-                on_click=_back,
-                args=(kind, project_id),
-            )
+            button("Go back to it", f"{kind}.back.go", _back, kind, project_id, icon="undo")
         for choice in choices:
             st.markdown(
                 f"{when(choice.at)} · {escaped(choice.by)} · {_number_words(choice.number)}: "
@@ -224,42 +210,38 @@ def _number_words(number: int) -> str:
 def draw_take(kind: str, project_id: str, body: dict[str, Any]) -> None:
     """Take a proposal into use; a lead says why."""
     st.text_input("Reason", key=f"{kind}.reason", placeholder="Why it is taken into use")
-    st.button(
+    button(
         "Take into use",
-        key=f"{kind}.take",
+        f"{kind}.take",
+        _take,
+        kind,
+        project_id,
+        body,
+        icon="check_circle",
         type="primary",
-        icon=":material/check_circle:",
-        on_click=_take,
-        args=(kind, project_id, body),
     )
     st.caption("Only new checks go by it; runs that are there stay as they are. Leads decide.")
 
 
 def _take(kind: str, project_id: str, body: dict[str, Any]) -> None:
     reason = str(st.session_state.get(f"{kind}.reason") or "")
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "take what was learned into use")
             take_into_use(store, Learned(kind, project_id, time.time(), by, body), reason)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    st.session_state[f"{kind}.reason"] = ""
-    st.toast("In use: new checks go by it.", icon=":material/check:")
+        st.session_state[f"{kind}.reason"] = ""
+        st.toast("In use: new checks go by it.", icon=":material/check:")
 
 
 def _back(kind: str, project_id: str) -> None:
     reason = str(st.session_state.get(f"{kind}.back.reason") or "")
     number = int(st.session_state.get(f"{kind}.back") or NONE)
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "go back to what was in use")
             go_back(store, Choice(kind, project_id, number, time.time(), by, reason))
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    st.session_state[f"{kind}.back.reason"] = ""
-    st.toast(f"In use: {_number_words(number)}.", icon=":material/undo:")
+        st.session_state[f"{kind}.back.reason"] = ""
+        st.toast(f"In use: {_number_words(number)}.", icon=":material/undo:")
 
 
 def needs_more(count: int, least: int) -> str:
@@ -304,7 +286,7 @@ def _draw_language(one: BestMember) -> None:
     rows = [{"Who marks": "Vote of all", **_cells(one.vote)}]
     rows += [{"Who marks": name, **_cells(figure)} for name, figure in one.members]
     st.markdown(f"**{escaped(language_words(one.language))}**, {counted(one.n, 'case')}")
-    st.dataframe(rows, key=f"spans.member.{one.language}", hide_index=True, height="content")
+    table(rows, f"spans.member.{one.language}")
     gain = one.gain
     verdict = "decides alone" if one.is_better else "does not clearly beat the vote"
     st.caption(
@@ -420,12 +402,7 @@ def _draw_kind(kind: Kind, found: Material, used: Levels) -> None:
         key=f"spans.curve.{kind}",
         width="stretch",
     )
-    st.dataframe(
-        [_row(fit, used) for fit in fits.values()],
-        key=f"spans.languages.{kind}",
-        hide_index=True,
-        height="content",
-    )
+    table([_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
     st.caption(
         "In brackets: between which values a figure lies in 95 of 100 resamples of the cases. "
         "“Mark all” and “mark nothing” are what a machine without any judgement would reach."
@@ -590,14 +567,11 @@ def _button(decision: Decision, one: dict[str, Any], project_id: str) -> None:
 
 
 def _decide(project_id: str, example_id: str, decision: Decision) -> None:
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "choose examples")
             decide(store, project_id, example_id, decision, by=by, now=time.time())
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    st.toast("New checks go by it.", icon=":material/check:")
+        st.toast("New checks go by it.", icon=":material/check:")
 
 
 def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> None:

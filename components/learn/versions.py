@@ -1,13 +1,4 @@
-"""Classifier versions: what each came to, which is active, activation and rolling back.
-
-Any two versions side by side; the choice stands in the address, so that it can be shared.
-
-What a version was made of and with: its card in words, and as a file.
-
-Two versions on the same held-out cases: figures, confusion, calibration, losses.
-
-Which held-out cases changed sides between two versions, with what people said of them.
-"""
+"""Retrain: classifier versions, their activation, and any two of them side by side."""
 
 from __future__ import annotations
 
@@ -23,9 +14,9 @@ from components.app import login, state
 from components.app.state import KeptResult, keep_result, kept_result
 from components.learn.learning_material import draw_rescore
 from components.widgets.charts import loss_figure, matrix_figure, reliability_figure
+from components.widgets.controls import download, problem_kept, show_problem, table
 from components.widgets.html import open_run, rows_chosen
 from components.widgets.wording import LABEL_WORDS, clipped, counted, escaped, seconds, when
-from core.errors import ReviewError
 from core.learning.model_card import compare
 from core.learning.retrain import activate, is_worse
 from core.store import open_store
@@ -137,12 +128,7 @@ def draw_figures(held: Figures, before: str, after: str, losses: list[list[float
         st.caption("No case is held out yet, so nothing can be compared.")
         return
     st.markdown(_in_words(held, n))
-    st.dataframe(
-        metric_rows(old, new, before, after),
-        key="retrain.metrics",
-        hide_index=True,
-        height="content",
-    )
+    table(metric_rows(old, new, before, after), "retrain.metrics")
     with st.popover("What these figures mean", icon=":material/help:"):
         st.markdown(MEANINGS)
     if words := ece_words(new):
@@ -284,14 +270,11 @@ def draw_details(version_id: str, card: dict[str, Any]) -> None:
     """The card, and the way to take it along."""
     with st.expander(f"What {escaped(version_id)} was made of", icon=":material/badge:"):
         st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
-        st.download_button(
+        download(
             "Model card (JSON)",
-            data=lambda: json.dumps(card, indent=1, ensure_ascii=False).encode(),
-            file_name=f"{version_id}.card.json",
-            mime="application/json",
-            key="retrain.card",
-            icon=":material/download:",
-            on_click="ignore",
+            lambda: json.dumps(card, indent=1, ensure_ascii=False).encode(),
+            f"{version_id}.card.json",
+            "retrain.card",
         )
 
 
@@ -394,18 +377,14 @@ def _draw_compare(before: str, after: str, today: KeptResult | None) -> None:
         if st.button(words, key="retrain.pair.compare", icon=":material/balance:"):
             _compare(before, after, mark)
             st.rerun()
-    if problem := st.session_state.pop(VERSION_PAIR_PROBLEM, ""):
-        st.error(escaped(problem))
+    show_problem(VERSION_PAIR_PROBLEM)
 
 
 def _compare(before: str, after: str, mark: Mark) -> None:
-    try:
+    with problem_kept(VERSION_PAIR_PROBLEM):
         with st.spinner("Asking both of them"), state.open_store() as store:
             found: dict[str, Any] = compare(store, state.home(), before, after)
-    except ReviewError as error:
-        st.session_state[VERSION_PAIR_PROBLEM] = str(error)
-        return
-    keep_result(_name(before, after), found, mark, time.time())
+        keep_result(_name(before, after), found, mark, time.time())
 
 
 NEWEST = 5
@@ -428,8 +407,7 @@ def draw_versions() -> None:
         mark = store.changes.of_learned()
     versions, worse = _versions(str(state.home()), mark)
     st.subheader("Versions", anchor=False)
-    if problem := st.session_state.pop(PROBLEM, ""):
-        st.error(escaped(problem))
+    show_problem(PROBLEM)
     known = {item.version_id for item in activations}
     for version in versions[:NEWEST]:
         _draw_version(version, active, version.id in worse, version.id in known)
@@ -501,11 +479,8 @@ def _activation(version_id: str, words: str, *, needs_reason: bool) -> None:
 
 def _activate(version_id: str) -> None:
     reason = str(st.session_state.get(f"retrain.activate.{version_id}.reason") or "")
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             person = state.person(store)
             activate(store, state.home(), version_id, by=person, reason=reason)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    st.toast(f"{escaped(version_id)} is active: new checks use it.", icon=":material/check:")
+        st.toast(f"{escaped(version_id)} is active: new checks use it.", icon=":material/check:")

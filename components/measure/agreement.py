@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.widgets.controls import table
 from components.widgets.wording import LABEL_WORDS, counted
 from core.records import Label
 from core.review.agreement import (
@@ -216,4 +217,4 @@ def _table(rows: Rows, key: str, title: str = "") -> None:
     if rows and title:
         st.subheader(title, anchor=False)
     if rows:
-        st.dataframe(rows, key=key, hide_index=True, height="content")
+        table(rows, key)

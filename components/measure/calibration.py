@@ -1,11 +1,7 @@
-"""What past verdicts say of one, and the figures of the Calibration page.
+"""Calibration: what verdicts at each level were worth, and the error rate that a project bears.
 
-They are counted in the background and kept between reruns: where very much was said that takes
-seconds, and a page then goes without for once.
-
-The error rate that a project bears among verdicts that nobody looks at, and its limit.
-
-What probabilities are worth, by level, and what the project answers by itself.
+Records are counted in the background and kept: where much was said that takes seconds, and a page
+then goes without for once.
 """
 
 from __future__ import annotations
@@ -24,8 +20,8 @@ import streamlit as st
 from components.app import state
 from components.run.verdict import NO_PAST, Past
 from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED
+from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import counted, escaped, percent, roster_words, when
-from core.errors import ReviewError
 from core.learning import track_record
 from core.learning.metrics import RATES, Point, area, curve, fewest_for, fit, limit_of
 from core.learning.track_record import (
@@ -297,24 +293,24 @@ def draw_control(project: Project, *, is_lead: bool) -> None:
     with left:
         draw_error_rate(project, key)
     with right:
-        st.button(
+        button(
             "Save and fit the limit",
-            key="confidence.fit",
+            "confidence.fit",
+            _save,
+            project.id,
+            key,
+            icon="tune",
             type="primary",
-            icon=":material/tune:",
             disabled=not is_lead,
             help=None if is_lead else "Only leads of this project may do that.",
-            on_click=_save,
-            args=(project.id, key),
         )
-    if problem := st.session_state.pop("confidence.problem", ""):
-        st.error(escaped(problem), icon=":material/error:")
+    show_problem("confidence.problem")
 
 
 def _save(project_id: str, key: str) -> None:
     percent = st.session_state.get(key)
     wanted = None if percent is None else round(float(percent) / 100.0, 6)
-    try:
+    with problem_kept("confidence.problem"):
         if wanted is not None:
             require_rate(wanted)
         with state.open_store() as store:
@@ -327,12 +323,9 @@ def _save(project_id: str, key: str) -> None:
                 store.projects.save(changed)
             refit(store, changed)
             policy = policy_of(store, changed)
-    except ReviewError as error:
-        st.session_state["confidence.problem"] = str(error)
-        return
-    holds = policy is not None and any(limit.threshold is not None for limit in policy.limits)
-    words = "the limit is fitted" if holds else "nothing can be promised yet"
-    st.toast("Saved: no rate is wanted." if policy is None else f"Saved: {words}.")
+        holds = policy is not None and any(limit.threshold is not None for limit in policy.limits)
+        words = "the limit is fitted" if holds else "nothing can be promised yet"
+        st.toast("Saved: no rate is wanted." if policy is None else f"Saved: {words}.")
 
 
 def draw_rates(
@@ -346,7 +339,7 @@ def draw_rates(
     if not limits:
         return
     rows = [_row(rate, limit) for rate, limit in limits]
-    st.dataframe(rows, hide_index=True, key="confidence.rates")
+    table(rows, "confidence.rates")
     first = limits[0][1]
     drawn = " that were drawn at random" if first.is_random else ""
     st.caption(
@@ -542,7 +535,7 @@ def _draw_past(figures: Figures) -> None:
         help="What one would have without any check.",
     )
     st.subheader("By level", anchor=False)
-    st.dataframe(figures.table, hide_index=True, key="confidence.levels")
+    table(figures.table, "confidence.levels")
     st.caption(
         f"“Between”: where the true share lies 95 times in 100. Below {FEWEST} verdicts a share "
         "says little."

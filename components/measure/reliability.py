@@ -1,10 +1,4 @@
-"""Reliability: how often each agent is right, and whether debate and explanations help.
-
-The debate is held against its first speaker alone, with what it costs; explanations of right runs
-against people's reasons, by quotes in common and by a model's ratings.
-
-How often audits used each tool, and how often people agree with it (HaluAgent 3.4, fig. 2).
-"""
+"""Reliability: how often agents and tools are right, and what debate and explanations are worth."""
 
 from __future__ import annotations
 
@@ -17,6 +11,7 @@ import streamlit as st
 from components.app import state
 from components.measure.reliability_agents import Figures, draw_consensus, draw_pairs, figures
 from components.widgets.charts import Interval, forest_figure
+from components.widgets.controls import table
 from components.widgets.wording import counted, escaped, protocol_words, seconds, when
 from core.evaluation.alignment import Rated, aligned
 from core.learning.debate_worth import Cost, Step, Worth
@@ -69,11 +64,9 @@ def draw_tools() -> None:
             [_tool_interval(r) for r in judged], "How often each tool's label is right"
         )
         st.plotly_chart(figure, key="reliability.tools.figure", width="stretch")
-    st.dataframe(
+    table(
         [_tool_row(rate) for rate in rates.tools if rate.calls or not _is_system(rate.tool)],
-        key="reliability.tools",
-        hide_index=True,
-        height="content",
+        "reliability.tools",
         column_config=column_help(TOOL_HELP),
     )
     if any(rate.label_right.n < FEWEST for rate in judged):
@@ -158,12 +151,7 @@ def draw_reasons(project_id: str, found: Figures) -> None:
         return
     st.subheader("Do they give people's reasons", anchor=False)
     ratings = {own["protocol"]: own for own in told.get("by_protocol", [])}
-    st.dataframe(
-        [_row(own, ratings.get(own.protocol)) for own in counted],
-        key="reliability.reasons",
-        hide_index=True,
-        height="content",
-    )
+    table([_row(own, ratings.get(own.protocol)) for own in counted], "reliability.reasons")
     for own in told.get("paired", []):
         st.markdown(f"- {escaped(_reliability_reasons_lead_words(own))}")
     st.caption(
@@ -306,12 +294,7 @@ def _draw_costs(worth: Worth) -> None:
     if not any(cost.calls for cost in worth.costs):
         st.caption(f"{timing} No language model was asked: the calls cost nothing.")
         return
-    st.dataframe(
-        [_cost_row(cost) for cost in worth.costs],
-        key="reliability.costs",
-        hide_index=True,
-        height="content",
-    )
+    table([_cost_row(cost) for cost in worth.costs], "reliability.costs")
     st.caption(timing)
 
 
@@ -395,11 +378,9 @@ def _draw_agents(found: Figures) -> None:
         key="reliability.agents.figure",
         width="stretch",
     )
-    st.dataframe(
+    table(
         [_agent_row(found.words[r.agent], r) for r in best],
-        key="reliability.agents",
-        hide_index=True,
-        height="content",
+        "reliability.agents",
         column_config=column_help(HELP),
     )
     if any(record.accuracy.is_thin for record in found.records):

@@ -1,12 +1,6 @@
-"""What the Reliability page counts, kept between reruns until somebody answers or a run ends.
+"""Reliability: weights of agents learned from answers, and pairs that make up for each other.
 
-Taking learned weights of agents into use and back, and who did so.
-
-Weights of debaters' answers, w(Q): trained with a policy or without, compared, shown.
-
-Weights of agents learned from the answers: how they compare, and taking them into use.
-
-Pairs of agents that make up for each other's errors, as a heat map and a table (ColMAD 2.1).
+Source: ColMAD 2.1 (pairs), SC-MAKS 3.5 (weights of answers).
 """
 
 from __future__ import annotations
@@ -21,6 +15,7 @@ import streamlit as st
 
 from components.app import state
 from components.widgets.charts import Cell, counts_figure, pairs_figure, reward_figure
+from components.widgets.controls import show_problem, table
 from components.widgets.wording import counted, escaped, when
 from core.errors import ConfigError, ReviewError
 from core.learning.debate_worth import Worth, worth
@@ -276,11 +271,9 @@ def draw_answers(learned: Learned) -> None:
         f"Used: **{METHOD_WORDS[compared['used']].lower()}**. Other weights than all alike are "
         "used only where their log loss is lower beyond chance."
     )
-    st.dataframe(
+    table(
         [_row(method, compared) for method in METHOD_WORDS if method in compared["figures"]],
-        key="reliability.answers",
-        hide_index=True,
-        height="content",
+        "reliability.answers",
         column_config={"Weights": st.column_config.Column(help=METHOD_HELP)},
     )
     st.caption(
@@ -289,10 +282,8 @@ def draw_answers(learned: Learned) -> None:
         "last columns are against all alike, case by case; p is Wilcoxon's."
     )
     with st.expander("How much each debater weighs"):
-        st.dataframe(
+        table(
             [{"Debater": _name(*row[:2]), "Mean weight": row[2]} for row in own["mean_weights"]],
-            hide_index=True,
-            height="content",
             column_config={"Mean weight": st.column_config.NumberColumn(format="%.2f")},
         )
     if "policy" in own:
@@ -390,9 +381,7 @@ def draw_consensus(project_id: str, found: Figures) -> None:
         newest = _intact(store.learned.newest, project_id)
         in_use = _intact(store.learned.in_use, project_id)
         choices = store.learned.choices(KIND, project_id)
-    problem = st.session_state.pop(PROBLEM, "")
-    if problem:
-        st.error(escaped(problem))
+    show_problem(PROBLEM)
     if newest is not None:
         _draw_learned(newest)
         draw_answers(newest)
@@ -443,11 +432,9 @@ def _draw_learned(learned: Learned) -> None:
         f"{compared['groups']:,} cases ({compared['hallucinated']:,} of {compared['n']:,} runs "
         f"hallucinated). Proposed: **{PROPOSED_WORDS[compared['proposed']]}**.{tie}"
     )
-    st.dataframe(
+    table(
         [_system_row(system, compared, names) for system in SYSTEM_WORDS],
-        key="reliability.consensus",
-        hide_index=True,
-        height="content",
+        "reliability.consensus",
         column_config={
             words: st.column_config.Column(help=told) for words, told in CONSENSUS_COLUMNS.values()
         }
@@ -533,11 +520,9 @@ def draw_pairs(found: Figures) -> None:
     )
     best = sorted(found.pairs, key=lambda own: (own.is_thin, -own.gain))
     with st.expander("The pairs with the most to gain"):
-        st.dataframe(
+        table(
             [_reliability_pairs_row(own, names) for own in best[:MOST_ROWS]],
-            key="reliability.pairs",
-            hide_index=True,
-            height="content",
+            "reliability.pairs",
             column_config={
                 "Gain": st.column_config.Column(
                     help="What the pair gets right together above its better one alone, as a "

@@ -9,6 +9,7 @@ import streamlit as st
 from components.app import state
 from components.measure.reliability_agents import figures
 from components.widgets.charts import judge_figure, majority_figure
+from components.widgets.controls import table
 from components.widgets.wording import LABEL_WORDS, escaped, protocol_words
 from core.learning.debate_worth import FEWEST as FEWEST_DEBATED
 from core.learning.debate_worth import Information, information
@@ -144,9 +145,7 @@ def _draw_information(debates: list[Information]) -> None:
         )
         return
     st.markdown(finding(debates[0]))
-    st.dataframe(
-        [_row(own) for own in debates], key="theory.information", hide_index=True, height="content"
-    )
+    table([_row(own) for own in debates], "theory.information")
     st.caption(
         "How often a judge would be wrong that goes by the debaters' first stances, or by first "
         "and last ones: logistic models, each case judged by one that has not seen it, 95% "

@@ -1,7 +1,4 @@
-"""One case to settle: a column for each version, the form for the right answer, the next case.
-
-All versions of an answer side by side: of people, the machine, agents outside, the right one.
-"""
+"""Adjudicate a case: all versions of its answer side by side, and the form for the right one."""
 
 from __future__ import annotations
 
@@ -19,11 +16,11 @@ from components.review.review_item import draw_history, history_of
 from components.review.review_queue import SETTLE_PAGE, VIEWS
 from components.run.evidence import draw_evidence
 from components.run.run_view import load_run
+from components.widgets.controls import button, link, problem_kept, show_problem
 from components.widgets.html import Mark, marked_text, rationale_words, show
 from components.widgets.span_editor import Mark as EditorMark
 from components.widgets.span_editor import Marked
 from components.widgets.wording import LABEL_SIGNS, LABEL_WORDS, clipped, escaped, when
-from core.errors import ReviewError
 from core.progress import Progress
 from core.records import Case, Project, Span, new_id
 from core.review.adjudication import Version, merged, most_said, open_again, settle, version_of
@@ -71,12 +68,13 @@ def _draw_version(asked: Asked, version: Version, place: int) -> None:
     if version.corrected_answer:
         st.caption(f"Right: {escaped(version.corrected_answer)}")
     number = FIRST_KEY + place
-    st.button(
+    button(
         "Take this",
-        key=f"settle.take.{place}",
+        f"settle.take.{place}",
+        _take,
+        asked,
+        version,
         shortcut=f"Alt+{number}" if number <= LAST_KEY else None,
-        on_click=_take,
-        args=(asked, version),
     )
 
 
@@ -117,7 +115,7 @@ def draw_settlement(case_id: str) -> None:
     """Everything that is needed to settle one case."""
     if after := st.session_state.pop("settle.go", ""):
         _go_on(after)
-    st.page_link(LIST_PAGE, label="All cases to settle", icon=":material/arrow_back:")
+    link(LIST_PAGE, "All cases to settle", "arrow_back")
     _draw_last()
     with state.open_store() as store:
         project, item = state.project(store), store.queue.get(case_id)
@@ -140,24 +138,10 @@ def draw_settlement(case_id: str) -> None:
     draw_versions(asked, versions)
     draw_keys(KEYS, "settle.keys", case.id)
     with st.container(horizontal=True):
-        st.button(
-            "Next case",
-            key="settle.next",
-            icon=":material/skip_next:",
-            shortcut="Ctrl+Space",
-            on_click=_pass,
-            args=(case_id,),
-        )
+        button("Next case", "settle.next", _pass, case_id, icon="skip_next", shortcut="Ctrl+Space")
         if item.state != "open":
-            st.button(
-                "Give it back to the queue",
-                key="settle.open",
-                icon=":material/undo:",
-                on_click=_open_again,
-                args=(case_id,),
-            )
-    if problem := st.session_state.pop("settle.problem", ""):
-        st.error(escaped(problem), icon=":material/error:")
+            button("Give it back to the queue", "settle.open", _open_again, case_id, icon="undo")
+    show_problem("settle.problem")
     with st.expander("Evidence"):
         draw_evidence(progress, f"settle.{case_id}.evidence")
     draw_judgement(asked)
@@ -219,13 +203,10 @@ def _marks(spans: Sequence[Span], agreed: int) -> tuple[EditorMark, ...]:
 
 def _write(work: Callable[[Store, str], None]) -> None:
     """What only a lead may do, in one transaction; a refusal is shown."""
-    try:
-        with state.open_store() as store, store.writing():
-            person = state.person(store)
-            store.projects.require(state.project(store).id, person, "lead", "settle a case")
-            work(store, person)
-    except ReviewError as error:
-        st.session_state["settle.problem"] = str(error)
+    with problem_kept("settle.problem"), state.open_store() as store, store.writing():
+        person = state.person(store)
+        store.projects.require(state.project(store).id, person, "lead", "settle a case")
+        work(store, person)
 
 
 def _open_again(case_id: str) -> None:

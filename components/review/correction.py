@@ -42,6 +42,7 @@ from components.review.correction_draft import (
 from components.review.review_queue import rules_of
 from components.widgets import drafts
 from components.widgets.box_editor import boxes_of, draw_box_fields
+from components.widgets.controls import button, problem_kept, show_problem
 from components.widgets.span_editor import Marked, span_editor
 from components.widgets.wording import LABEL_WORDS, clipped, escaped
 from core.errors import InputError, ReviewError
@@ -60,7 +61,7 @@ def take_back(correction: Correction, asked_id: str) -> None:
     hands.
     """
     key = key_of(asked_id)
-    try:
+    with problem_kept(f"{key}.problem"):
         with state.open_store() as store, store.writing():
             person, case = state.person(store), store.cases.get(correction.case_id)
             if case is None or (project := store.projects.get(case.project_id)) is None:
@@ -79,15 +80,12 @@ def take_back(correction: Correction, asked_id: str) -> None:
             record(store, undo, case)
             if all(said.author != person for said in store.corrections.of_case(case.id)):
                 store.queue.again(case.id, person, rules_of(project), undo.at)
-    except ReviewError as error:
-        st.session_state[f"{key}.problem"] = str(error)
-        return
-    if typed := drafts.kept(key):
-        drafts.keep(key, typed | {"seen": undo.id})
-        st.session_state[f"{key}.seen"] = undo.id
-        return
-    st.session_state.pop(f"{key}.looked", None)
-    drafts.keep(key, {"from": correction.id, "seen": undo.id})
+        if typed := drafts.kept(key):
+            drafts.keep(key, typed | {"seen": undo.id})
+            st.session_state[f"{key}.seen"] = undo.id
+            return
+        st.session_state.pop(f"{key}.looked", None)
+        drafts.keep(key, {"from": correction.id, "seen": undo.id})
 
 
 NONE_WORDS = "No single word is wrong"
@@ -160,7 +158,7 @@ def _draw_quote(asked: Asked) -> None:
             persist_state="session",
         )
     with add:
-        st.button("Mark", key=f"{key}.mark", on_click=_add_mark, args=(asked,))
+        button("Mark", f"{key}.mark", _add_mark, asked)
     if quote and not places:
         st.caption("These words do not stand in the response like this.")
 
@@ -235,15 +233,8 @@ def draw_conflict(asked: Asked) -> None:
         icon=":material/call_split:",
     )
     with st.container(horizontal=True):
-        st.button(
-            "Save mine after it",
-            key=f"{key}.conflict.save",
-            on_click=_save_after,
-            args=(asked, newest),
-        )
-        st.button(
-            "Keep that, discard mine", key=f"{key}.conflict.drop", on_click=forget, args=(asked.id,)
-        )
+        button("Save mine after it", f"{key}.conflict.save", _save_after, asked, newest)
+        button("Keep that, discard mine", f"{key}.conflict.drop", forget, asked.id)
 
 
 def _saved_meanwhile(
@@ -444,12 +435,13 @@ def draw_judgement(asked: Asked) -> None:
         draw_decided_before(asked.case)
     with st.container(horizontal=True):
         for number, label in enumerate(LABELS, start=1):
-            st.button(
+            button(
                 ("Agree: " if label == asked.told else "It is ") + LABEL_WORDS[label].lower(),
-                key=f"{key}.choose.{label}",
+                f"{key}.choose.{label}",
+                choose,
+                asked,
+                label,
                 shortcut=f"Alt+{number}",
-                on_click=choose,
-                args=(asked, label),
             )
     chosen = st.session_state.get(f"{key}.label")
     drafts.watch(
@@ -486,8 +478,7 @@ def _draw_form(asked: Asked, chosen: Label) -> None:
     with st.container(border=True):
         said = "The right answer is" if asked.settles else "You say"
         st.markdown(f"{said}: **{LABEL_WORDS[chosen].lower()}**")
-        if problem := st.session_state.pop(f"{key}.problem", ""):
-            st.error(escaped(problem))
+        show_problem(f"{key}.problem")
         st.text_area(
             f"Reason ({f'needed to {needed}' if needed else 'if you like'})",
             key=f"{key}.reason",
@@ -510,12 +501,7 @@ def _draw_form(asked: Asked, chosen: Label) -> None:
             draw_more(asked)
         draw_conflict(asked)
         with st.container(horizontal=True):
-            st.button(
-                "Save",
-                key=f"{key}.save",
-                type="primary",
-                shortcut="Ctrl+Enter",
-                on_click=save,
-                args=(asked, chosen),
+            button(
+                "Save", f"{key}.save", save, asked, chosen, type="primary", shortcut="Ctrl+Enter"
             )
-            st.button("Discard", key=f"{key}.discard", on_click=forget, args=(asked.id,))
+            button("Discard", f"{key}.discard", forget, asked.id)

@@ -1,9 +1,4 @@
-"""One item of the review queue: its response and evidence, the form, and on to the next.
-
-The way back to what was saved, skipped or flagged last in the review queue.
-
-What happened to a case: every answer, what was taken back, passed on or settled, in order.
-"""
+"""Label: one item of the review queue, its form, its history, and on to the next."""
 
 from __future__ import annotations
 
@@ -23,6 +18,7 @@ from components.run.debate import draw_debate
 from components.run.evidence import draw_evidence
 from components.run.run_view import classifier_card, load_run
 from components.run.verdict import draw_verdict
+from components.widgets.controls import button, link, problem_kept, show_problem
 from components.widgets.html import marked_text, show
 from components.widgets.wording import LABEL_WORDS, clipped, escaped, protocol_words, when
 from core.errors import ReviewError
@@ -149,14 +145,11 @@ def _undo(case_id: str, said: Correction | None) -> None:
 
 def _take_again(case_id: str) -> None:
     now = time.time()
-    try:
-        with state.open_store() as store, store.writing():
-            project, person = state.project(store), state.person(store)
-            store.projects.require(project.id, person, "annotator", "review")
-            store.queue.again(case_id, person, rules_of(project), now)
-            store.handlings.add(Handling(case_id, person, now, "opened"))
-    except ReviewError as error:
-        st.session_state["review.problem"] = str(error)
+    with problem_kept("review.problem"), state.open_store() as store, store.writing():
+        project, person = state.project(store), state.person(store)
+        store.projects.require(project.id, person, "annotator", "review")
+        store.queue.again(case_id, person, rules_of(project), now)
+        store.handlings.add(Handling(case_id, person, now, "opened"))
 
 
 KEYS = {
@@ -180,7 +173,7 @@ def draw_item(case_id: str) -> None:
     is_over = st.session_state.pop("review.go", False)
     if is_over:
         go_on(st.session_state.get("review.wanted", EVERYTHING))
-    st.page_link(QUEUE_PAGE, label="The queue", icon=":material/arrow_back:")
+    link(QUEUE_PAGE, "The queue", "arrow_back")
     draw_saved()
     if is_over:
         return
@@ -191,8 +184,7 @@ def draw_item(case_id: str) -> None:
     if item is None or case is None or item.project_id != project.id:
         st.info("There is no item at this link in the queue of this project.")
         return
-    if problem := st.session_state.pop("review.problem", ""):
-        st.error(escaped(problem), icon=":material/error:")
+    show_problem("review.problem")
     _draw_open(item, case, project)
 
 
@@ -246,12 +238,7 @@ def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project:
     )
     draw_history(entries)
     if is_lead:
-        st.page_link(
-            SETTLE_PAGE,
-            label="Adjudicate it",
-            icon=":material/gavel:",
-            query_params={"case": asked.case.id},
-        )
+        link(SETTLE_PAGE, "Adjudicate it", "gavel", case=asked.case.id)
 
 
 def _draw_behind(run: Run | None, case: Case, progress: Progress, is_blind: bool) -> None:
@@ -307,19 +294,14 @@ def _draw_hand(mine: Assignment, is_blind: bool) -> None:
             ("skipped", "Skip", "skip_next", "Ctrl+Space"),
             ("flagged", "Flag for a lead", "flag", "Alt+F"),
         ):
-            st.button(
-                words,
-                key=f"review.{state_}",
-                icon=f":material/{icon}:",
-                shortcut=keys,
-                on_click=_pass_on,
-                args=(mine.case_id, state_),
+            button(
+                words, f"review.{state_}", _pass_on, mine.case_id, state_, icon=icon, shortcut=keys
             )
 
 
 def _pass_on(case_id: str, became: AssignmentState) -> None:
     now = time.time()
-    try:
+    with problem_kept("review.problem"):
         with state.open_store() as store, store.writing():
             project, person = state.project(store), state.person(store)
             store.projects.require(project.id, person, "annotator", "review")
@@ -327,10 +309,7 @@ def _pass_on(case_id: str, became: AssignmentState) -> None:
             if became in ("skipped", "flagged"):
                 store.handlings.add(Handling(case_id, person, now, became))
                 st.session_state["review.last"] = {"case": case_id, "did": became}
-    except ReviewError as error:
-        st.session_state["review.problem"] = str(error)
-        return
-    st.session_state["review.go"] = True
+        st.session_state["review.go"] = True
 
 
 def _submitted(store: Store, correction: Correction) -> None:

@@ -1,13 +1,4 @@
-"""The review queue on its page: progress, filters, the way to the next item, the list.
-
-How a project shares its review queue: the fields on Project, and the rules they come to.
-
-A page of review items as a table: a click opens one, a switch below turns the page.
-
-The filters of the review queue: by age, language and source, and by what the machine says.
-
-The list of cases to settle: where people differ or agree, what was flagged, what is done.
-"""
+"""Review and Adjudicate: the lists, their filters, the way to the next item, the queue's rules."""
 
 from __future__ import annotations
 
@@ -20,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.widgets.controls import problem_shown
 from components.widgets.html import rows_chosen
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -29,7 +21,7 @@ from components.widgets.wording import (
     escaped,
     protocol_words,
 )
-from core.errors import InputError, ReviewError
+from core.errors import InputError
 from core.records import CATEGORY_WORDS, Case, Project
 from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER
 from core.review.people import drafts_of
@@ -280,16 +272,15 @@ def why_shown(why: str, is_blind: bool) -> str:
 
 def go_on(wanted: ItemFilter) -> None:
     """To the next item that fits; says so where none is left."""
-    try:
+    with problem_shown():
         with state.open_store() as store:
             found = next_item(store, wanted)
-    except ReviewError as error:
-        st.error(escaped(str(error)), icon=":material/error:")
-        return
-    if found is None:
-        st.success("Nothing more waits for you that fits these filters.", icon=":material/check:")
-        return
-    st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
+        if found is None:
+            st.success(
+                "Nothing more waits for you that fits these filters.", icon=":material/check:"
+            )
+            return
+        st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
 
 
 def next_item(store: Store, wanted: ItemFilter) -> Assignment | None:

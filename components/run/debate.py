@@ -1,7 +1,4 @@
-"""The debate of a run: its turns with quotes as buttons, its state (CEDA fig. 2), its counts.
-
-What language models were asked in a run: what it cost, per agent, and what was of no use.
-"""
+"""The debate of a run with its quotes as buttons, its state (CEDA fig. 2), and its model calls."""
 
 from __future__ import annotations
 
@@ -26,6 +23,7 @@ from components.run.transcript import (
     turn_html,
 )
 from components.run.verdict import readers_words
+from components.widgets.controls import table
 from components.widgets.html import Html, element, joined, paged, show
 from components.widgets.wording import (
     LABEL_WORDS,
@@ -118,11 +116,11 @@ def draw_calls(progress: Progress) -> None:
         f"**Language models**: {escaped(cost_words(progress.cost))} · "
         f"{counted(len(calls), 'call')} · {tokens_of(calls):,} tokens"
     )
-    st.dataframe(_by_agent(calls), hide_index=True, width="stretch", key="run.calls")
+    table(_by_agent(calls), "run.calls")
     for words in cut_words(calls):
         st.caption(escaped(words))
     with st.expander(f"Every call ({len(calls)})"):
-        st.dataframe([_row(call) for call in calls], hide_index=True, width="stretch")
+        table([_row(call) for call in calls])
 
 
 def cut_words(calls: Sequence[ModelCall]) -> list[str]:

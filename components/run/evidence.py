@@ -1,7 +1,4 @@
-"""Evidence: passages by statement, and the page picture with the quote boxed behind each.
-
-The response with its wrong words marked, or as warm as the agents that one chooses hold them.
-"""
+"""Evidence by statement with the page behind each quote, and the response with its marks."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from components.run.transcript import (
     signals_counted,
 )
 from components.widgets import drafts
+from components.widgets.controls import button, problem_kept, show_problem
 from components.widgets.html import marked_text, show
 from components.widgets.wording import escaped, seconds
 from core.debate.signals import Past, Signal, held_by, signals_of
@@ -63,16 +64,16 @@ def draw_speaking(run: Run) -> None:
         persist_state="session",
     )
     drafts.watch(f"{key}.watch", {"text": key}, lambda texts: drafts.keep(key, texts))
-    st.button(
+    button(
         "Say it",
-        key=f"{key}.send",
-        icon=":material/record_voice_over:",
+        f"{key}.send",
+        _say,
+        run.id,
+        run.project_id,
+        icon="record_voice_over",
         shortcut="Ctrl+Enter",
-        on_click=_say,
-        args=(run.id, run.project_id),
     )
-    if problem := st.session_state.pop(f"{key}.problem", ""):
-        st.error(escaped(problem))
+    show_problem(f"{key}.problem")
 
 
 def draw_unsaid(run: Run) -> None:
@@ -82,7 +83,7 @@ def draw_unsaid(run: Run) -> None:
     if not text:
         return
     st.info(f"The debate was over before you said this: {escaped(text)}")
-    st.button("Let go of it", key=f"{key}.drop", on_click=_forget, args=(run.id,))
+    button("Let go of it", f"{key}.drop", _forget, run.id)
 
 
 def _key(run_id: str) -> str:
@@ -98,15 +99,12 @@ def _keep(run_id: str) -> None:
 def _say(run_id: str, project_id: str) -> None:
     """Say what stands in the box, if whoever is here may; else it stays there."""
     key = _key(run_id)
-    try:
+    with problem_kept(f"{key}.problem"):
         with state.open_store() as store:
             by = state.require(store, project_id, "annotator", "speak in a debate")
         state.jobs().say(run_id, by, str(st.session_state.get(key) or ""))
-    except ReviewError as error:
-        st.session_state[f"{key}.problem"] = str(error)
-        return
-    st.session_state[key] = ""
-    _forget(run_id)
+        st.session_state[key] = ""
+        _forget(run_id)
 
 
 def _forget(run_id: str) -> None:
@@ -227,12 +225,13 @@ def follow(run_id: str) -> None:
     with left, st.container(key="run.stage"):
         _draw_stage(progress, live, run.started_at, waiting=run.status == "queued")
     with right:
-        st.button(
+        button(
             "Stop",
-            key="run.stop",
-            icon=":material/stop:",
-            on_click=stop,
-            args=([run_id], run.project_id),
+            "run.stop",
+            stop,
+            [run_id],
+            run.project_id,
+            icon="stop",
             shortcut="Ctrl+Shift+S",
             width="stretch",
         )

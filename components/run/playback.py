@@ -13,70 +13,10 @@ import streamlit as st
 
 from components.run.audit import has_audit
 from components.run.transcript import Speaking, rounds_of
+from components.widgets.controls import component
 from core.events import Event, TurnStarted
 from core.progress import Progress
 from core.records import Turn
-
-FOLLOW_SPEAKER_JS = """
-const SPEAKERS = ".cp-statement:not(.cp-pending), .cp-turn, .cp-verdict";
-const KEYS = ["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"];
-
-function last() {
-  return [...document.querySelectorAll(SPEAKERS)].at(-1);
-}
-
-function isInView(element) {
-  if (!element) return true;
-  const place = element.getBoundingClientRect();
-  return place.bottom > 0 && place.bottom <= window.innerHeight;
-}
-
-// The page may draw the debate a little later than it tells us of it: hence several tries.
-function show(mine) {
-  if (mine.away || !mine.scrolled) return;
-  const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  last()?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
-}
-
-export default function({ data, parentElement }) {
-  const mine = (parentElement.__follow ??= { moment: null, asked: null, away: false });
-  if (!mine.scrolled) {
-    mine.resized = () => setTimeout(() => show(mine), 300);
-    window.addEventListener("resize", mine.resized);
-    mine.scrolled = (event) => {
-      if (event.type === "keydown" && !KEYS.includes(event.key)) return;
-      mine.away = true;  // until it is seen where the scrolling has led
-      clearTimeout(mine.timer);
-      mine.timer = setTimeout(() => { mine.away = !isInView(last()); }, 400);
-    };
-    for (const kind of ["wheel", "touchmove", "keydown"]) {
-      document.addEventListener(kind, mine.scrolled, { passive: true });
-    }
-  }
-  const asked = mine.asked;
-  if (data.asked !== asked) mine.away = false;
-  const isFirst = mine.moment === null;
-  const isNew = mine.moment !== data.moment || asked !== data.asked;
-  mine.moment = data.moment;
-  mine.asked = data.asked;
-  // Mounted anew (full screen) after the viewer has asked: that wish still stands.
-  if (isNew && (!isFirst || data.asked > 0)) {
-    for (const wait of [60, 400, 900, 2500]) setTimeout(() => show(mine), wait);
-  }
-  return () => {
-    clearTimeout(mine.timer);
-    for (const kind of ["wheel", "touchmove", "keydown"]) {
-      document.removeEventListener(kind, mine.scrolled);
-    }
-    window.removeEventListener("resize", mine.resized);
-    mine.scrolled = null;
-  };
-}
-"""
-
-_follow = st.components.v2.component(
-    "counterpoint_follow", js=FOLLOW_SPEAKER_JS, isolate_styles=False
-)
 
 
 def follow_speaker(key: str, moment: str, asked: int) -> None:
@@ -86,49 +26,12 @@ def follow_speaker(key: str, moment: str, asked: int) -> None:
     asked to see it, which ends having scrolled away.
     """
     with st.container(key="follow-speaker"):  # app.css takes it out of the flow
-        _follow(key=key, data={"moment": moment, "asked": asked})
-
-
-HTML = '<button class="cp-full" type="button">Full screen</button>'
-CSS = """
-.cp-full {
-  font: inherit; font-size: 0.875rem;
-  color: var(--st-text-color); background: var(--st-background-color);
-  border: 1px solid var(--st-border-color); border-radius: var(--st-button-radius);
-  padding: 0.3rem 0.75rem; min-height: 2.5rem; cursor: pointer;
-}
-.cp-full:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
-"""
-JS = """
-export default function({ parentElement }) {
-  const button = parentElement.querySelector(".cp-full");
-  const page = document.documentElement;
-  const label = () => {
-    button.textContent = document.fullscreenElement ? "Leave full screen" : "Full screen";
-    page.toggleAttribute("data-presenting", Boolean(document.fullscreenElement));
-  };
-  button.onclick = async () => {
-    if (document.fullscreenElement) await document.exitFullscreen();
-    else await page.requestFullscreen();
-    label();
-  };
-  document.addEventListener("fullscreenchange", label);
-  label();
-  return () => {
-    document.removeEventListener("fullscreenchange", label);
-    page.removeAttribute("data-presenting");
-  };
-}
-"""
-
-_component = st.components.v2.component(
-    "counterpoint_fullscreen", html=HTML, css=CSS, js=JS, isolate_styles=False
-)
+        component("follow")(key=key, data={"moment": moment, "asked": asked})
 
 
 def fullscreen_button(key: str) -> None:
     """Draw the button; in full screen the sidebar and header are hidden by app.css."""
-    _component(key=key)
+    component("fullscreen")(key=key)
 
 
 WORDS_A_SECOND = 3.5

@@ -31,6 +31,7 @@ from components.run.playback import (
 )
 from components.run.run_view import classifier_card
 from components.run.verdict import verdict_html
+from components.widgets.controls import button, link
 from components.widgets.html import Mark, marked_text, show
 from components.widgets.wording import escaped, seconds
 from core.events import Event
@@ -52,12 +53,7 @@ def draw_replay(run: Run, case: Case) -> None:
             st.title("Replay", anchor=False)
             st.caption("Plays back a stored debate; nothing is computed again.")
         with right:
-            st.page_link(
-                "pages/check/run.py",
-                label="Back to the run",
-                icon=":material/arrow_back:",
-                query_params={"run": run.id},
-            )
+            link("pages/check/run.py", "Back to the run", "arrow_back", run=run.id)
     events = _events(run.id)
     progress = folded(events)
     if not can_play(progress):
@@ -91,29 +87,11 @@ def _controls(
             on_click=toggle,
             args=(key,),
         )
-        st.button(
-            "Step back",
-            key=f"{key}.back",
-            icon=":material/skip_previous:",
-            shortcut="Ctrl+Left",
-            on_click=step,
-            args=(key, -1),
+        button(
+            "Step back", f"{key}.back", step, key, -1, icon="skip_previous", shortcut="Ctrl+Left"
         )
-        st.button(
-            "Step",
-            key=f"{key}.step",
-            icon=":material/skip_next:",
-            shortcut="Ctrl+Right",
-            on_click=step,
-            args=(key, 1),
-        )
-        st.button(
-            "From the start",
-            key=f"{key}.start",
-            icon=":material/replay:",
-            on_click=seek,
-            args=(key, 0.0),
-        )
+        button("Step", f"{key}.step", step, key, 1, icon="skip_next", shortcut="Ctrl+Right")
+        button("From the start", f"{key}.start", seek, key, 0.0, icon="replay")
         if len(places) > 1:
             st.menu_button(
                 "Go to",

@@ -1,7 +1,4 @@
-"""A run that is not under way: verdict first, then words, evidence, debate, how it was checked.
-
-What a person takes away from a run: the report, the trace file, the replay.
-"""
+"""The page of a run: its verdict first, then words, evidence, debate, and downloads."""
 
 from __future__ import annotations
 
@@ -30,9 +27,10 @@ from components.run.live import pasts_of
 from components.run.playback import can_play, is_timed
 from components.run.verdict import draw_consensus_line, draw_verdict
 from components.setup.api_keys import draw_plan_keys
+from components.widgets.controls import button, download, link, problem_kept, show_problem
 from components.widgets.html import show
 from components.widgets.wording import escaped, protocol_words, reused_words, roster_words, when
-from core.errors import ConfigError, ReviewError
+from core.errors import ConfigError
 from core.progress import Progress, can_resume
 from core.records import Case, Run
 from core.reviews import Correction
@@ -102,29 +100,19 @@ def _draw_ending(run: Run, progress: Progress) -> None:
         )
     if can_resume(run) and run.origin == "here":
         draw_plan_keys(run.plan, "run")
-        st.button(
-            "Resume",
-            key="run.resume",
-            icon=":material/resume:",
-            type="primary",
-            on_click=_resume,
-            args=(run.id, run.project_id),
+        button(
+            "Resume", "run.resume", _resume, run.id, run.project_id, icon="resume", type="primary"
         )
-        problem = st.session_state.pop("run.resume.problem", "")
-        if problem:
-            st.error(escaped(problem))
+        show_problem("run.resume.problem")
 
 
 def _resume(run_id: str, project_id: str) -> None:
-    try:
+    with problem_kept("run.resume.problem"):
         with state.open_store() as store:
             by = state.require(store, project_id, "annotator", "resume a check")
         resumed = state.jobs().resume(run_id, by, state.typed_keys())
-    except ReviewError as error:
-        st.session_state["run.resume.problem"] = str(error)
-        return
-    if not resumed:
-        st.toast("Another process is running it already.")
+        if not resumed:
+            st.toast("Another process is running it already.")
 
 
 def _draw_roles(progress: Progress) -> None:
@@ -165,11 +153,11 @@ def draw_header(run: Run, progress: Progress) -> None:
         parts.append(f"imported from {kind}")
     st.caption(escaped(" · ".join(parts)))
     if progress.reused is not None:
-        st.page_link(
+        link(
             "pages/check/run.py",
-            label=reused_words(progress.reused),
-            icon=":material/history:",
-            query_params={"run": progress.reused.run_id},
+            reused_words(progress.reused),
+            "history",
+            run=progress.reused.run_id,
         )
 
 
@@ -181,40 +169,30 @@ def draw_downloads(
     name = f"counterpoint-{run.id[:8]}"
     st.subheader("Download", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
+        download(
             "Report (HTML)",
-            data=lambda: html_report(run, case, progress, corrections, card, past),
-            file_name=f"{name}.html",
-            mime="text/html",
-            key="run.report.html",
-            icon=":material/description:",
-            on_click="ignore",
+            lambda: html_report(run, case, progress, corrections, card, past),
+            f"{name}.html",
+            "run.report.html",
+            "description",
         )
-        st.download_button(
+        download(
             "Report (Markdown)",
-            data=lambda: markdown_report(run, case, progress, corrections, card, past),
-            file_name=f"{name}.md",
-            mime="text/markdown",
-            key="run.report.md",
-            icon=":material/markdown:",
-            on_click="ignore",
+            lambda: markdown_report(run, case, progress, corrections, card, past),
+            f"{name}.md",
+            "run.report.md",
+            "markdown",
         )
         if progress.began_at:  # of a run that was never begun there is nothing to play
-            st.download_button(
-                "Trace file",
-                data=lambda: _trace(run.id),
-                file_name=f"{name}.trace.json",
-                mime="application/json",
-                key="run.trace",
-                icon=":material/movie:",
-                on_click="ignore",
+            download(
+                "Trace file", lambda: _trace(run.id), f"{name}.trace.json", "run.trace", "movie"
             )
         if can_play(progress):
-            st.page_link(
+            link(
                 "pages/check/replay.py",
-                label="Replay the debate" if progress.turns else "Replay the check",
-                icon=":material/play_circle:",
-                query_params={"run": run.id},
+                "Replay the debate" if progress.turns else "Replay the check",
+                "play_circle",
+                run=run.id,
             )
     if not can_play(progress):
         st.caption(escaped(f"There is nothing to replay. {silence_words(progress)}"))

@@ -1,19 +1,6 @@
-"""A tool's own view: the shape in which it draws what the tool gave.
+"""What each tool of an audit was given and gave, drawn as a person would check it.
 
-What tools were given and gave, as a plain table: for tools without a view of their own. The texts
-come from agents, or from a trace file: they are bounded before they are drawn.
-
-What was read: title, address and words of each source; what a comparison came to.
-
-Dates as a person would look them up: each in its month, the days between, what was said.
-
-Sums worked out step by step, with what the text states beside what they come to.
-
-Code that was run: checks passed, the line that failed, what it printed; text, never run here.
-
-What the question asked for beside what the answer has: a line each, lengths with a bar.
-
-A translation that was checked: the text, what was claimed for it, what that means put back.
+The texts come from agents, or from a trace file: they are bounded before they are drawn.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""What was asked of a turn and what it states, in words: on the page, in a replay, in a report.
-
-A debate cut into its rounds: turns that were taken and those under way, and who argues what.
-
-What stands between the turns of a debate: people's words, rounds in brief, samples, weights.
-
-Draws a debate from its events: live, after a reload, in a replay, in a report.
-"""
+"""A debate cut into rounds, in words and as HTML: live, stored, in a replay, in a report."""
 
 from __future__ import annotations
 

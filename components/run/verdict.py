@@ -1,9 +1,4 @@
-"""The verdict, first and large: label, probability, and in words what that is worth.
-
-What the built-in judge's readers made of each statement, and where they disagreed.
-
-One more line under a verdict: what its agents come to, weighted by their record.
-"""
+"""The verdict's card: label, probability, what that is worth, the readers, the consensus."""
 
 from __future__ import annotations
 
@@ -17,6 +12,7 @@ import streamlit as st
 
 from components.app import state
 from components.run.audit import has_audit
+from components.widgets.controls import table
 from components.widgets.html import Html, element, rationale_lines, show
 from components.widgets.wording import (
     CAUSE_ADVICE,
@@ -67,13 +63,11 @@ def draw_consensus_line(project_id: str, progress: Progress) -> None:
 
 def _draw_parts(found: Opinion) -> None:
     names = words_of([agent for agent, _, _ in found.parts] + list(found.unknown))
-    st.dataframe(
+    table(
         [
             {"Agent": names[agent], "Said": SAID.get(said, f"p = {said:.2f}"), "Adds": added}
             for agent, said, added in found.parts
         ],
-        hide_index=True,
-        height="content",
         column_config={
             "Adds": st.column_config.NumberColumn(
                 format="%+.2f",

@@ -13,6 +13,7 @@ import streamlit as st
 
 from components.app import state
 from components.setup.roster_fields import table
+from components.widgets.controls import button, problem_kept, show_problem
 from components.widgets.html import show
 from components.widgets.wording import escaped
 from core.agents.rosters import sheets_of
@@ -64,13 +65,13 @@ def draw_keys_of(sheets: Sequence[RosterSheet], page: str) -> None:
 
 def draw_forget(name: str, page: str) -> None:
     """A button that lets go of a typed key, so that another can be typed in its place."""
-    st.button(
+    button(
         escaped(f"Forget {name}"),
-        key=f"{page}.forget.{name}",
-        icon=":material/delete:",
+        f"{page}.forget.{name}",
+        _forget,
+        name,
+        icon="delete",
         help="Typed in this session. Forget it to type another.",
-        on_click=_forget,
-        args=(name,),
     )
 
 
@@ -219,14 +220,14 @@ def draw_web_search() -> None:
         who = WHO_IS_TOLD[provider]
         st.info(escaped(SENT.format(who=who)), icon=":material/outgoing_mail:")
     with st.container(horizontal=True):
-        st.button("Save", key=f"{FIELD}.save", icon=":material/save:", on_click=_save)
+        button("Save", f"{FIELD}.save", _save, icon="save")
         if stored.provider:
-            st.button(
+            button(
                 "Test",
-                key=f"{FIELD}.test",
-                icon=":material/network_check:",
+                f"{FIELD}.test",
+                _try,
+                icon="network_check",
                 help="One search for “Wikipedia” at the provider that is saved.",
-                on_click=_try,
             )
     _draw_outcome()
 
@@ -259,8 +260,7 @@ def _stored() -> WebChoice:
 
 def _draw_outcome() -> None:
     """What came of the last click."""
-    if problem := st.session_state.pop(PROBLEM, ""):
-        st.error(escaped(problem))
+    show_problem(PROBLEM)
     tried_words = st.session_state.pop(TRIED, None)
     if tried_words is None:
         return
@@ -274,25 +274,19 @@ def _save() -> None:
         name: str(st.session_state.get(f"{FIELD}.{name}") or "")
         for name in ("provider", "address", "cx")
     }
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             store.projects.require_for_all(state.person(store), "admin", "choose a web search")
             save_web_choice(store, WebChoice(**typed))
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    st.toast("Saved.", icon=":material/check:")
+        st.toast("Saved.", icon=":material/check:")
 
 
 def _try() -> None:
     """By a click alone: a rerun asks nobody."""
     from core.tools.web_search import tried
 
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             store.projects.require_for_all(state.person(store), "admin", "test the web search")
             choice = web_choice(store)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    st.session_state[TRIED] = tried(choice, state.keys(), Stop())
+        st.session_state[TRIED] = tried(choice, state.keys(), Stop())

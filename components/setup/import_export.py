@@ -21,6 +21,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from components.app import state
+from components.widgets.controls import button, download, link, problem_kept, show_problem, table
 from components.widgets.wording import LABEL_WORDS, clipped, escaped
 from core.config import MEGABYTE
 from core.documents.terms import terms
@@ -62,18 +63,8 @@ def draw_trace_import() -> None:
         except ReviewError as error:
             st.error(escaped(f"{upload.name}: {error}"), icon=":material/error:")
             return
-        st.page_link(
-            "pages/check/run.py",
-            label="Open the run",
-            icon=":material/open_in_new:",
-            query_params={"run": run_id},
-        )
-        st.page_link(
-            "pages/check/replay.py",
-            label="Play it",
-            icon=":material/play_circle:",
-            query_params={"run": run_id},
-        )
+        link("pages/check/run.py", "Open the run", "open_in_new", run=run_id)
+        link("pages/check/replay.py", "Play it", "play_circle", run=run_id)
 
 
 LOGGER = logging.getLogger(__name__)
@@ -203,7 +194,7 @@ def _draw_outcome(one: Import) -> None:
     told = f"{one.outcome.words}." if one.outcome is not None else "Choose it on Project."
     words = f"{one.words} {told}"
     st.success(escaped(words), icon=":material/check_circle:")
-    st.page_link("pages/review/pending.py", label="Review them", icon=":material/checklist:")
+    link("pages/review/pending.py", "Review them", "checklist")
 
 
 WHICH = {"all": "all cases", "reviewed": "those with an answer"}
@@ -247,31 +238,24 @@ def draw_export() -> None:
     with st.container(horizontal=True):
         for name in WRITTEN:
             how = FORMATS[name]
-            st.download_button(
+            download(
                 how.words,
-                data=_maker(asker, name, which or "all"),
-                file_name=f"counterpoint-{name}.{how.ending}",
-                key=f"exchange.out.{name}",
-                icon=":material/download:",
-                on_click="ignore",
+                _maker(asker, name, which or "all"),
+                f"counterpoint-{name}.{how.ending}",
+                f"exchange.out.{name}",
             )
-        st.download_button(
+        download(
             "Trajectories (ReAct)",
-            data=lambda: _trajectories(asker, which or "all"),
-            file_name="counterpoint-trajectories.zip",
-            mime="application/zip",
-            key="exchange.out.trajectories",
-            icon=":material/download:",
-            on_click="ignore",
+            lambda: _trajectories(asker, which or "all"),
+            "counterpoint-trajectories.zip",
+            "exchange.out.trajectories",
         )
-        st.download_button(
+        download(
             "Whole project (archive)",
-            data=lambda: _archive(asker),
-            file_name="counterpoint-project.zip",
-            mime="application/zip",
-            key="exchange.out.archive",
-            icon=":material/archive:",
-            on_click="ignore",
+            lambda: _archive(asker),
+            "counterpoint-project.zip",
+            "exchange.out.archive",
+            "archive",
         )
     st.caption(
         "The answer that counts is written: a settled one, else the newest correction, else the "
@@ -350,13 +334,14 @@ def _draw_archive(upload: UploadedFile, person: str) -> None:
     except ReviewError as error:
         st.info(escaped(str(error)), icon=":material/lock:")
         return
-    st.button(
+    button(
         "Import the project",
-        key="exchange.import.archive",
+        "exchange.import.archive",
+        _begin_archive,
+        upload.getvalue(),
+        person,
+        icon="archive",
         type="primary",
-        icon=":material/archive:",
-        on_click=_begin_archive,
-        args=(upload.getvalue(), person),
     )
 
 
@@ -389,17 +374,20 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
     agent = ""
     if what == "suggestions":
         agent = st.text_input("Whose suggestions", key="exchange.agent", max_chars=80)
-    st.button(
+    button(
         "Import",
-        key="exchange.import",
+        "exchange.import",
+        _begin_rows,
+        read,
+        project,
+        upload.name,
+        what or "gold",
+        agent.strip(),
+        icon="input",
         type="primary",
-        icon=":material/input:",
         disabled=not read.rows or what is None,
-        on_click=_begin_rows,
-        args=(read, project, upload.name, what or "gold", agent.strip()),
     )
-    if problem := st.session_state.pop(PROBLEM, ""):
-        st.error(escaped(problem), icon=":material/error:")
+    show_problem(PROBLEM)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -445,7 +433,7 @@ def _draw_counts(read: Read, project: Project, seen: tuple[object, ...]) -> list
 def _draw_preview(read: Read) -> None:
     if not read.rows:
         return
-    st.dataframe([_cells(row) for row in read.rows[:PREVIEWED]], hide_index=True)
+    table([_cells(row) for row in read.rows[:PREVIEWED]])
     if len(read.rows) > PREVIEWED:
         st.caption(f"The first {PREVIEWED} of them.")
 
@@ -467,26 +455,22 @@ def _draw_problems(problems: list[Problem], unit: str) -> None:
     if not problems:
         return
     with st.expander(f"{len(problems)} left out, with the reasons", expanded=True):
-        st.dataframe(
+        table(
             [
                 {unit.capitalize(): one.place, "Why": one.reason}
                 for one in sorted(problems, key=lambda one: one.place)[:MOST_PROBLEMS]
-            ],
-            hide_index=True,
+            ]
         )
         if len(problems) > MOST_PROBLEMS:
             st.caption(f"The first {MOST_PROBLEMS} of them.")
 
 
 def _begin_rows(read: Read, project: Project, name: str, what: As, agent: str) -> None:
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             person = state.require(store, project.id, "lead", "import cases")
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    order = Order(project, person, time.time(), name, what, agent)
-    st.session_state[RUNNING] = start_rows(read, order)
+        order = Order(project, person, time.time(), name, what, agent)
+        st.session_state[RUNNING] = start_rows(read, order)
 
 
 def _begin_archive(data: bytes, by: str) -> None:

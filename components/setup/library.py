@@ -9,10 +9,10 @@ import streamlit as st
 
 from components.app import state
 from components.check.inputs import entry_facts
+from components.widgets.controls import button, download, problem_kept, show_problem
 from components.widgets.html import marked_text, show
 from components.widgets.wording import escaped, size, when
 from core.documents.library import file_bytes, reindex, remove_file
-from core.errors import ReviewError
 from core.records import LibraryEntry
 
 STATUS = {
@@ -27,8 +27,7 @@ PROBLEM = "library.problem"
 
 def draw_library() -> None:
     """All files of the project; choose some to see, delete, or read again."""
-    if problem := st.session_state.pop(PROBLEM, ""):
-        st.error(escaped(problem), icon=":material/error:")
+    show_problem(PROBLEM)
     with state.open_store() as store:
         project = state.project(store)
         entries = store.library.all(project.id)
@@ -48,19 +47,19 @@ def draw_library() -> None:
         st.caption("Select rows to view, delete or read files again.")
         return
     with st.container(horizontal=True):
-        st.button(
+        button(
             f"Delete {len(chosen)}",
-            key="library.delete",
-            icon=":material/delete:",
-            on_click=_ask,
-            args=([entry.id for entry in chosen],),
+            "library.delete",
+            _ask,
+            [entry.id for entry in chosen],
+            icon="delete",
         )
-        st.button(
+        button(
             "Read again",
-            key="library.reindex",
-            icon=":material/refresh:",
-            on_click=_read_again,
-            args=(chosen,),
+            "library.reindex",
+            _read_again,
+            chosen,
+            icon="refresh",
             help="Reads and indexes the file anew, e.g. after the limits were changed",
         )
         _download(chosen)
@@ -86,13 +85,8 @@ def _cells(entry: LibraryEntry) -> dict[str, Any]:
 def _download(chosen: list[LibraryEntry]) -> None:
     if len(chosen) == 1:
         entry = chosen[0]
-        st.download_button(
-            "Download",
-            data=lambda: file_bytes(state.home(), entry.id),
-            file_name=entry.name,
-            key="library.download",
-            icon=":material/download:",
-            on_click="ignore",
+        download(
+            "Download", lambda: file_bytes(state.home(), entry.id), entry.name, "library.download"
         )
 
 
@@ -107,10 +101,8 @@ def _confirm(chosen: list[LibraryEntry]) -> None:
             f"Delete {names}? Runs keep the passages they used; the files and their pictures go."
         )
         with st.container(horizontal=True):
-            st.button(
-                "Delete", key="library.sure", type="primary", on_click=_delete, args=(chosen,)
-            )
-            st.button("Keep", key="library.keep", on_click=_unask)
+            button("Delete", "library.sure", _delete, chosen, type="primary")
+            button("Keep", "library.keep", _unask)
 
 
 def _unask() -> None:
@@ -121,30 +113,24 @@ def _delete(chosen: list[LibraryEntry]) -> None:
     """Delete, and select nothing: rows move up, and the next one was not meant."""
     _unask()
     st.session_state["library.version"] = st.session_state.get("library.version", 0) + 1
-    try:
-        with state.open_store() as store:
-            for entry in chosen:
-                with store.writing():
-                    state.require(store, entry.project_id, "annotator", "delete files")
-                    remove_file(store, state.home(), entry.project_id, entry.id, time.time())
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
+    with problem_kept(PROBLEM), state.open_store() as store:
+        for entry in chosen:
+            with store.writing():
+                state.require(store, entry.project_id, "annotator", "delete files")
+                remove_file(store, state.home(), entry.project_id, entry.id, time.time())
 
 
 def _read_again(chosen: list[LibraryEntry]) -> None:
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             for entry in chosen:
                 with store.writing():
                     state.require(store, entry.project_id, "annotator", "read files again")
                     reindex(store, entry.id)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    for entry in chosen:
-        state.prereading().submit(entry.id, entry.name, anew=True)
-    what = "The file is" if len(chosen) == 1 else f"{len(chosen)} files are"
-    st.toast(f"{what} being read again.", icon=":material/refresh:")
+        for entry in chosen:
+            state.prereading().submit(entry.id, entry.name, anew=True)
+        what = "The file is" if len(chosen) == 1 else f"{len(chosen)} files are"
+        st.toast(f"{what} being read again.", icon=":material/refresh:")
 
 
 def _preview(entry: LibraryEntry) -> None:

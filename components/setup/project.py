@@ -1,7 +1,4 @@
-"""The parts of Project: which one, its record, its members.
-
-How new checks of a project begin: roster, protocol, and what is chosen of the protocol.
-"""
+"""Project: which one, its record and defaults, its members."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from components.check.roster_choice import (
 )
 from components.measure.calibration import draw_error_rate, refit
 from components.review.review_queue import draw_review_rules, sound_categories
+from components.widgets.controls import button, problem_kept, show_problem
 from components.widgets.wording import ROLE_WORDS, escaped, protocol_words, roster_words, when
 from core.agents.rosters import sheets_of
 from core.errors import InputError, ReviewError
@@ -94,7 +92,7 @@ def draw_choice() -> None:
         )
     with right, st.popover("New project", icon=":material/add:"):
         st.text_input("Name", key="project.new")
-        st.button("Begin", key="project.begin", on_click=_begin, type="primary")
+        button("Begin", "project.begin", _begin, type="primary")
     _show("project.problem")
 
 
@@ -105,17 +103,14 @@ def _switch() -> None:
 def _begin() -> None:
     now = time.time()
     project = Project(new_id(), str(st.session_state.get("project.new") or "").strip(), now)
-    try:
+    with problem_kept("project.problem"):
         with state.open_store() as store, store.writing():
             person = state.person(store)
             store.projects.require_for_all(person, "admin", "begin a project")
             store.projects.save(project)
             store.projects.set_member(Member(project.id, person, "admin", now))
-    except ReviewError as error:
-        st.session_state["project.problem"] = str(error)
-        return
-    st.session_state["project"] = st.session_state["project.choice"] = project.id
-    st.session_state["project.new"] = ""
+        st.session_state["project"] = st.session_state["project.choice"] = project.id
+        st.session_state["project.new"] = ""
 
 
 def draw_record() -> None:
@@ -223,12 +218,9 @@ def _add_member(project_id: str) -> None:
 
 
 def _remove_member(project_id: str, person: str) -> None:
-    try:
-        with state.open_store() as store, store.writing():
-            state.require(store, project_id, "admin", "change who is in the project")
-            store.projects.remove_member(project_id, person)
-    except ReviewError as error:
-        st.session_state["project.member.problem"] = str(error)
+    with problem_kept("project.member.problem"), state.open_store() as store, store.writing():
+        state.require(store, project_id, "admin", "change who is in the project")
+        store.projects.remove_member(project_id, person)
 
 
 def _write_member(member: Member, *, is_new: bool) -> bool:
@@ -244,6 +236,4 @@ def _write_member(member: Member, *, is_new: bool) -> bool:
 
 
 def _show(key: str) -> None:
-    problem = st.session_state.pop(key, "")
-    if problem:
-        st.error(escaped(problem))
+    show_problem(key)

@@ -10,6 +10,7 @@ import streamlit as st
 
 from components.app import state
 from components.widgets import drafts
+from components.widgets.controls import button, show_problem
 from components.widgets.html import changed_lines, difference_html, element, joined, show
 from components.widgets.wording import (
     FIELD_WORDS,
@@ -197,9 +198,7 @@ def draw_history(prompt: PromptAtHand) -> None:
         st.caption("This is the text in force.")
         return
     draw_difference(prompt.in_force.text, text, "the text in force")
-    st.button(
-        "Bring it back", key=f"{prompt.key}.back", on_click=_bring_back, args=(prompt, chosen)
-    )
+    button("Bring it back", f"{prompt.key}.back", _bring_back, prompt, chosen)
 
 
 def _edit_words(prompt: PromptAtHand, edit: PromptEdit) -> str:
@@ -328,19 +327,17 @@ def _draw_field(prompt: PromptAtHand) -> None:
 
 
 def _draw_problem(prompt: PromptAtHand) -> None:
-    problem = st.session_state.pop(f"{prompt.key}.problem", "")
-    if problem:
-        st.error(escaped(problem))
+    show_problem(f"{prompt.key}.problem")
 
 
 def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:
     key = prompt.key
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Save prompt", key=f"{key}.save", type="primary", on_click=_save, args=(prompt,))
+        button("Save prompt", f"{key}.save", _save, prompt, type="primary")
         if is_open:
-            st.button("Discard changes", key=f"{key}.discard", on_click=forget, args=(prompt,))
+            button("Discard changes", f"{key}.discard", forget, prompt)
         if prompt.in_force.is_edited:
-            st.button("Back to ours", key=f"{key}.ours", on_click=_ask, args=(key,))
+            button("Back to ours", f"{key}.ours", _ask, key)
         if is_open:
             st.markdown(":material/edit: Changed, not saved")
     if st.session_state.get(f"{key}.asked") and prompt.in_force.is_edited:
@@ -360,14 +357,8 @@ def _draw_question(prompt: PromptAtHand, is_open: bool) -> None:
     with st.container(border=True):
         st.markdown(f"Use our text for new checks again? The edited one stays under Edits.{lost}")
         with st.container(horizontal=True):
-            st.button(
-                "Back to ours",
-                key=f"{prompt.key}.sure",
-                type="primary",
-                on_click=_back_to_ours,
-                args=(prompt,),
-            )
-            st.button("Keep", key=f"{prompt.key}.keep", on_click=_unask, args=(prompt.key,))
+            button("Back to ours", f"{prompt.key}.sure", _back_to_ours, prompt, type="primary")
+            button("Keep", f"{prompt.key}.keep", _unask, prompt.key)
 
 
 def _save(prompt: PromptAtHand) -> None:

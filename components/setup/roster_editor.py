@@ -1,7 +1,4 @@
-"""The form in which a roster is written, and the saving of it as a new version.
-
-The test of a roster: one tiny call for each model, asked by a click and never by a rerun.
-"""
+"""The form in which a roster is written, its saving, and the test of every role."""
 
 from __future__ import annotations
 
@@ -36,6 +33,7 @@ from components.setup.roster_fields import (
     text,
     typed_sheet,
 )
+from components.widgets.controls import button, problem_kept, show_problem
 from components.widgets.html import Html, element, show
 from components.widgets.wording import counted, escaped, roster_words, when
 from core.agents.rosters import ROSTER_WORDS, SHIPPED, one_model, require_filled_in, sheet_named
@@ -79,26 +77,22 @@ def draw_trial_button(sheet: RosterSheet) -> None:
         return
     trial = _trial_of(sheet.name)
     if trial is not None and not trial.is_done:
-        st.button(
-            "Stop the test", key="rosters.untest", icon=":material/stop:", on_click=trial.stop.set
-        )
+        button("Stop the test", "rosters.untest", trial.stop.set, icon="stop")
         return
-    st.button(
+    button(
         "Test every role",
-        key="rosters.test",
-        icon=":material/network_check:",
+        "rosters.test",
+        _start,
+        sheet.name,
+        icon="network_check",
         type="primary",
-        on_click=_start,
-        args=(sheet.name,),
         help="Asks each model for one word; it is booked like any other call, under your caps.",
     )
 
 
 def draw_trial(sheet: RosterSheet) -> None:
     """What the last test of this very sheet has found, as far as it is."""
-    problem = st.session_state.pop(PROBLEM, "")
-    if problem:
-        st.error(escaped(problem))
+    show_problem(PROBLEM)
     trial = _trial_of(sheet.name)
     if trial is None or trial.sheet != sheet:
         return
@@ -130,24 +124,21 @@ def _start(name: str) -> None:
     under_way = _trial_of(name)
     if under_way is not None and not under_way.is_done:
         return
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             sheet = sheet_named(name, store)
             project = state.project(store)
             by = state.require(store, project.id, "annotator", "test a roster")
             account = Account(new_id(), by, project.id)
         require_filled_in(sheet)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    trial = Trial(sheet, time.time())
-    st.session_state[TRIALS][name] = trial
-    threading.Thread(
-        target=_work,
-        args=(trial, state.keys(), state.home(), account),
-        daemon=True,
-        name="roster-test",
-    ).start()
+        trial = Trial(sheet, time.time())
+        st.session_state[TRIALS][name] = trial
+        threading.Thread(
+            target=_work,
+            args=(trial, state.keys(), state.home(), account),
+            daemon=True,
+            name="roster-test",
+        ).start()
 
 
 def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
@@ -241,8 +232,8 @@ def draw_editor(book: PromptBook) -> None:
         if message and place is None:
             st.error(escaped(message))
         with st.container(horizontal=True):
-            st.button("Save", key="rosters.save", type="primary", on_click=_save)
-            st.button("Discard", key="rosters.discard", on_click=_close)
+            button("Save", "rosters.save", _save, type="primary")
+            button("Discard", "rosters.discard", _close)
         with contextlib.suppress(InputError):  # Save says what is missing
             shown = roster_table(typed_sheet(), book)
             with st.expander("The roster as it would be", key="rosters.would_be"):
@@ -267,7 +258,7 @@ def _draw_one_model() -> None:
     with st.expander("One model for every speaking role", icon=":material/group:"):
         for name, (label, words) in TEXTS.items():
             st.text_input(label, key=f"{KEY}all.{name}", help=words, persist_state="session")
-        st.button("Use it everywhere", key="rosters.everywhere", on_click=_give_everywhere)
+        button("Use it everywhere", "rosters.everywhere", _give_everywhere)
         st.caption("Retrieval and the cutting into statements stay as they are.")
 
 

@@ -1,9 +1,4 @@
-"""The fields of a roster's seats, one seat at a time, each with what is wrong with it below it.
-
-A roster as a table: who sits in every seat, where, how, at what price, with which prompt.
-
-A roster while it is being written: what stands in its fields, to and from a sheet.
-"""
+"""The fields of a roster that is being written, seat by seat, and a roster as a table."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from components.widgets.controls import button
 from components.widgets.html import Html, element, joined
 from components.widgets.wording import escaped
 from core.agents.rosters import COOL, TURN_TOKENS, WARM, WRITING_TOKENS
@@ -353,9 +349,9 @@ def draw_seats(refused: Mapping[Place, str]) -> None:
     more, fewer = may_change_debaters()
     with st.container(horizontal=True):
         if more:
-            st.button("Add a debater", key="rosters.more", on_click=_add_debater)
+            button("Add a debater", "rosters.more", _add_debater)
         if fewer and place and place.startswith("debater."):
-            st.button("Take this one out", key="rosters.fewer", on_click=_drop, args=(place,))
+            button("Take this one out", "rosters.fewer", _drop, place)
         _draw_panel_size(seats)
 
 
@@ -365,12 +361,10 @@ def _draw_panel_size(seats: Sequence[str]) -> None:
     larger, smaller = panel_sizes()
     if larger != now:
         words = "Add a panel seat" if now else "Mark words by a panel"
-        st.button(
-            words, key="rosters.panel.more", on_click=change_panel, args=(larger,), help=PANEL_HELP
-        )
+        button(words, "rosters.panel.more", change_panel, larger, help=PANEL_HELP)
     if now:
         words = "Take the last panel seat out" if smaller else "Mark words without a panel"
-        st.button(words, key="rosters.panel.fewer", on_click=change_panel, args=(smaller,))
+        button(words, "rosters.panel.fewer", change_panel, smaller)
         st.checkbox(
             "The panel's models see the evidence", key=f"{KEY}sees", persist_state="session"
         )

@@ -1,6 +1,6 @@
-"""Rosters in Settings: who sits where, copies and changes, the history, files out and in.
+"""Rosters in Settings: seats, copies and changes, the history, files out and in.
 
-A roster from a file: read strictly, kept whole or not at all, and never over another unasked.
+A file is read strictly, kept whole or not at all, and never over another unasked.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from components.setup.roster_editor import (
     require_lead,
 )
 from components.setup.roster_fields import roster_table
+from components.widgets.controls import button, download, problem_kept
 from components.widgets.html import paged, show
 from components.widgets.wording import escaped, roster_words, when
 from core.agents.roster_files import MOST_BYTES, SUFFIX, ReadRoster, read_roster, roster_file
@@ -70,8 +71,8 @@ def _draw_question(pending: dict[str, Any]) -> None:
         f"{escaped(pending['author'])}, with other seats. Keep the file's as a new version of it?"
     )
     with st.container(horizontal=True):
-        st.button("New version", key="rosters.import.sure", type="primary", on_click=_confirm)
-        st.button("Leave it", key="rosters.import.leave", on_click=_let_go)
+        button("New version", "rosters.import.sure", _confirm, type="primary")
+        button("Leave it", "rosters.import.leave", _let_go)
 
 
 def _take(key: str) -> None:
@@ -81,12 +82,9 @@ def _take(key: str) -> None:
     st.session_state.pop(ROSTER_IMPORT_PROBLEM, None)
     if upload is None:
         return
-    try:
-        with state.open_store() as store, store.writing():
-            require_lead(store)
-            _place(store, upload.getvalue())
-    except ReviewError as error:
-        st.session_state[ROSTER_IMPORT_PROBLEM] = str(error)
+    with problem_kept(ROSTER_IMPORT_PROBLEM), state.open_store() as store, store.writing():
+        require_lead(store)
+        _place(store, upload.getvalue())
 
 
 def _place(store: Store, data: bytes) -> None:
@@ -228,30 +226,12 @@ def _origin(sheet: RosterSheet, history: list[SavedRoster], digest: str) -> str:
 def _draw_changes(sheet: RosterSheet, history: list[SavedRoster]) -> None:
     """Copy, change, remove; what is being written must be saved or discarded first."""
     is_writing = DRAFT in st.session_state
-    st.button(
-        "Make a copy",
-        key="rosters.copy",
-        icon=":material/content_copy:",
-        on_click=_copy,
-        args=(sheet.name,),
-        disabled=is_writing,
+    button(
+        "Make a copy", "rosters.copy", _copy, sheet.name, icon="content_copy", disabled=is_writing
     )
     if history:
-        st.button(
-            "Change",
-            key="rosters.change",
-            icon=":material/edit:",
-            on_click=_change,
-            args=(sheet.name,),
-            disabled=is_writing,
-        )
-        st.button(
-            "Remove",
-            key="rosters.remove",
-            icon=":material/delete:",
-            on_click=_ask,
-            args=(history[0].number,),
-        )
+        button("Change", "rosters.change", _change, sheet.name, icon="edit", disabled=is_writing)
+        button("Remove", "rosters.remove", _ask, history[0].number, icon="delete")
 
 
 def _draw_export(sheet: RosterSheet, digest: str) -> None:
@@ -260,41 +240,32 @@ def _draw_export(sheet: RosterSheet, digest: str) -> None:
     except InputError as error:  # kept by an earlier version with other rules
         st.error(escaped(str(error)))
         return
-    st.download_button(
+    download(
         "Export",
-        data=data,
-        file_name=re.sub(r"[^\w.-]+", "-", sheet.name).strip(".-") + SUFFIX,
-        mime="application/json",
-        key="rosters.export",
-        icon=":material/download:",
-        on_click="ignore",
+        data,
+        re.sub(r"[^\w.-]+", "-", sheet.name).strip(".-") + SUFFIX,
+        "rosters.export",
         help="The roster as a file, without any key",
     )
 
 
 def _copy(name: str) -> None:
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             require_lead(store)
             sheet = sheet_named(name, store)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    begin(replace(sheet, name=derived_name(name, "copy")))
+        begin(replace(sheet, name=derived_name(name, "copy")))
 
 
 def _change(name: str, number: int = 0) -> None:
     """Open the form on the newest version of a roster, or on the one of that number."""
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             require_lead(store)
             history = store.rosters.history(name)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    chosen = next((saved for saved in history if saved.number == number), None) or history[0]
-    if chosen.sheet is not None:
-        begin(chosen.sheet, fixed=name, seen=history[0].number)
+        chosen = next((saved for saved in history if saved.number == number), None) or history[0]
+        if chosen.sheet is not None:
+            begin(chosen.sheet, fixed=name, seen=history[0].number)
 
 
 def _ask(number: int) -> None:
@@ -310,22 +281,17 @@ def _draw_confirmation(name: str, history: list[SavedRoster]) -> None:
         )
         with st.container(horizontal=True):
             number = history[0].number
-            st.button(
-                "Remove", key="rosters.sure", type="primary", on_click=_remove, args=(name, number)
-            )
-            st.button("Keep", key="rosters.keep", on_click=_ask, args=(0,))
+            button("Remove", "rosters.sure", _remove, name, number, type="primary")
+            button("Keep", "rosters.keep", _ask, 0)
 
 
 def _remove(name: str, number: int) -> None:
     _ask(0)
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             require_lead(store)
             store.rosters.remove(name, state.person(store), time.time(), seen=number)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    st.toast(f"“{escaped(name)}” is off the list.", icon=":material/delete:")
+        st.toast(f"“{escaped(name)}” is off the list.", icon=":material/delete:")
 
 
 def _draw_history(history: list[SavedRoster]) -> None:

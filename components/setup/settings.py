@@ -1,7 +1,4 @@
-"""The parts of Settings: the person, the limits with their bounds, the health of the install.
-
-The reader in Settings: which model reads evidence, and bringing another one.
-"""
+"""Settings: the person, the reader, the limits, and what works here."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ import time
 import streamlit as st
 
 from components.app import login, state
+from components.widgets.controls import button, problem_kept, problem_shown, show_problem
 from components.widgets.wording import escaped
 from core.baseline.entailment import (
     SHIPPED,
@@ -22,7 +20,7 @@ from core.baseline.entailment import (
 )
 from core.config import SETTINGS
 from core.doctor import checks
-from core.errors import NotAllowed, ReviewError
+from core.errors import NotAllowed
 from core.review.people import change_person, rename_person
 from core.store import Store
 
@@ -62,28 +60,26 @@ def draw_readers() -> None:
         key=f"{FIELD}.source",
         placeholder="organisation/model on the Hugging Face Hub, or a folder",
     )
-    st.button("Import", key=f"{FIELD}.import", icon=":material/download:", on_click=_import)
-    if problem := st.session_state.pop(PROBLEM, ""):
-        st.error(escaped(problem), icon=":material/error:")
+    button("Import", f"{FIELD}.import", _import, icon="download")
+    show_problem(PROBLEM)
 
 
 def _draw_known(name: str) -> None:
     folder = reader_folders(state.home()).get(name)
     if folder is None:
         return
-    try:
+    with problem_shown():
         card, found = reader_card(folder), calibration_of(folder)
-    except ReviewError as error:
-        st.error(escaped(str(error)), icon=":material/error:")
-        return
-    st.caption(escaped(f"{card['architecture']} from {card['source']}"))
-    if found is None:
-        st.warning(escaped(UNCALIBRATED), icon=":material/tune:")
-        st.code(f"python -m core reader calibrate {name} --decided-here", language="shell")
-        return
-    own = found["measured"]["all"]
-    told = f"Calibrated on {own['n']:,} statements: AUROC {own['auroc']:.3f}, ECE {own['ece']:.3f}."
-    st.caption(told)
+        st.caption(escaped(f"{card['architecture']} from {card['source']}"))
+        if found is None:
+            st.warning(escaped(UNCALIBRATED), icon=":material/tune:")
+            st.code(f"python -m core reader calibrate {name} --decided-here", language="shell")
+            return
+        own = found["measured"]["all"]
+        st.caption(
+            f"Calibrated on {own['n']:,} statements: AUROC {own['auroc']:.3f}, "
+            f"ECE {own['ece']:.3f}."
+        )
 
 
 def _require_admin(store: Store) -> None:
@@ -92,28 +88,22 @@ def _require_admin(store: Store) -> None:
 
 def _choose() -> None:
     name = str(st.session_state.get(f"{FIELD}.name") or "")
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             _require_admin(store)
             choose_reader(store, state.home(), name)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    st.toast("New checks read with it.", icon=":material/check:")
+        st.toast("New checks read with it.", icon=":material/check:")
 
 
 def _import() -> None:
     source = str(st.session_state.get(f"{FIELD}.source") or "").strip()
-    try:
+    with problem_kept(PROBLEM):
         with state.open_store() as store:
             _require_admin(store)
         with st.spinner("Exporting the model; large ones take a minute…"):
             name = brought(state.home(), source)
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return
-    st.session_state[f"{FIELD}.source"] = ""
-    st.toast(escaped(f"{name} is here; choose it above."), icon=":material/check:")
+        st.session_state[f"{FIELD}.source"] = ""
+        st.toast(escaped(f"{name} is here; choose it above."), icon=":material/check:")
 
 
 def draw_person() -> None:
@@ -128,8 +118,8 @@ def draw_person() -> None:
     )
     if typed and typed.strip() != name:
         with st.container(horizontal=True):
-            st.button("I am called this now", key="settings.rename", on_click=_rename)
-            st.button("Somebody else works here now", key="settings.change", on_click=_change)
+            button("I am called this now", "settings.rename", _rename)
+            button("Somebody else works here now", "settings.change", _change)
         st.caption(
             f"Your roles, drafts and what you have in hand go along; or they stay "
             f"{escaped(name)}'s, and the other begins as an annotator of this project."
@@ -140,34 +130,28 @@ def draw_person() -> None:
 def _change() -> None:
     """Another person at the same computer: they see nothing of the drafts of who was here."""
     name = str(st.session_state.get("settings.person") or "").strip()
-    try:
+    with problem_kept("settings.person.problem"):
         if login.is_on():
             raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
         with state.open_store() as store:
             change_person(store, state.project(store).id, name, time.time())
-    except ReviewError as error:
-        st.session_state["settings.person.problem"] = str(error)
-        return
-    state.begin_as(name)
-    st.toast(f"{escaped(name)} works here now.", icon=":material/check:")
+        state.begin_as(name)
+        st.toast(f"{escaped(name)} works here now.", icon=":material/check:")
 
 
 def _rename() -> None:
     name = str(st.session_state.get("settings.person") or "").strip()
-    try:
+    with problem_kept("settings.person.problem"):
         if login.is_on():
             raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
         with state.open_store() as store:
             rename_person(store, state.person(store), name, time.time())
-    except ReviewError as error:
-        st.session_state["settings.person.problem"] = str(error)
-        return
-    st.session_state["person"] = name
-    st.toast(
-        f"From now on your corrections say {escaped(name)}. Earlier ones keep their name, which "
-        "stays among the project's people.",
-        icon=":material/check:",
-    )
+        st.session_state["person"] = name
+        st.toast(
+            f"From now on your corrections say {escaped(name)}. Earlier ones keep their name, "
+            "which stays among the project's people.",
+            icon=":material/check:",
+        )
 
 
 def draw_limits() -> None:
@@ -194,14 +178,11 @@ def draw_limits() -> None:
 
 def _set(name: str) -> None:
     value = st.session_state.get(f"settings.{name}")
-    try:
+    with problem_kept("settings.problem"):
         with state.open_store() as store, store.writing():
             store.projects.require_for_all(state.person(store), "admin", "change limits")
             store.projects.save_setting(name, int(value or 0))
-    except ReviewError as error:
-        st.session_state["settings.problem"] = str(error)
-        return
-    st.toast("Saved.", icon=":material/check:")
+        st.toast("Saved.", icon=":material/check:")
 
 
 def draw_health() -> None:
@@ -218,6 +199,4 @@ def draw_health() -> None:
 
 
 def _show(key: str) -> None:
-    problem = st.session_state.pop(key, "")
-    if problem:
-        st.error(escaped(problem))
+    show_problem(key)

@@ -1,22 +1,7 @@
-"""The one builder of HTML: every piece of text is escaped, only these tags and attributes exist.
+"""The one builder of HTML: every text is escaped, only these tags and attributes exist.
 
-What agents say for machines, put as people read it; the stored texts stay as they were said.
-CEDA's debaters begin with agree or deny (A.3.3), and the judge's text ends with a verdict line
-for the classifier (3.4). On screen the one is a badge beside the speaker and the other stands
-above as the verdict.
-
-Marks stretches of a text: a pure function from text and spans to HTML, all of it escaped.
-
-Who holds which words for wrong, and how surely: a layer of heat for each agent (MSA 3.3). A layer
-is what an agent scored word by word, proposed, voted or ruled; the mean of a vote is a layer of
-its own. An agent that gave no vote on a span has none there.
-
-How two texts differ, line by line: signs and colours for lines, bold for the words in them.
-
-Two versions of one text as one: what goes struck out, what comes underlined, the rest as it is.
-Words are compared; in scripts without spaces, characters. Source: SC-MAKS 3.4 (other wording).
-
-Puts things on the page: only markup of our builder, and long lists a page at a time.
+With it: marks in a text, heat by agent (MSA 3.3), differences of two texts, and what agents say
+for machines (CEDA A.3.3) put as people read it.
 """
 
 from __future__ import annotations

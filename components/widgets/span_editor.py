@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
-from components.widgets.wording import escaped
+from components.widgets.controls import component, problem_kept, show_problem
 from core.errors import InputError
 from core.store.sqlite import from_plain
 
@@ -86,21 +84,8 @@ def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
     return found
 
 
-ASSETS = Path(__file__).parent.parent / "assets"
 Words = Mapping[str, str]
 Edited = TypeVar("Edited")
-
-
-@cache
-def _component(name: str) -> Callable[..., Any]:
-    """Registered once per process: Streamlit warns where a name is registered again."""
-    html, css, js = (
-        (ASSETS / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
-    )
-    made: Callable[..., Any] = st.components.v2.component(
-        f"counterpoint_{name}", html=html, css=css, js=js, isolate_styles=False
-    )
-    return made
 
 
 def mount_editor(
@@ -119,20 +104,17 @@ def mount_editor(
         said = st.session_state[key].get("edit")
         if said is None or is_locked:
             return
-        try:
+        with problem_kept(f"{key}.problem"):
             on_edit(read(said))
-        except InputError as error:
-            st.session_state[f"{key}.problem"] = str(error)
 
     choices = [{"id": name, "words": words} for name, words in categories.items()]
-    _component(name)(
+    component(name)(
         key=key,
         data=data | {"categories": choices, "locked": is_locked},
         default={"edit": None},
         on_edit_change=edited,
     )
-    if problem := st.session_state.pop(f"{key}.problem", ""):
-        st.error(escaped(problem), icon=":material/error:")
+    show_problem(f"{key}.problem")
 
 
 def span_editor(

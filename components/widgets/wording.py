@@ -1,7 +1,4 @@
-"""How labels, causes, times and numbers are put in words, the same on every page.
-
-What each prompt is for and what each of its fields stands for, in plain words.
-"""
+"""How labels, causes, prompts, times and numbers are put in words, the same on every page."""
 
 from __future__ import annotations
 

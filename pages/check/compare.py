@@ -11,6 +11,7 @@ from components.check.compare import (
     draw_new_comparison,
 )
 from components.run.run_view import load_run
+from components.widgets.controls import link
 from components.widgets.wording import clipped, escaped
 
 if "before" in st.query_params or "after" in st.query_params:
@@ -35,7 +36,7 @@ with state.open_store() as store:
 if case_id and case is None:
     st.info("There is no case at this link here.")
 elif case is not None:
-    st.page_link("pages/check/compare.py", label="New comparison", icon=":material/arrow_back:")
+    link("pages/check/compare.py", "New comparison", "arrow_back")
     st.markdown(f"**{escaped(clipped(case.response, 300))}**")
     if case.question:
         st.caption(escaped(clipped(case.question, 300)))

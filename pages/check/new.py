@@ -21,7 +21,7 @@ from components.check.roster_choice import (
     draw_roster_keys,
     roster_line,
 )
-from components.widgets.wording import escaped
+from components.widgets.controls import button, show_problem
 
 started = st.session_state.pop("new.started", "")
 if started:
@@ -52,15 +52,15 @@ protocol = draw_protocol_choice("new.protocol")
 with st.expander("Role, instruction and options", icon=":material/tune:"):
     draw_plan(protocol)
 # On a phone they stand below each other: who checks and what it costs comes before the button.
-choice, expected, button = st.columns([5, 6, 4], vertical_alignment="bottom")
-with button:
-    st.button(
+choice, expected, start = st.columns([5, 6, 4], vertical_alignment="bottom")
+with start:
+    button(
         "Check",
-        key="new.check",
+        "new.check",
+        start_check,
+        icon="gavel",
         type="primary",
-        icon=":material/gavel:",
         shortcut="Ctrl+Enter",
-        on_click=start_check,
         width="stretch",
     )
 with choice:
@@ -68,7 +68,5 @@ with choice:
 with expected:
     st.caption(expected_words(roster, sources))
 draw_roster_keys(roster, "new")
-problem = st.session_state.pop("new.problem", "")
-if problem:
-    st.error(escaped(problem), icon=":material/error:")
+show_problem("new.problem")
 draw_prepared()

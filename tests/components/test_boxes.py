@@ -147,7 +147,7 @@ def test_python_holds_what_fits_and_says_why_it_does_not_hold_the_rest(
     def browser(*, on_edit_change: Callable[[], None], **_: Any) -> None:
         on_edit_change()  # which AppTest never does
 
-    monkeypatch.setattr(box_editor, "_component", lambda: browser)
+    monkeypatch.setattr(span_editor, "component", lambda name: browser)
     at = AppTest.from_function(one_image, default_timeout=30)
     at.session_state["boxes"] = {"edit": said()}
     at.run()
