@@ -26,16 +26,23 @@ from components.report import page_html, said_words, span_table
 from components.run.live import stop
 from components.setup.api_keys import draw_plan_keys
 from components.widgets import drafts
-from components.widgets.controls import button, download, link, problem_kept, show_problem, table
+from components.widgets.controls import (
+    button,
+    choice_table,
+    download,
+    link,
+    open_run,
+    problem_kept,
+    show_problem,
+    table,
+)
 from components.widgets.html import (
     Html,
     Mark,
     element,
     joined,
     marked_text,
-    open_run,
     rationale_words,
-    rows_chosen,
 )
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -296,12 +303,9 @@ def _draw_results(
     batch_id: str, rows: list[tuple[BatchRow, Run | None]], *, finished: bool
 ) -> None:
     _draw_counts(rows)
-    picked = st.dataframe(
+    chosen = choice_table(
         [_cells(row, run) for row, run in rows],
-        key=f"many.results.{finished}",
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-        hide_index=True,
+        f"many.results.{finished}",
         height=420,
         column_config={"Claim": st.column_config.TextColumn(width="large")},
     )
@@ -312,9 +316,8 @@ def _draw_results(
             f"counterpoint-{batch_id[:8]}.csv",
             f"many.csv.{finished}",
         )
-    chosen = rows_chosen(picked)
-    if chosen and chosen[0] < len(rows):
-        row, run = rows[chosen[0]]
+    if chosen is not None:
+        row, run = rows[chosen]
         _open(row, run.id if run else None)
 
 

@@ -27,8 +27,16 @@ from components.run.debate import chosen_words, cost_words, tokens_of
 from components.run.live import STAGE_WORDS, stop
 from components.run.run_view import classifier_card
 from components.run.verdict import draw_verdict
-from components.widgets.controls import button, download, link, problem_shown, table
-from components.widgets.html import Mark, marked_text, open_run, rows_chosen, show
+from components.widgets.controls import (
+    button,
+    choice_table,
+    download,
+    link,
+    open_run,
+    problem_shown,
+    table,
+)
+from components.widgets.html import Mark, marked_text, show
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
@@ -499,13 +507,8 @@ def _stop_all(alive: Sequence[str], case: Case) -> None:
 
 
 def _draw_rows(case: Case, named: Named, left: Sequence[LeftOut], *, finished: bool) -> None:
-    picked = st.dataframe(
-        [_cells(name, own) for name, own in named.items()],
-        key=f"compare.rows.{finished}",
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-        hide_index=True,
-        height="content",
+    chosen = choice_table(
+        [_cells(name, own) for name, own in named.items()], f"compare.rows.{finished}"
     )
     for own in left:
         name = f"{protocol_words(own.protocol, short=True)}, {roster_words(own.roster, short=True)}"
@@ -517,9 +520,8 @@ def _draw_rows(case: Case, named: Named, left: Sequence[LeftOut], *, finished: b
             f"counterpoint-{case.id[:8]}.csv",
             "compare.csv",
         )
-    chosen = rows_chosen(picked)
-    if chosen and chosen[0] < len(named):
-        open_run([*named.values()][chosen[0]].run.id)
+    if chosen is not None:
+        open_run([*named.values()][chosen].run.id)
 
 
 def _cells(name: str, own: Compared) -> dict[str, Any]:

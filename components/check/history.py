@@ -10,8 +10,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import link
-from components.widgets.html import open_run, rows_chosen
+from components.widgets.controls import choice_table, link, open_run
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
@@ -198,13 +197,9 @@ def draw_page(wanted: RunFilter) -> int:
         st.info("No run matches. New check starts one.")
         return 0
     st.caption(f"{total} run{'' if total == 1 else 's'}")
-    picked = st.dataframe(
+    chosen = choice_table(
         _table(rows, classifiers, policy),
-        key=f"history.table.{number}",
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-        hide_index=True,
-        height="content",
+        f"history.table.{number}",
         column_config={
             "Claim": st.column_config.TextColumn(width=200),
             "Protocol": st.column_config.TextColumn(width=180),
@@ -215,9 +210,8 @@ def draw_page(wanted: RunFilter) -> int:
     pages = -(-total // PAGE_SIZE)
     if pages > 1:
         st.pagination(pages, key="history.page")
-    selected = rows_chosen(picked)
-    if selected and selected[0] < len(rows):
-        open_run(rows[selected[0]].run.id)
+    if chosen is not None:
+        open_run(rows[chosen].run.id)
     return total
 
 

@@ -14,8 +14,14 @@ from components.app import login, state
 from components.app.state import KeptResult, keep_result, kept_result
 from components.learn.learning_material import draw_rescore
 from components.widgets.charts import loss_figure, matrix_figure, reliability_figure
-from components.widgets.controls import download, problem_kept, show_problem, table
-from components.widgets.html import open_run, rows_chosen
+from components.widgets.controls import (
+    choice_table,
+    download,
+    open_run,
+    problem_kept,
+    show_problem,
+    table,
+)
 from components.widgets.wording import LABEL_WORDS, clipped, counted, escaped, seconds, when
 from core.learning.model_card import compare
 from core.learning.retrain import activate, is_worse
@@ -64,7 +70,7 @@ def draw_changes(held: VersionChangesFigures, before: str, after: str) -> None:
 
 
 def _draw_rows(rows: list[VersionChangesFigures], before: str, after: str, side: str) -> None:
-    picked = st.dataframe(
+    chosen = choice_table(
         [
             {
                 "Claim": clipped(str(row["claim"]), 160),
@@ -74,18 +80,14 @@ def _draw_rows(rows: list[VersionChangesFigures], before: str, after: str, side:
             }
             for row in rows
         ],
-        key=f"retrain.rows.{before}.{after}.{side}",
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-        hide_index=True,
+        f"retrain.rows.{before}.{after}.{side}",
         height="content" if len(rows) < 12 else 420,
         column_config={"Claim": st.column_config.TextColumn(width="large")},
     )
     st.caption("p is the probability of being hallucinated; from 0.5 on it says so. A click opens "
                "the run.")  # fmt: skip
-    selected = rows_chosen(picked)
-    if selected and selected[0] < len(rows):
-        open_run(str(rows[selected[0]]["run_id"]))
+    if chosen is not None:
+        open_run(str(rows[chosen]["run_id"]))
 
 
 def _seen(rows: list[VersionChangesFigures]) -> list[VersionChangesFigures]:

@@ -11,8 +11,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import problem_shown
-from components.widgets.html import rows_chosen
+from components.widgets.controls import choice_table, problem_shown
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
@@ -112,21 +111,16 @@ def draw_items(
     if total and not rows:  # others have answered what stood here
         st.session_state[page] = 1
         st.rerun()
-    picked = st.dataframe(
+    chosen = choice_table(
         rows,
-        key=f"{key}.{first_of(page)}",
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-        hide_index=True,
-        height="content",
+        f"{key}.{first_of(page)}",
         column_config={"Claim": st.column_config.TextColumn(width=300)},
     )
     pages = -(-total // PAGE_SIZE)
     if pages > 1:
         st.pagination(pages, key=page)
-    selected = rows_chosen(picked)
-    if selected and selected[0] < len(case_ids):
-        st.switch_page(opens, query_params={"case": case_ids[selected[0]]})
+    if chosen is not None:
+        st.switch_page(opens, query_params={"case": case_ids[chosen]})
 
 
 MOST_PEOPLE = 20

@@ -93,7 +93,7 @@ def draw_choice() -> None:
     with right, st.popover("New project", icon=":material/add:"):
         st.text_input("Name", key="project.new")
         button("Begin", "project.begin", _begin, type="primary")
-    _show("project.problem")
+    show_problem("project.problem")
 
 
 def _switch() -> None:
@@ -199,7 +199,7 @@ def draw_members() -> None:
     name.text_input("Add a person", key="project.member")
     role.selectbox("Role", ROLES, format_func=lambda r: ROLE_WORDS[r], key="project.member.role")
     add.button("Add", key="project.member.add", on_click=_add_member, args=(project.id,))
-    _show("project.member.problem")
+    show_problem("project.member.problem")
 
 
 def _set_role(project_id: str, person: str) -> None:
@@ -233,7 +233,3 @@ def _write_member(member: Member, *, is_new: bool) -> bool:
         st.session_state["project.member.problem"] = str(error)
         return False
     return True
-
-
-def _show(key: str) -> None:
-    show_problem(key)

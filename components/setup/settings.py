@@ -124,15 +124,24 @@ def draw_person() -> None:
             f"Your roles, drafts and what you have in hand go along; or they stay "
             f"{escaped(name)}'s, and the other begins as an annotator of this project."
         )
-    _show("settings.person.problem")
+    show_problem("settings.person.problem")
+
+
+def _typed_name() -> str:
+    """What stands in the field, where one may have another name.
+
+    Raises:
+        NotAllowed: the name comes from a login.
+    """
+    if login.is_on():
+        raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
+    return str(st.session_state.get("settings.person") or "").strip()
 
 
 def _change() -> None:
     """Another person at the same computer: they see nothing of the drafts of who was here."""
-    name = str(st.session_state.get("settings.person") or "").strip()
     with problem_kept("settings.person.problem"):
-        if login.is_on():
-            raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
+        name = _typed_name()
         with state.open_store() as store:
             change_person(store, state.project(store).id, name, time.time())
         state.begin_as(name)
@@ -140,10 +149,8 @@ def _change() -> None:
 
 
 def _rename() -> None:
-    name = str(st.session_state.get("settings.person") or "").strip()
     with problem_kept("settings.person.problem"):
-        if login.is_on():
-            raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
+        name = _typed_name()
         with state.open_store() as store:
             rename_person(store, state.person(store), name, time.time())
         st.session_state["person"] = name
@@ -173,7 +180,7 @@ def draw_limits() -> None:
                 on_change=_set,
                 args=(name,),
             )
-    _show("settings.problem")
+    show_problem("settings.problem")
 
 
 def _set(name: str) -> None:
@@ -196,7 +203,3 @@ def draw_health() -> None:
             st.markdown(f":material/check_circle: **{escaped(item.name)}** · {escaped(item.words)}")
         else:
             st.error(escaped(f"{item.name}: {item.words}"), icon=":material/error:")
-
-
-def _show(key: str) -> None:
-    show_problem(key)

@@ -10,11 +10,11 @@ import itertools
 import re
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from html import escape
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import streamlit as st
 
@@ -527,18 +527,3 @@ def paged(items: Sequence[Item], key: str) -> Sequence[Item]:
     chosen = int(st.pagination(pages, key=f"{key}.page") or 1)
     st.caption(f"{len(items)} in all, {A_PAGE} a page")
     return items[(chosen - 1) * A_PAGE : chosen * A_PAGE]
-
-
-def open_run(run_id: str) -> None:
-    """Go to a run's page; the browser's Back leads to this page as it stands.
-
-    Streamlit puts the new parameters into this page's address first, and that is where Back leads:
-    what this page needs must be among them.
-    """
-    st.switch_page("pages/check/run.py", query_params={**st.query_params, "run": run_id})
-
-
-def rows_chosen(picked: Mapping[str, Any]) -> list[int]:
-    """Rows of a table that were chosen by their box or by a click on any of their cells."""
-    selection = picked["selection"]
-    return [*selection["rows"], *(row for row, _ in selection["cells"])]
