@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,20 @@ STYLES = {
     "thought": "Thinking aloud, step by step",
     "examples": "With examples of both labels",
 }
+DRAWN: tuple[Option, ...] = (
+    "then", "style", "samples", "rounds", "without", "is_swapped", "seed",
+)  # fmt: skip
+NUMBER_WORDS = {
+    "samples": (
+        "Judgements that are drawn",
+        "The label that more than half of them give counts; else it stays unclear. The built-in "
+        "judge always says the same and is asked once.",
+    ),
+    "rounds": (
+        "Rounds of debate",
+        "Those after the first answers; in each, every debater has a turn.",
+    ),
+}
 PARTS_OUT = {
     "": "Nothing",
     "cooperation": "The advice that agents give each other",
@@ -53,13 +67,13 @@ def can_choose(protocol: str) -> bool:
 
 def draw_option_fields(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
     """The fields of what can be chosen, each protocol's own; at first they hold what is usual."""
-    for option, draw in DRAWN.items():
+    for option in DRAWN:
         if option in _options(page, protocol, usual):  # the debate that is gone on to has its own
             key, value = _key(page, protocol, option), getattr(usual, option)
             if key not in st.session_state and value != getattr(AS_IS, option):
                 # Not as the field's default: a number that has one cannot be emptied again.
                 st.session_state[key] = min(value, MOST_SEED) if option == "seed" else value
-            draw(key)
+            _draw_option(option, key)
     return chosen_options(page, protocol, usual)
 
 
@@ -97,98 +111,50 @@ def _options(page: str, protocol: str, usual: DebateOptions) -> tuple[Option, ..
     return options_of(Plan(protocol, options=DebateOptions(then=then)))
 
 
-def _draw_then(key: str) -> None:
-    then = then_of(Plan("adaptive"))
-    usual = f"{protocol_words(then.name, short=True)}, as is usual" if then else ITS_OWN
+def _draw_option(option: Option, key: str) -> None:
+    """The field of an option."""
+    match option:
+        case "then":
+            then = then_of(Plan("adaptive"))
+            usual = f"{protocol_words(then.name, short=True)}, as is usual" if then else ITS_OWN
+            names = {name: protocol_words(name, short=True) for name in DEBATES}
+            _draw_words("The debate, where one is needed", {"": usual} | names, key)
+        case "style":
+            _draw_words("How the single judge is asked", STYLES, key)
+        case "without":
+            about = "To see what a part of the protocol is worth, hold it without."
+            _draw_words("Left out", PARTS_OUT, key, help=about)
+        case "is_swapped":
+            about = "Who speaks first can sway a debate."
+            st.toggle("Debaters change places", key=key, help=about, persist_state="session")
+        case "seed":
+            about = "The same seed lets the coin fall the same way again for the same case."
+            st.number_input(
+                "Seed of the coin", 0, MOST_SEED, 0, key=key, help=about, persist_state="session"
+            )
+        case "samples" | "rounds":
+            label, about = NUMBER_WORDS[option]
+            st.number_input(
+                label,
+                1,
+                MOST_ROUNDS,
+                None,
+                key=key,
+                help=escaped(about),
+                placeholder=ITS_OWN,  # it stays empty until somebody chooses a number
+                persist_state="session",
+            )
+
+
+def _draw_words(label: str, words: Mapping[str, str], key: str, **options: Any) -> None:
     st.selectbox(
-        "The debate, where one is needed",
-        ["", *DEBATES],
-        format_func=lambda name: protocol_words(name, short=True) if name else usual,
-        key=key,
-        persist_state="session",
-    )
-
-
-def _draw_style(key: str) -> None:
-    st.selectbox(
-        "How the single judge is asked",
-        list(STYLES),
-        format_func=lambda style: STYLES[style],
-        key=key,
-        persist_state="session",
-    )
-
-
-def _draw_samples(key: str) -> None:
-    _draw_number(
-        "Judgements that are drawn",
-        key,
-        "The label that more than half of them give counts; else it stays unclear. The "
-        "built-in judge always says the same and is asked once.",
-    )
-
-
-def _draw_rounds(key: str) -> None:
-    _draw_number(
-        "Rounds of debate", key, "Those after the first answers; in each, every debater has a turn."
-    )
-
-
-def _draw_swap(key: str) -> None:
-    st.toggle(
-        "Debaters change places",
-        key=key,
-        help="Who speaks first can sway a debate.",
-        persist_state="session",
-    )
-
-
-def _draw_without(key: str) -> None:
-    st.selectbox(
-        "Left out",
-        list(PARTS_OUT),
-        format_func=lambda part: PARTS_OUT[part],
-        key=key,
-        help="To see what a part of the protocol is worth, hold it without.",
-        persist_state="session",
-    )
-
-
-def _draw_seed(key: str) -> None:
-    st.number_input(
-        "Seed of the coin",
-        0,
-        MOST_SEED,
-        0,
-        key=key,
-        help="The same seed lets the coin fall the same way again for the same case.",
-        persist_state="session",
-    )
-
-
-def _draw_number(label: str, key: str, words: str) -> None:
-    """A number that stays empty until somebody chooses one."""
-    st.number_input(
         label,
-        1,
-        MOST_ROUNDS,
-        None,
+        list(words),
+        format_func=words.__getitem__,
         key=key,
-        help=escaped(words),
-        placeholder=ITS_OWN,
         persist_state="session",
+        **options,
     )
-
-
-DRAWN: Mapping[Option, Callable[[str], None]] = {
-    "then": _draw_then,
-    "style": _draw_style,
-    "samples": _draw_samples,
-    "rounds": _draw_rounds,
-    "without": _draw_without,
-    "is_swapped": _draw_swap,
-    "seed": _draw_seed,
-}
 
 
 FITS = {

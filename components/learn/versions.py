@@ -29,13 +29,13 @@ from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import SEED_VERSION, Activation, Version
 
-VersionChangesFigures = dict[str, Any]
+Figures = dict[str, Any]
 GOT_RIGHT, GOT_WRONG = "got right", "got wrong"
 STILL_RIGHT, STILL_WRONG = "right as before", "wrong as before"
 SIDES = (GOT_RIGHT, GOT_WRONG, STILL_WRONG, STILL_RIGHT)
 
 
-def side_of(row: VersionChangesFigures) -> str:
+def side_of(row: Figures) -> str:
     """Which way a held-out row went between the two versions."""
     truth = row["label"] == "hallucinated"
     was, is_now = (row["before"] >= 0.5) == truth, (row["after"] >= 0.5) == truth
@@ -44,10 +44,10 @@ def side_of(row: VersionChangesFigures) -> str:
     return GOT_RIGHT if is_now else GOT_WRONG
 
 
-def draw_changes(held: VersionChangesFigures, before: str, after: str) -> None:
+def draw_changes(held: Figures, before: str, after: str) -> None:
     """Which cases changed sides, with what people said of them; a click opens the run."""
     rows = _seen(held.get("rows", []))
-    by: dict[str, list[VersionChangesFigures]] = {side: [] for side in SIDES}
+    by: dict[str, list[Figures]] = {side: [] for side in SIDES}
     for row in rows:
         by[side_of(row)].append(row)
     if not rows:
@@ -69,7 +69,7 @@ def draw_changes(held: VersionChangesFigures, before: str, after: str) -> None:
     _draw_rows(shown, before, after, str(chosen or first))
 
 
-def _draw_rows(rows: list[VersionChangesFigures], before: str, after: str, side: str) -> None:
+def _draw_rows(rows: list[Figures], before: str, after: str, side: str) -> None:
     chosen = choice_table(
         [
             {
@@ -90,7 +90,7 @@ def _draw_rows(rows: list[VersionChangesFigures], before: str, after: str, side:
         open_run(str(rows[chosen]["run_id"]))
 
 
-def _seen(rows: list[VersionChangesFigures]) -> list[VersionChangesFigures]:
+def _seen(rows: list[Figures]) -> list[Figures]:
     """Rows without those of other people's projects: one classifier learns from all of them."""
     if not login.is_on():
         return rows
@@ -102,7 +102,6 @@ def _seen(rows: list[VersionChangesFigures]) -> list[VersionChangesFigures]:
     return [row for row in rows if (run := runs[str(row["run_id"])]) and run.project_id in mine]
 
 
-Figures = dict[str, Any]
 FEW = 30
 RATES: dict[str, tuple[str, bool]] = {  # what it is called, and whether lower is better
     "balanced_accuracy": ("Balanced accuracy", False),

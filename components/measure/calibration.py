@@ -19,7 +19,7 @@ import streamlit as st
 
 from components.app import state
 from components.run.verdict import NO_PAST, Past
-from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED
+from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED, plain
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import counted, escaped, percent, roster_words, when
 from core.learning import track_record
@@ -85,7 +85,7 @@ def level_figure(levels: Sequence[tuple[float, Share]]) -> go.Figure:
     figure.update_layout(title="Said and right")
     figure.update_xaxes(title="stated confidence", range=[0.48, 1.05], tickformat=".0%")
     figure.update_yaxes(title="were right", range=[0, 1.05], tickformat=".0%")
-    return _framed(figure)
+    return plain(figure, height=360)
 
 
 def risk_figure(points: Sequence[Point], wanted: float | None, chosen: Point | None) -> go.Figure:
@@ -123,16 +123,7 @@ def risk_figure(points: Sequence[Point], wanted: float | None, chosen: Point | N
     seen = [high for share, (_, high) in zip(x, ends, strict=True) if share >= 0.2]
     top = max([everything, wanted or 0.0, *rates, *seen])
     figure.update_yaxes(title="wrong", range=[0, min(1.0, 1.1 * top) or 1.0], tickformat=".0%")
-    return _framed(figure)
-
-
-def _framed(figure: go.Figure) -> go.Figure:
-    figure.update_layout(
-        margin={"l": 40, "r": 10, "t": 40, "b": 40},
-        height=360,
-        legend={"orientation": "h", "y": -0.25},
-    )
-    return figure
+    return plain(figure, height=360)
 
 
 WAIT_SECONDS = 0.2

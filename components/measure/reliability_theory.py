@@ -42,9 +42,7 @@ def draw_theory() -> None:
     if not st.toggle("Show what more agents and debate can bring", key="theory.shown"):
         return
     project_id, found = figures()
-    with state.open_store() as store:
-        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
-    agents, debates = _measured(str(state.home()), project_id, mark, found.rows)
+    agents, debates = _measured(str(state.home()), project_id, state.answers_mark(), found.rows)
     _draw_majority(agents)
     _draw_information(debates)
     _draw_judge(debates[0] if debates else None)

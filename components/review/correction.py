@@ -28,6 +28,7 @@ from components.review.correction_draft import (
     forget,
     keep,
     keep_typed,
+    kept_field,
     key_of,
     marked_of,
     places_of,
@@ -130,9 +131,7 @@ def _draw_quote(asked: Asked) -> None:
         quote = st.text_input(
             "Other wrong words, exactly as they stand",
             key=f"{key}.quote",
-            on_change=keep,
-            args=(asked.id, "quote"),
-            persist_state="session",
+            **kept_field(asked.id, "quote"),
         )
     places = places_of(asked.case.response, quote or "")
     with which:
@@ -141,9 +140,7 @@ def _draw_quote(asked: Asked) -> None:
             options=range(max(1, len(places))),
             format_func=lambda i: f"{i + 1} of {max(1, len(places))}",
             key=f"{key}.which",
-            on_change=keep,
-            args=(asked.id,),
-            persist_state="session",
+            **kept_field(asked.id),
             disabled=len(places) < 2,
         )
     with category:
@@ -153,9 +150,7 @@ def _draw_quote(asked: Asked) -> None:
             options=tuple(categories),
             format_func=lambda c: categories[c],
             key=f"{key}.category",
-            on_change=keep,
-            args=(asked.id,),
-            persist_state="session",
+            **kept_field(asked.id),
         )
     with add:
         button("Mark", f"{key}.mark", _add_mark, asked)
@@ -349,27 +344,21 @@ def draw_more(asked: Asked) -> None:
         list(SURE_WORDS),
         format_func=lambda value: SURE_WORDS[value],
         key=f"{key}.sure",
-        on_change=keep,
-        args=(asked.id,),
-        persist_state="session",
+        **kept_field(asked.id),
     )
     for column, name in zip(st.columns(len(RATINGS)), RATINGS, strict=True):
         column.segmented_control(
             RATING_WORDS[name],
             range(1, 6),
             key=f"{key}.{name}",
-            on_change=keep,
-            args=(asked.id,),
-            persist_state="session",
+            **kept_field(asked.id),
             help="1 is poor, 5 is good",
         )
     st.text_area(
         "Comment",
         key=f"{key}.comment",
         height=68,
-        on_change=keep,
-        args=(asked.id, "comment"),
-        persist_state="session",
+        **kept_field(asked.id, "comment"),
     )
     st.markdown("Words of the sources that support or contradict it")
     sources = sources_of(asked.case)
@@ -483,9 +472,7 @@ def _draw_form(asked: Asked, chosen: Label) -> None:
             f"Reason ({f'needed to {needed}' if needed else 'if you like'})",
             key=f"{key}.reason",
             height=68,
-            on_change=keep,
-            args=(asked.id, "reason"),
-            persist_state="session",
+            **kept_field(asked.id, "reason"),
         )
         if chosen == "hallucinated":
             draw_span_fields(asked, agrees=asked.told == chosen)
@@ -493,9 +480,7 @@ def _draw_form(asked: Asked, chosen: Label) -> None:
             "The right answer, if you know it",
             key=f"{key}.answer",
             height=68,
-            on_change=keep,
-            args=(asked.id, "answer"),
-            persist_state="session",
+            **kept_field(asked.id, "answer"),
         )
         if not asked.settles:
             draw_more(asked)

@@ -486,6 +486,11 @@ def keep(asked_id: str, left: str = "") -> None:
     drafts.keep(key, {name: v for name, v in (values | typed).items() if v is not None})
 
 
+def kept_field(asked_id: str, name: str = "") -> dict[str, Any]:
+    """How each field of the form is drawn: its change is kept, and it outlives the page."""
+    return {"on_change": keep, "args": (asked_id, name), "persist_state": "session"}
+
+
 def keep_typed(asked_id: str, texts: dict[str, str]) -> None:
     """Keep texts that are still being typed."""
     st.session_state[f"{key_of(asked_id)}.typed"] = texts

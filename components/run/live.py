@@ -136,8 +136,7 @@ def _kept() -> _Kept:
 
 def pasts_of(project_id: str) -> Pasts:
     """By debater's agent, where at least ten of its answers were judged by people."""
-    with state.open_store() as store:
-        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
+    mark = state.answers_mark()
     kept, key = _kept(), (str(state.home()), project_id)
     with kept.lock:
         before = kept.counting.get(key)

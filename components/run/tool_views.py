@@ -5,13 +5,14 @@ The texts come from agents, or from a trace file: they are bounded before they a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from calendar import Calendar
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -58,9 +59,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | Html]]) -> Html:
     names = [element("th", name, scope="col") for name in head]
     top = [element("thead", element("tr", *names))] if any(head) else []
     made = element("table", *top, element("tbody", *lines), class_="cp-tool-table")
-    more = len(own) - MOST_ROWS
-    rest = [element("div", f"and {more:,} more", class_="cp-quiet")] if more > 0 else []
-    return joined([element("div", made, class_="cp-tool-scroll"), *rest])
+    return joined([element("div", made, class_="cp-tool-scroll"), *and_more(len(own), MOST_ROWS)])
+
+
+def and_more(count: int, most: int) -> list[Html]:
+    """How many are not shown, as a line of its own."""
+    return [element("div", f"and {count - most:,} more", class_="cp-quiet")] if count > most else []
 
 
 def pairs_table(values: Mapping[str, Any]) -> Html:
@@ -87,26 +91,6 @@ def input_words(given: str) -> str:
     values = read_object(given).items()
     told = (f"{clipped(name, 40)}: {value_words(value, 160)}" for name, value in values if value)
     return clipped(", ".join(told), LONGEST)
-
-
-Shape = TypeVar("Shape", bound=msgspec.Struct)
-
-
-class View:
-    """Draws what a tool gave where that has the shape; a trace file may hold anything."""
-
-    def __init__(self, shape: type[Shape], draw: Callable[[Shape], Html]) -> None:
-        # Made while modules are imported: two threads must not be the first to use a shape.
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(shape)
-        self._draw = draw
-
-    def drawn(self, gave: str) -> Html | None:
-        """The view; None where the text is no JSON of the shape."""
-        try:
-            shape = self._decoder.decode(gave.encode())
-        except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
-            return None
-        return self._draw(shape)
 
 
 MOST_SOURCES = 8
@@ -190,10 +174,8 @@ def _words_of(source: object) -> str:
 
 def sources_html(sources: list[Source]) -> Html:
     """Each source with its words; an address is a link only where it is a web address."""
-    drawn = [_source(source) for source in sources[:MOST_SOURCES]]
-    more = len(sources) - MOST_SOURCES
-    rest = [element("div", f"and {more:,} more", class_="cp-quiet")] if more > 0 else []
-    return joined([*drawn, *rest])
+    drawn = map(_source, sources[:MOST_SOURCES])
+    return joined([*drawn, *and_more(len(sources), MOST_SOURCES)])
 
 
 def _source(source: Source) -> Html:
@@ -211,10 +193,6 @@ def _address(address: str) -> Html:
     is_short = len(address) <= 300
     shown = outward(address) if is_short else clipped(address, 120)
     return element("span", shown, class_="cp-quiet")
-
-
-SEARCH = View(Search, _search)
-MATCH = View(Match, _match)
 
 
 MONTHS = (
@@ -241,7 +219,7 @@ class Dates(msgspec.Struct):
     holds: bool | None = None
 
 
-def _draw(given: Dates) -> Html:
+def _dates(given: Dates) -> Html:
     between = [_between(given)] if given.days_between is not None and len(given.dates) > 1 else []
     days = [day.date for day in given.dates]
     months = list(dict.fromkeys((day.year, day.month) for day in days))[:MOST_MONTHS]
@@ -298,9 +276,6 @@ def _cell(year: int, month: int, number: int, days: list[date]) -> Html:
     return element("td", str(number) if number else "")
 
 
-CALENDAR = View(Dates, _draw)
-
-
 LONGEST_SUM = 200
 
 
@@ -320,11 +295,9 @@ class Sums(msgspec.Struct):
     equations: list[Equation]
 
 
-def _sums_draw(given: Sums) -> Html:
-    drawn = [_equation(one) for one in given.equations[:MOST_ROWS]]
-    more = len(given.equations) - MOST_ROWS
-    rest = [element("div", f"and {more:,} more", class_="cp-quiet")] if more > 0 else []
-    return joined([*drawn, *rest])
+def _sums(given: Sums) -> Html:
+    drawn = map(_equation, given.equations[:MOST_ROWS])
+    return joined([*drawn, *and_more(len(given.equations), MOST_ROWS)])
 
 
 def _equation(one: Equation) -> Html:
@@ -348,9 +321,6 @@ def _equation(one: Equation) -> Html:
     )
 
 
-SUMS = View(Sums, _sums_draw)
-
-
 MOST_CODE_LINES = 60
 LONGEST_OUTPUT = 2000
 
@@ -366,7 +336,7 @@ class Code(msgspec.Struct):
     error_line: int | None = None
 
 
-def _code_draw(given: Code) -> Html:
+def _code(given: Code) -> Html:
     label = "hallucinated" if given.error or given.held < given.checks else "supported"
     told = f"{given.held} of {given.checks} checks passed"
     parts: list[str | Html] = [
@@ -407,9 +377,6 @@ def _block(text: str) -> Html:
     return element("pre", cut, class_="cp-code")
 
 
-CODE = View(Code, _code_draw)
-
-
 HOLDS = {True: ("supported", "✓ kept"), False: ("hallucinated", "✗ broken")}
 OPEN = ("unclear", "? cannot be told")
 FIGURE = re.compile(r"\d[\d,]{0,11}", re.ASCII)
@@ -430,7 +397,7 @@ class Conditions(msgspec.Struct):
     conditions: list[Condition]
 
 
-def _conditions_draw(given: Conditions) -> Html:
+def _conditions(given: Conditions) -> Html:
     return joined(map(_line, given.conditions[:MOST_ROWS]))
 
 
@@ -474,9 +441,6 @@ def _figure(found: str) -> int:
     return int(found.replace(",", ""))
 
 
-CONDITIONS = View(Conditions, _conditions_draw)
-
-
 class Translation(msgspec.Struct):
     """What the translate tool gives."""
 
@@ -485,28 +449,34 @@ class Translation(msgspec.Struct):
     back: str
 
 
-def _translation_draw(given: Translation) -> Html:
+def _translation(given: Translation) -> Html:
     return pairs_table(
         {"Text": given.text, "Claimed translation": given.claimed, "Put back": given.back}
     )
 
 
-TRANSLATE = View(Translation, _translation_draw)
-
-
-VIEWS: dict[str, View] = {
-    "calculator": SUMS,
-    "calendar": CALENDAR,
-    "code": CODE,
-    "conditions": CONDITIONS,
-    "match": MATCH,
-    "search": SEARCH,
-    "translate": TRANSLATE,
+# Made while modules are imported: two threads must not be the first to use a shape.
+VIEWS: dict[str, tuple[msgspec.json.Decoder[Any], Callable[[Any], Html]]] = {
+    "calculator": (msgspec.json.Decoder(Sums), _sums),
+    "calendar": (msgspec.json.Decoder(Dates), _dates),
+    "code": (msgspec.json.Decoder(Code), _code),
+    "conditions": (msgspec.json.Decoder(Conditions), _conditions),
+    "match": (msgspec.json.Decoder(Match), _match),
+    "search": (msgspec.json.Decoder(Search), _search),
+    "translate": (msgspec.json.Decoder(Translation), _translation),
 }
 
 
+def own_view(tool: str, gave: str) -> Html | None:
+    """What a tool gave, as that tool draws it; None where it has no view or another shape."""
+    if tool in VIEWS:
+        decoder, draw = VIEWS[tool]
+        with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
+            return draw(decoder.decode(gave.encode()))
+    return None
+
+
 def tool_view(use: ToolUse) -> Html:
-    """The tool's own view of what it gave; a plain table where that has another shape."""
-    view = VIEWS.get(use.tool)
-    drawn = view.drawn(use.gave) if view else None
+    """The tool's own view of what it gave; a plain table where it has none."""
+    drawn = own_view(use.tool, use.gave)
     return pairs_table(read_object(use.gave)) if drawn is None else drawn

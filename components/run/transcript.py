@@ -378,25 +378,15 @@ def spoken_texts(progress: Progress) -> list[str]:
     return [text for _, text in sorted(told, key=lambda item: item[0])]
 
 
-def debate_html(
-    turns: Sequence[Turn],
-    speaking: Mapping[int, Speaking] | None = None,
-    signals: Sequence[Signal] = (),
-    placed: Mapping[int, Sequence[Html]] | None = None,
-) -> Html:
-    """All turns by rounds, with those under way by their numbers.
-
-    `placed` is what stands between the turns, by the number of the turn before it.
-    """
-    return joined(rounds_html(rounds_of(turns, speaking), signals, placed))
-
-
 def rounds_html(
     rounds: Sequence[Round],
     signals: Sequence[Signal] = (),
     placed: Mapping[int, Sequence[Html]] | None = None,
 ) -> list[Html]:
-    """The same in pieces: what stands before all turns, if anything does, then a round each."""
+    """What stands before all turns, if anything does, then a round each; turns under way too.
+
+    `placed` is what stands between the turns, by the number of the turn before it.
+    """
     asked = [asked_of(part) for one in rounds for part in one.parts]
     debaters = list(dict.fromkeys(one.debater for one in asked))
     numbers = [one.number for one in asked]

@@ -234,7 +234,7 @@ def draw_prompts() -> None:
     if role is not None and RANK[role] >= RANK["lead"]:
         _draw_field(prompt)
     else:
-        _draw_problem(prompt)
+        show_problem(f"{prompt.key}.problem")
         st.caption("Leads and admins may edit it.")
         st.code(prompt.in_force.text, language=None, wrap_lines=True)
         _draw_fields(prompt.name)
@@ -311,7 +311,7 @@ def _draw_field(prompt: PromptAtHand) -> None:
             persist_state="session",  # without it the field may come back empty from another page
         )
     is_open = typed(prompt) != prompt.in_force.text
-    _draw_problem(prompt)
+    show_problem(f"{prompt.key}.problem")
     if is_open and base_of(prompt) != prompt.newest:
         newest = prompt.edits[0]
         st.warning(
@@ -324,10 +324,6 @@ def _draw_field(prompt: PromptAtHand) -> None:
     _draw_fields(prompt.name)
     draw_changes(prompt, is_open)
     draw_history(prompt)
-
-
-def _draw_problem(prompt: PromptAtHand) -> None:
-    show_problem(f"{prompt.key}.problem")
 
 
 def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from components.widgets import box_editor
 from components.widgets import box_editor as boxes
+from components.widgets import span_editor
 from components.widgets.box_editor import Drawn, DrawnBox, drawn_from, drawn_of, image_boxes
 from core.errors import InputError
 from core.records import Box

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from components.run.transcript import debate_html
 from components.run.verdict import verdict_html
 from components.widgets.html import rationale_lines, rationale_words, spoken
 from core.progress import Progress
 from core.records import Reply, Turn, Verdict
-from tests.components.speaking import under_way
+from tests.components.speaking import debate_html, under_way
 
 
 @pytest.mark.parametrize(

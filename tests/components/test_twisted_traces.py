@@ -16,7 +16,7 @@ from components.report import html_report, markdown_report
 from components.run.debate import cost_words, kept_words
 from components.run.live import speaking_now, stage_of
 from components.run.playback import at_moment, cues, landmarks
-from components.run.transcript import asides, debate_html, round_in_short, rounds_of
+from components.run.transcript import asides, round_in_short, rounds_of
 from core.debate import NAMES
 from core.debate.protocols import DEBATES
 from core.debate.signals import signals_of
@@ -38,6 +38,7 @@ from core.seats import DEBATE_NAMES, DebateOptions
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from core.store.traces import import_trace
+from tests.components.speaking import debate_html
 from tests.debate.scripts import USUAL
 from tests.debate.test_all_protocols import VIEW, argued, plan_of, reply
 from tests.debates import desk_roster
