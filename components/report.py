@@ -48,6 +48,7 @@ from components.widgets.html import (
     change_words,
     contested_still,
     element,
+    html_table,
     is_unchanged,
     joined,
     marked_text,
@@ -220,36 +221,26 @@ def audit_parts(progress: Progress) -> list[Html]:
     if not has_audit(progress):
         return []
     rows, whole = rows_of(progress), whole_uses(progress)
-    head = element("tr", *(element("th", name, scope="col") for name in HEADS))
     return [
         element("h2", "Statement by statement"),
         element("p", summary_words(rows), class_="cp-quiet"),
         *([whole_html(whole, is_open=False)] if whole else []),
-        element("table", element("thead", head), element("tbody", *map(_table_row, rows))),
+        html_table(HEADS, map(_cells, rows)),
         element("h3", "Step by step"),
         *(row_html(row, "", is_over=True) for row in rows),
     ]
 
 
-def _table_row(row: Row) -> Html:
+def _cells(row: Row) -> list[str | Html]:
     memory = row.memory
-    if memory is None:
-        verdict: list[str | Html] = ["not checked"]
-    else:
-        verdict = [held_tag(memory), f" {sure_words(memory)}"]
-    return element(
-        "tr",
-        element("td", str(row.number)),
-        element("td", *verdict),
-        element("td", clipped(row.words, LONGEST_TEXT), dir="auto"),
-        element("td", ", ".join(row.tools) or "–"),
-        element(
-            "td",
-            clipped(memory.evidence, LONGEST_TEXT) if memory else "–",
-            *map(change_html, row.changes),
-            dir="auto",
-        ),
-    )
+    evidence = clipped(memory.evidence, LONGEST_TEXT) if memory else "–"
+    return [
+        str(row.number),
+        joined([held_tag(memory), f" {sure_words(memory)}"]) if memory else "not checked",
+        clipped(row.words, LONGEST_TEXT),
+        ", ".join(row.tools) or "–",
+        joined([evidence, *map(change_html, row.changes)]),
+    ]
 
 
 def audit_texts(progress: Progress) -> list[str]:
@@ -348,20 +339,17 @@ def _line(run: Run, progress: Progress) -> str:
 
 def span_table(spans: Sequence[Span]) -> Html:
     """The marked words, what is wrong with them, and what they should say."""
-    rows = [
-        element(
-            "tr",
-            element("td", str(number)),
-            element("td", _words_of(span), dir="auto"),
-            element("td", category_words(span.category)),
-            element("td", span.instead or "–", dir="auto"),
-            element("td", percent(span.p)),
+    rows = (
+        (
+            str(number),
+            _words_of(span),
+            category_words(span.category),
+            span.instead or "–",
+            percent(span.p),
         )
         for number, span in enumerate(spans, start=1)
-    ]
-    names = ("", "Words", "What is wrong", "It should say", "p")
-    head = element("tr", *(element("th", name) for name in names))
-    return element("table", element("thead", head), element("tbody", *rows))
+    )
+    return html_table(("", "Words", "What is wrong", "It should say", "p"), rows)
 
 
 def _words_of(span: Span) -> str:

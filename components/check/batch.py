@@ -40,6 +40,7 @@ from components.widgets.html import (
     Html,
     Mark,
     element,
+    html_table,
     joined,
     marked_text,
     rationale_words,
@@ -157,18 +158,12 @@ def _counts(found: Iterable[Told]) -> Html:
         if one.corrections:
             people[verdict, LABEL_WORDS[one.corrections[-1].label]] += 1
     labels = list(LABEL_WORDS.values())
-    rows = [
-        element(
-            "tr",
-            element("td", verdict),
-            element("td", str(count)),
-            *(element("td", str(people[verdict, label])) for label in labels),
-        )
+    rows = (
+        (verdict, str(count), *(str(people[verdict, label]) for label in labels))
         for verdict, count in verdicts.most_common()
-    ]
+    )
     names = ("Verdict", "Runs", *(f"People say: {label.lower()}" for label in labels))
-    head = element("tr", *(element("th", name) for name in names))
-    return element("table", element("thead", head), element("tbody", *rows))
+    return html_table(names, rows)
 
 
 def _section(number: int, one: Told) -> Html:

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.run.audit import has_audit
-from components.run.evidence import Place, draw_place_button
+from components.run.evidence import draw_place_button, quoted_place
 from components.run.transcript import (
     MOST_UNFOLDED,
     WHAT_SIGNALS_ARE,
@@ -41,7 +41,7 @@ from core.debate.signals import Past, Signal, signals_of
 from core.events import ProblemMet
 from core.llm.limits import dollars_words
 from core.progress import Progress, total_cost
-from core.records import Case, Context, Judgement, ModelCall, Plan, Quote, Run, Turn
+from core.records import Case, Context, Judgement, ModelCall, Plan, Run, Turn
 from core.seats import DebateOptions
 
 ORIGIN_WORDS = {
@@ -443,7 +443,7 @@ def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], k
                 show(quote_line(quote))
             else:
                 draw_place_button(
-                    _place(quote, quote.start),
+                    quoted_place(quote, quote.start),
                     f"{key}.{number}",
                     sign=QUOTE_SIGNS[quote.status],
                     about=QUOTE_WORDS[quote.status],
@@ -453,8 +453,3 @@ def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], k
 def _draw_asides(pieces: Sequence[Html]) -> None:
     if pieces:
         show(joined(pieces))
-
-
-def _place(quote: Quote, start: int) -> Place:
-    end = quote.end or start
-    return Place(quote.source_id, quote.source, quote.page, start, end, quote.text)

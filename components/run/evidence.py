@@ -49,6 +49,12 @@ class Place:
     quote: str = ""
 
 
+def quoted_place(quote: Quote, start: int) -> Place:
+    """Where a quote that was found stands."""
+    end = quote.end or start
+    return Place(quote.source_id, quote.source, quote.page, start, end, quote.text)
+
+
 def place_words(place: Place | Passage) -> str:
     """Source and page."""
     return f"{place.source}, p. {place.page}" if place.page else place.source
@@ -314,8 +320,5 @@ def _draw_spans(spans: tuple[Span, ...], key: str) -> None:
         quote = span.quote
         with right:
             if quote is not None and quote.start is not None:
-                end = quote.end or quote.start
-                place = Place(
-                    quote.source_id, quote.source, quote.page, quote.start, end, quote.text
-                )
+                place = quoted_place(quote, quote.start)
                 draw_place_button(place, f"{key}.span.{number}", is_quoted=False)

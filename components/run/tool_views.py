@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from components.widgets.html import Html, element, joined, outward
+from components.widgets.html import Html, element, html_table, joined, outward
 from components.widgets.wording import clipped, counted
 from core.events import ToolUse
 from core.tools.arithmetic import steps_of
@@ -53,12 +53,7 @@ def value_words(value: object, limit: int = LONGEST) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str | Html]]) -> Html:
     """A table of at most `MOST_ROWS` rows; how many more there are is said below it."""
     own = list(rows)
-    lines = [
-        element("tr", *(element("td", cell, dir="auto") for cell in row)) for row in own[:MOST_ROWS]
-    ]
-    names = [element("th", name, scope="col") for name in head]
-    top = [element("thead", element("tr", *names))] if any(head) else []
-    made = element("table", *top, element("tbody", *lines), class_="cp-tool-table")
+    made = html_table(head, own[:MOST_ROWS], "cp-tool-table")
     return joined([element("div", made, class_="cp-tool-scroll"), *and_more(len(own), MOST_ROWS)])
 
 

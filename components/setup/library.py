@@ -9,7 +9,14 @@ import streamlit as st
 
 from components.app import state
 from components.check.inputs import entry_facts
-from components.widgets.controls import button, download, problem_kept, show_problem
+from components.widgets.controls import (
+    ask,
+    button,
+    download,
+    draw_question,
+    problem_kept,
+    show_problem,
+)
 from components.widgets.html import marked_text, show
 from components.widgets.wording import escaped, size, when
 from core.documents.library import file_bytes, reindex, remove_file
@@ -50,7 +57,8 @@ def draw_library() -> None:
         button(
             f"Delete {len(chosen)}",
             "library.delete",
-            _ask,
+            ask,
+            "library.asked",
             [entry.id for entry in chosen],
             icon="delete",
         )
@@ -65,7 +73,12 @@ def draw_library() -> None:
         _download(chosen)
     asked = st.session_state.get("library.asked") or []
     if asked:
-        _confirm([entry for entry in entries if entry.id in asked])
+        gone = [entry for entry in entries if entry.id in asked]
+        names = ", ".join(escaped(entry.name) for entry in gone[:5])
+        words = (
+            f"Delete {names}? Runs keep the passages they used; the files and their pictures go."
+        )
+        draw_question(words, "Delete", "library", _delete, gone, asked="library.asked")
     for entry in chosen[:1]:
         _preview(entry)
 
@@ -90,28 +103,9 @@ def _download(chosen: list[LibraryEntry]) -> None:
         )
 
 
-def _ask(ids: list[str]) -> None:
-    st.session_state["library.asked"] = ids
-
-
-def _confirm(chosen: list[LibraryEntry]) -> None:
-    with st.container(border=True):
-        names = ", ".join(escaped(entry.name) for entry in chosen[:5])
-        st.markdown(
-            f"Delete {names}? Runs keep the passages they used; the files and their pictures go."
-        )
-        with st.container(horizontal=True):
-            button("Delete", "library.sure", _delete, chosen, type="primary")
-            button("Keep", "library.keep", _unask)
-
-
-def _unask() -> None:
-    st.session_state.pop("library.asked", None)
-
-
 def _delete(chosen: list[LibraryEntry]) -> None:
     """Delete, and select nothing: rows move up, and the next one was not meant."""
-    _unask()
+    ask("library.asked", None)
     st.session_state["library.version"] = st.session_state.get("library.version", 0) + 1
     with problem_kept(PROBLEM), state.open_store() as store:
         for entry in chosen:

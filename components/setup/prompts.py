@@ -10,7 +10,7 @@ import streamlit as st
 
 from components.app import state
 from components.widgets import drafts
-from components.widgets.controls import button, show_problem
+from components.widgets.controls import ask, button, draw_question, show_problem
 from components.widgets.html import changed_lines, difference_html, element, joined, show
 from components.widgets.wording import (
     FIELD_WORDS,
@@ -333,28 +333,13 @@ def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:
         if is_open:
             button("Discard changes", f"{key}.discard", forget, prompt)
         if prompt.in_force.is_edited:
-            button("Back to ours", f"{key}.ours", _ask, key)
+            button("Back to ours", f"{key}.ours", ask, f"{key}.asked", True)
         if is_open:
             st.markdown(":material/edit: Changed, not saved")
     if st.session_state.get(f"{key}.asked") and prompt.in_force.is_edited:
-        _draw_question(prompt, is_open)
-
-
-def _ask(key: str) -> None:
-    st.session_state[f"{key}.asked"] = True
-
-
-def _unask(key: str) -> None:
-    st.session_state.pop(f"{key}.asked", None)
-
-
-def _draw_question(prompt: PromptAtHand, is_open: bool) -> None:
-    lost = " What you typed and did not save is dropped." if is_open else ""
-    with st.container(border=True):
-        st.markdown(f"Use our text for new checks again? The edited one stays under Edits.{lost}")
-        with st.container(horizontal=True):
-            button("Back to ours", f"{prompt.key}.sure", _back_to_ours, prompt, type="primary")
-            button("Keep", f"{prompt.key}.keep", _unask, prompt.key)
+        lost = " What you typed and did not save is dropped." if is_open else ""
+        words = f"Use our text for new checks again? The edited one stays under Edits.{lost}"
+        draw_question(words, "Back to ours", key, _back_to_ours, prompt, asked=f"{key}.asked")
 
 
 def _save(prompt: PromptAtHand) -> None:
@@ -372,6 +357,6 @@ def _save(prompt: PromptAtHand) -> None:
 def _back_to_ours(prompt: PromptAtHand) -> None:
     if not st.session_state.get(f"{prompt.key}.asked"):
         return  # the second half of a double click
-    _unask(prompt.key)
+    ask(f"{prompt.key}.asked", None)
     if append(prompt, prompt.ours.text):
         forget(prompt)

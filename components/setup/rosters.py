@@ -26,7 +26,7 @@ from components.setup.roster_editor import (
     require_lead,
 )
 from components.setup.roster_fields import roster_table
-from components.widgets.controls import button, download, problem_kept
+from components.widgets.controls import ask, button, download, draw_question, problem_kept
 from components.widgets.html import paged, show
 from components.widgets.wording import escaped, roster_words, when
 from core.agents.roster_files import MOST_BYTES, SUFFIX, ReadRoster, read_roster, roster_file
@@ -183,7 +183,11 @@ def draw_rosters() -> None:
         words = st.session_state.pop(key, "")
         if words:
             draw(escaped(words))
-    _draw_confirmation(name, history)
+    if history and st.session_state.get(ASKED) == (number := history[0].number):
+        words = (
+            f"Remove “{escaped(name)}”? Runs keep the seats that they used, and its history stays."
+        )
+        draw_question(words, "Remove", "rosters", _remove, name, number, asked=ASKED)
     draw_editor(book)
     draw_trial(sheet)
     _draw_history(history)
@@ -231,7 +235,7 @@ def _draw_changes(sheet: RosterSheet, history: list[SavedRoster]) -> None:
     )
     if history:
         button("Change", "rosters.change", _change, sheet.name, icon="edit", disabled=is_writing)
-        button("Remove", "rosters.remove", _ask, history[0].number, icon="delete")
+        button("Remove", "rosters.remove", ask, ASKED, history[0].number, icon="delete")
 
 
 def _draw_export(sheet: RosterSheet, digest: str) -> None:
@@ -268,25 +272,8 @@ def _change(name: str, number: int = 0) -> None:
             begin(chosen.sheet, fixed=name, seen=history[0].number)
 
 
-def _ask(number: int) -> None:
-    st.session_state[ASKED] = number
-
-
-def _draw_confirmation(name: str, history: list[SavedRoster]) -> None:
-    if not history or st.session_state.get(ASKED) != history[0].number:
-        return
-    with st.container(border=True):
-        st.markdown(
-            f"Remove “{escaped(name)}”? Runs keep the seats that they used, and its history stays."
-        )
-        with st.container(horizontal=True):
-            number = history[0].number
-            button("Remove", "rosters.sure", _remove, name, number, type="primary")
-            button("Keep", "rosters.keep", _ask, 0)
-
-
 def _remove(name: str, number: int) -> None:
-    _ask(0)
+    ask(ASKED, None)
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             require_lead(store)

@@ -85,6 +85,22 @@ def choice_table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) ->
     return chosen[0] if chosen and chosen[0] < len(rows) else None
 
 
+def ask(key: str, about: object) -> None:
+    """Ask before something is done; `about` nothing takes the question back."""
+    st.session_state[key] = about
+
+
+def draw_question(
+    words: str, label: str, key: str, act: Callable[..., None], *args: object, asked: str
+) -> None:
+    """The question that was asked under `asked`: the button that does it, and one that does not."""
+    with st.container(border=True):
+        st.markdown(words)
+        with st.container(horizontal=True):
+            button(label, f"{key}.sure", act, *args, type="primary")
+            button("Keep", f"{key}.keep", ask, asked, None)
+
+
 @contextlib.contextmanager
 def problem_kept(key: str) -> Iterator[None]:
     """Keep what a person can mend under `key`, for `show_problem` to show later."""

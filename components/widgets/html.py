@@ -148,6 +148,16 @@ def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
     return Html("".join(parts))
 
 
+def html_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str | Html]], class_: str | None = None
+) -> Html:
+    """A table; without any name in `heads` it has no head."""
+    names = element("tr", *(element("th", name, scope="col") for name in heads))
+    lines = (element("tr", *(element("td", cell, dir="auto") for cell in row)) for row in rows)
+    head = [element("thead", names)] if any(heads) else []
+    return element("table", *head, element("tbody", *lines), class_=class_)
+
+
 def outward(address: str) -> Html:
     """An address as a link that says it leads away; as plain text where it is no web address."""
     if not HREF.fullmatch(address) or address.startswith("#"):
