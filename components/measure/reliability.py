@@ -61,7 +61,8 @@ def draw_tools() -> None:
     judged = [rate for rate in rates.tools if rate.label_right.n]
     if judged:
         figure = forest_figure(
-            [_tool_interval(r) for r in judged], "How often each tool's label is right"
+            [_interval(r.tool, of_right(r.label_right), r.always.value) for r in judged],
+            "How often each tool's label is right",
         )
         st.plotly_chart(figure, key="reliability.tools.figure", width="stretch")
     table(
@@ -111,30 +112,19 @@ def _tool_row(rate: ToolRate) -> dict[str, Any]:
             f"{came.get(outcome, 0):,}" for outcome in ("found", "nothing", "off", "failed")
         ),
         "Seconds a call": f"{rate.seconds / rate.calls:.2f}" if rate.calls else "–",
-        "Its label is right": _tool_share_words(rate.label_right),
+        "Its label is right": share_words(of_right(rate.label_right)),
         "Always hallucinated": f"{rate.always.value:.2f}" if rate.always.n else "–",
-        "The statement is right in the end": _tool_share_words(rate.statement_right),
+        "The statement is right in the end": share_words(of_right(rate.statement_right)),
     }
+
+
+def of_right(share: RightShare) -> Share:
+    """The same share as the other tables have it."""
+    return Share(share.value, *share.interval, share.right, share.n)
 
 
 def _of(share: RightShare) -> str:
     return f"{100 * share.value:.0f}% ({share.right:,} of {share.n:,})" if share.n else "–"
-
-
-def _tool_share_words(share: RightShare) -> str:
-    """“0.61 (0.40 to 0.79), n=31”, with a remark where there are too few."""
-    if not share.n:
-        return "–"
-    low, high = share.interval
-    told = f"{share.value:.2f} ({low:.2f} to {high:.2f}), n={share.n:,}"
-    return told + (", too few" if share.n < FEWEST else "")
-
-
-def _tool_interval(rate: ToolRate) -> Interval:
-    share = rate.label_right
-    low, high = share.interval
-    is_thin = share.n < FEWEST
-    return Interval(rate.tool, share.value, low, high, share.n, rate.always.value, is_thin)
 
 
 COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
@@ -450,5 +440,5 @@ def share_words(share: Share) -> str:
     """“0.61 (0.40 to 0.79), n=31”, with a remark where there are too few cases."""
     if not share.n:
         return "–"
-    told = f"{share.mean:.2f} ({share.low:.2f} to {share.high:.2f}), n={share.n}"
+    told = f"{share.mean:.2f} ({share.low:.2f} to {share.high:.2f}), n={share.n:,}"
     return told + (", too few" if share.is_thin else "")
