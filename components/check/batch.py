@@ -14,10 +14,10 @@ from components.app import login, state
 from components.check.inputs import draw_sources, draw_uploader
 from components.check.new_check import library_choice, project_roster
 from components.check.roster_choice import (
+    draw_keys_of_rosters,
     draw_protocol_choice,
     draw_protocol_options,
     draw_roster_choice,
-    draw_roster_keys,
     expected_of_table,
     planned,
     usual_options,
@@ -413,7 +413,7 @@ def draw_new_table() -> None:
 def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: Settings) -> None:
     """Who checks, what that will take, and the button."""
     roster = draw_roster_choice("many.roster", project_roster())
-    draw_roster_keys(roster, "many")
+    draw_keys_of_rosters([roster], "many")
     protocol = draw_protocol_choice("many.protocol")
     with state.open_store() as store:
         usual = usual_options(state.project(store), protocol)

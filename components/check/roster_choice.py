@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, replace
 from typing import Any
 
 import streamlit as st
@@ -277,32 +277,20 @@ def expected_of(
     if plan.sheet is None:
         return None
     sizes = sizes_of(store, entries, asked or [("", "")], plan)
-    shown = _example_tokens(store)
-    return _together([expected_use(plan.sheet, replace(size, examples=shown)) for size in sizes])
-
-
-def _example_tokens(store: Store) -> int:
-    """What corrected cases add to a prompt at most, where the project has some in use."""
     choices = store.learned.choices(EXAMPLES, state.project(store).id)
-    return MOST_TOKENS if choices and choices[0].number != NONE else 0
+    shown = MOST_TOKENS if choices and choices[0].number != NONE else 0  # of corrected cases
+    return _together([expected_use(plan.sheet, replace(size, examples=shown)) for size in sizes])
 
 
 def _together(uses: Sequence[Expected]) -> Expected:
     """What several checks will use in all."""
 
-    def added(parts: Sequence[Use]) -> Use:
-        return Use(
-            sum(part.calls for part in parts),
-            sum(part.tokens for part in parts),
-            sum(part.unpriced_tokens for part in parts),
-            sum(part.cost for part in parts),
-            sum(part.seconds for part in parts),
-        )
+    def added(parts: Iterable[Use]) -> Use:
+        return Use(*map(sum, zip(*map(astuple, parts), strict=True)))
 
     unpriced = dict.fromkeys(name for use in uses for name in use.unpriced)
-    return Expected(
-        added([use.likely for use in uses]), added([use.most for use in uses]), tuple(unpriced)
-    )
+    likely, most = added(use.likely for use in uses), added(use.most for use in uses)
+    return Expected(likely, most, tuple(unpriced))
 
 
 def _caps(store: Store, plan: Plan, use: Expected) -> str:
@@ -336,13 +324,8 @@ def sheet_of(name: str) -> RosterSheet | None:
         return None
 
 
-def draw_roster_keys(name: str, page: str) -> None:
-    """Fields for keys that this roster needs and that the server does not have."""
-    draw_keys_of_rosters([name], page)
-
-
 def draw_keys_of_rosters(names: Sequence[str], page: str) -> None:
-    """The same for several rosters, each key once."""
+    """Fields for keys that these rosters need and that the server does not have, each once."""
     sheets = [sheet for sheet in map(sheet_of, dict.fromkeys(names)) if sheet is not None]
     if sheets:
         state.warm_models()
@@ -355,7 +338,6 @@ def planned(
     passages: int,
     *,
     protocol: str = "ceda",
-    reuses: bool = False,
     options: DebateOptions = AS_IS,
 ) -> Plan:
     """The plan of a check by that roster, with its sheet as it is now.
@@ -373,6 +355,5 @@ def planned(
         max_turns=max_turns,
         passages=passages,
         sheet=sheet,
-        reuses_replies=reuses,
         options=options,
     )

@@ -34,7 +34,7 @@ from components.widgets.wording import (
     percent,
     protocol_words,
 )
-from core.baseline.wording import shortened
+from core.baseline.wording import listed_plainly, shortened
 from core.debate.floor import Calls
 from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
 from core.debate.signals import Past, Signal, signals_of
@@ -76,8 +76,7 @@ def kept_words(progress: Progress) -> str:
     ]
     if not kept:
         return "Nothing was done yet."
-    words = kept[0] if len(kept) == 1 else f"{', '.join(kept[:-1])} and {kept[-1]}"
-    return f"Kept: {words}."
+    return f"Kept: {listed_plainly(kept)}."
 
 
 def draw_problems(progress: Progress, run_id: str) -> None:

@@ -29,16 +29,11 @@ from core.tools.web_search import PROVIDERS, WHO_IS_TOLD, WebChoice, save_web_ch
 def draw_plan_keys(plan: Plan, page: str) -> None:
     """A field for each key that the plan's roster needs and nobody has given."""
     if plan.sheet is not None:
-        draw_sheet_keys(plan.sheet, page)
-
-
-def draw_sheet_keys(sheet: RosterSheet, page: str) -> None:
-    """The same for a roster; `page` sets the fields' names apart."""
-    draw_keys_of([sheet], page)
+        draw_keys_of([plan.sheet], page)
 
 
 def draw_keys_of(sheets: Sequence[RosterSheet], page: str) -> None:
-    """The same for several rosters, each key once."""
+    """The same for several rosters, each key once; `page` sets the fields' names apart."""
     keys = state.keys()
     missing: dict[str, None] = {}
     typed: dict[str, None] = {}

@@ -130,17 +130,13 @@ def start_rows(read: Read, order: Order) -> str:
 
         with open_store_in(home) as store:
             one.outcome = take_in(store, home, read, order, progress)
-            _note(store, one, order)
+            one.project_id = order.project.id
+            project = store.projects.get(one.project_id)
+            one.words = f"Imported into “{project.name}”." if project else "Imported."
         for source, name in one.outcome.sources.items():
             prereading.submit(source, name)
 
     return imports().start(work)
-
-
-def _note(store: Store, one: Import, order: Order) -> None:
-    project = store.projects.get(order.project.id)
-    one.project_id = order.project.id
-    one.words = f"Imported into “{project.name}”." if project else "Imported."
 
 
 def start_archive(data: bytes, by: str) -> str:
@@ -362,7 +358,10 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
         st.error(escaped(str(error)), icon=":material/error:")
         return
     problems = _draw_counts(read, project, (upload.file_id, chosen, *last))
-    _draw_preview(read)
+    if read.rows:
+        table([_cells(row) for row in read.rows[:PREVIEWED]])
+    if len(read.rows) > PREVIEWED:
+        st.caption(f"The first {PREVIEWED} of them.")
     _draw_problems([*read.problems, *problems], read.unit)
     what = st.segmented_control(
         "Import as",
@@ -428,14 +427,6 @@ def _draw_counts(read: Read, project: Project, seen: tuple[object, ...]) -> list
     left = f", {bad} cannot be read" if bad else ""
     st.markdown(f"**{len(read.rows) + len(read.problems)} rows**: {new} new, {known} known{left}.")
     return list(problems)
-
-
-def _draw_preview(read: Read) -> None:
-    if not read.rows:
-        return
-    table([_cells(row) for row in read.rows[:PREVIEWED]])
-    if len(read.rows) > PREVIEWED:
-        st.caption(f"The first {PREVIEWED} of them.")
 
 
 def _cells(row: ExchangeRow) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from components.check.new_check import (
     start_check,
 )
 from components.check.roster_choice import (
+    draw_keys_of_rosters,
     draw_protocol_choice,
     draw_roster_choice,
-    draw_roster_keys,
     roster_line,
 )
 from components.widgets.controls import button, show_problem
@@ -67,6 +67,6 @@ with choice:
     roster = draw_roster_choice("new.roster", project_roster())
 with expected:
     st.caption(expected_words(roster, sources))
-draw_roster_keys(roster, "new")
+draw_keys_of_rosters([roster], "new")
 show_problem("new.problem")
 draw_prepared()
