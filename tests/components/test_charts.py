@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.calibration import level_figure, risk_figure
-from components.charts import threshold_figure
+from components.measure.calibration import level_figure, risk_figure
+from components.widgets.charts import threshold_figure
 from core.learning.metrics import Point
 from core.learning.track_record import Share
 

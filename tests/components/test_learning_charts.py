@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.charts import curve_figure, loss_figure, matrix_figure, reliability_figure
+from components.widgets.charts import curve_figure, loss_figure, matrix_figure, reliability_figure
 from core.learning.learning_curve import Curve, Point
 from tests.components.test_charts import COUNTS, LEAST_CONTRAST, THEME, colours, contrast
 

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.live import speaking_now
-from components.playback import at_moment, cues, landmarks
-from components.transcript import (
+from components.run.live import speaking_now
+from components.run.playback import at_moment, cues, landmarks
+from components.run.transcript import (
     MOST_UNFOLDED,
     Speaking,
     asides,
-    debate_html,
     rounds_html,
     rounds_of,
     spoken_texts,
@@ -36,7 +35,7 @@ from core.progress import Progress, folded
 from core.records import Judgement, Plan, Stance, Turn
 from core.roles import DebateView, Speak
 from core.seats import DebateOptions, Manner
-from tests.components.speaking import under_way
+from tests.components.speaking import debate_html, under_way
 from tests.debates import arguing, seated
 from tests.fakes import make_case, make_passage, make_view
 

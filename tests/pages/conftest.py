@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from components import state
+from components.app import state
 from core.config import Settings
 from core.documents.library import store_file
 from core.pipeline.checking import Draft, store_case

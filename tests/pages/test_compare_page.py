@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from components import state
+from components.app import state
 from core.pipeline.comparison import compared_cases
 from core.seats import DebateOptions
 from core.store import open_store

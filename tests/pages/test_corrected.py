@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
-from components.wording import escaped
+from components.app import state
+from components.widgets.wording import escaped
 from core.config import Settings
 from core.documents.library import store_file
 from core.pipeline.checking import Draft, store_case

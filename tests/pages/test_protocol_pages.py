@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
-from components.wording import escaped, protocol_words
+from components.app import state
+from components.widgets.wording import escaped, protocol_words
 from core.debate.protocols import PROTOCOLS, has_turns
 from core.records import Plan, Run
 from core.review.people import first_project

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.reliability import finding
+from components.measure.reliability import finding
 from core.learning.debate_worth import Step, Worth
 from core.learning.learned_consensus import KIND, choose, learn
 from core.learning.reasoning import rows_of
@@ -72,7 +72,7 @@ def test_weights_are_learned_used_and_seen_on_a_run(
     with open_store(home) as store:
         ids = tell(store, told(80))
     looked = Mock(wraps=rows_of)
-    monkeypatch.setattr("components.reliability_agents.rows_of", looked)
+    monkeypatch.setattr("components.measure.reliability_agents.rows_of", looked)
     at = app(PAGE)
     assert looked.call_count == 1
     figures = [json.loads(own.proto.spec) for own in at.get("plotly_chart")]

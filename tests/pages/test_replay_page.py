@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
+from components.app import state
 from core.events import (
     DebateDecided,
     Event,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.reliability_theory import finding, same_cases
+from components.measure.reliability_theory import finding, same_cases
 from core.learning.debate_worth import Information
 from core.learning.majority import Interval
 from core.store import open_store
