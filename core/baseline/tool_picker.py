@@ -197,9 +197,6 @@ def _known(case: Case) -> set[str]:
     return set(query_terms(case.question, case.language))
 
 
-# --- thoughts ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Thoughts:
     """The sentences of one language; `{tool}` is a tool's name.
@@ -281,8 +278,6 @@ def thoughts_in(language: str) -> Thoughts:
     """Those for a response in that language (a BCP 47 tag or `und`)."""
     return CHINESE if prompt_language(language) == "zh" else ENGLISH
 
-
-# --- what is still to be found -------------------------------------------------------------------
 
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 MULTIPLIES = re.compile(r"[*×xX·/÷%^]|\b(?:of|times|by|per)\b|[乘除的]", re.IGNORECASE)
@@ -433,8 +428,6 @@ def _decoded(told: str) -> _Told:
         return _Told()
 
 
-# --- what can be checked -------------------------------------------------------------------------
-
 QUESTION = re.compile(r"[?？؟][\s\"'”’)）】」]*$")
 FIGURE = re.compile(r"\d|[零一二两三四五六七八九十百千万亿]{2,}")
 # Words that only lead up to what is said: "Of course, …", "Please note that …".
@@ -507,8 +500,6 @@ def _opening(kind: str, language: str) -> re.Pattern[str]:
     end = "" if known == "zh" else r"(?![\w-])"
     return re.compile(rf"[\W_]*(?:{by_language[known]}){end}", re.IGNORECASE)
 
-
-# --- what concludes from other statements --------------------------------------------------------
 
 CONCLUSIONS: Mapping[str, str] = {
     "en": "therefore|thus|hence|so|consequently|accordingly|as a result|that means|this means|"

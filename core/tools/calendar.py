@@ -61,9 +61,6 @@ SETTLED = re.compile(r"从\s*到\s*共有多少天")
 WORD = re.compile(r"[\u4e00-\u9fff]|[^\W_\u4e00-\u9fff]+")
 
 
-# --- date arithmetic ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Stretch:
     """A time between two dates in one unit: `whole` of them, and some days more or none."""
@@ -167,9 +164,6 @@ def _joins(gap: str, words: frozenset[str]) -> bool:
     return len(gap) <= 60 and _is_only(gap, words) and not re.search(r"[.!?。！？]\s", gap)
 
 
-# --- what an answer gives ----------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class DateFinding:
     """The calendar's answer beside the one given, `[start, end)` in the text.
@@ -243,9 +237,6 @@ def _chosen(text: str, given: Sequence[tuple[bool, int, int]], right: str) -> Da
         return None
     _, start, end = given[0] if given[0][0] else given[-1]
     return DateFinding(holds, right, text[start:end], start, end)
-
-
-# --- questions ---------------------------------------------------------------------------------
 
 
 def check_question(question: str, response: str, language: str = "en") -> DateFinding | None:
@@ -354,9 +345,6 @@ def _count_of(step: re.Match[str]) -> int | None:
         return 1
     readings = (find_quantities(f"{written} x", language) for language in ("en", "de", "fr", "es"))
     return next((int(q[0].low) for q in readings if q and q[0].low.is_integer()), None)
-
-
-# --- what a text states of dates ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -595,9 +583,6 @@ def _told(text: str, age: Place, day: DateValue) -> Place:
     return (day.start, age[1]) if day.end <= age[0] and AT_AGE.fullmatch(ahead) else age
 
 
-# --- the tool ----------------------------------------------------------------------------------
-
-
 class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is said of dates in `text`, and the question that it answers or the dates themselves.
 
@@ -625,13 +610,10 @@ def _work(given: Dates, bench: Bench) -> Answer:
 
     `gave` has `dates` (a list of objects with `date` as 2014-02-06 and `weekday`), `days_between`
     (of the first two, null where there is one), `worked_out` (what the calendar gives, in words),
-    `said` (the words of the text about it, empty for none) and `holds` (null where none); where
-    the text itself was read, `claims` says how many of its claims the calendar can check, and
-    `follows` where (half-open, in `text`) the words stand that it bears out: no source need say
-    them.
-
-    Raises:
-        InputError: a date is not written as 2014-02-06, is not of the calendar, or is missing.
+    `said` (the words of the text about it, empty for none) and `holds` (null where none); where the
+    text itself was read, `claims` says how many of its claims the calendar can check, and `follows`
+    where (half-open, in `text`) the words stand that it bears out: no source need say them. Raises
+    InputError if a date is not written as 2014-02-06, is not of the calendar, or is missing.
     """
     if given.first:
         return _answer(_check_given(given), given)

@@ -85,8 +85,6 @@ def _both_ends(question: str) -> str:
     return question if len(question) <= LONGEST else f"{question[:ENDS]}\n{question[-ENDS:]}"
 
 
-# --- lengths -----------------------------------------------------------------------------------
-
 MARK = regex.compile(r"[\s\p{P}\p{S}]+")
 UNCOUNTABLE = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 EAST_ASIAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
@@ -188,8 +186,6 @@ def _strain(found: Count, asked: Length) -> float:
     edge = asked.most if long else asked.least
     return 1.0 + 20.0 * max(short, long) / max(1, edge or 0) if short or long else 0.0
 
-
-# --- which length a question asks for ----------------------------------------------------------
 
 # How lengths, formats and words are asked for, in all languages together.
 (
@@ -364,8 +360,6 @@ def _length(quantity: Quantity, unit: _Unit, head: str) -> Length | None:
     return Length(name, low, high) if low < high else lengths.get(bound, Length(name, low, low))
 
 
-# --- formats -----------------------------------------------------------------------------------
-
 FormatName = Literal[
     "json", "table", "csv", "bullets", "numbers", "upper", "lower", "title", "no_commas"
 ]
@@ -476,8 +470,6 @@ def _title(text: str) -> str:
     return "" if is_plain or is_marked else "begins with a sentence"
 
 
-# --- language ----------------------------------------------------------------------------------
-
 NAMED = (
     "en fr de es zh ja ko ru it pt nl ar hi tr pl sv da no fi el he th vi uk cs hu ro id fa".split()
 )
@@ -531,8 +523,6 @@ def check_language(text: str, asked: str) -> Kept:
         return _undecided("language", wanted, f"it may be that or {told}")
     return _decided("language", wanted, f"is in {told}", found == asked)
 
-
-# --- words that shall be there or not ----------------------------------------------------------
 
 WordingKind = Literal["has", "lacks", "starts", "ends", "asks"]
 QUOTED = (
@@ -655,9 +645,6 @@ def _places(text: str, word: str, asked: Wording) -> list[re.Match[str]]:
     return list(re.finditer(bare if is_anywhere else rf"(?<!\w){bare}(?!\w)", text, re.IGNORECASE))
 
 
-# --- the tool ----------------------------------------------------------------------------------
-
-
 class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole answer and what was asked of it: the question, or single conditions.
 
@@ -697,10 +684,8 @@ def _work(given: Conditions, bench: Bench) -> Answer:
 
     `gave` has `conditions`, a list of objects: `kind` (length, format, language or wording),
     `asked` and `found` in words, `holds` (true, false, or null where it cannot be told), and
-    `start` and `end` of the words in the text that break it (null for all of it).
-
-    Raises:
-        InputError: neither a question nor a condition is given.
+    `start` and `end` of the words in the text that break it (null for all of it). Raises InputError
+    where neither a question nor a condition is given.
     """
     checks = (*check_constraints(given.question, given.text, given.language), *_given(given))
     if not checks and not given.question.strip():

@@ -130,8 +130,6 @@ def find_weekdays(text: str, language: str = "en") -> list[DateValue]:
     return [replace(one, text=text[one.start : one.end]) for one in found]
 
 
-# --- the words of dates ------------------------------------------------------------------------
-
 FORMS: tuple[Literal["abbreviated", "wide"], ...] = ("abbreviated", "wide")
 CONTEXTS: tuple[Literal["format", "stand-alone"], ...] = ("format", "stand-alone")
 DECADE = r"((?:1[0-9]|20|[2-9])?\d0|[2-9]0)"
@@ -245,8 +243,6 @@ def _eras(own: Any) -> re.Pattern[str]:
             choices.append(pair + rf"(?:{words})" if name == era else rf"(?:{words}){BLANK}?{pair}")
     return re.compile(rf"(?<!\.){APART.format('|'.join(choices))}") if choices else NEVER
 
-
-# --- in figures, and with a month's name -------------------------------------------------------
 
 YEAR_FIRST = re.compile(
     r"(?<![\d./-])(?P<year>[12]\d{3})(?P<sep>[-/.])(?P<month>\d{1,2})(?P=sep)(?P<day>\d{1,2})"
@@ -390,8 +386,6 @@ def _stands_alone(text: str, low: str, place: Place, words: _DateWords) -> bool:
     return bool(led) and not (opens and low[skip_blank(low, end) :][:1].isalpha())
 
 
-# --- stretches, eras, weekdays, other calendars ------------------------------------------------
-
 QUARTER = re.compile(
     r"(?<!\w)(?:q(?P<q>[1-4])|(?P<word>first|second|third|fourth) quarter)"
     rf"(?:,| of|/)?{BLANK}?(?:fiscal |fy ?)?(?P<year>20\d\d|19\d\d)(?!\d)"
@@ -507,8 +501,6 @@ def _converted(name: str, year: int, month: int, day: int) -> tuple[int, int, in
     return int(found[0]), int(found[1]), int(found[2])
 
 
-# --- four figures that read like a year --------------------------------------------------------
-
 FOUR = re.compile(
     r"(?<![\w$€£¥#№§%+])(?<!\d[.,:/])(?<!\d-)(?P<year>1\d{3}|20\d\d|2100)(?!\d|[.,:]\d|[ \u00a0]?%)"
 )
@@ -617,8 +609,6 @@ def _is_measured(text: str, low: str, place: Place, words: _DateWords) -> bool:
     )  # fmt: skip
 
 
-# --- Chinese, Japanese and Korean --------------------------------------------------------------
-
 ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
 BEFORE_OURS = frozenset(["公元前", "西元前", "紀元前", "기원전"])
 LED = r"公元前|西元前|紀元前|기원전|公元|西元|西暦|서기|令和|平成|昭和|大正|明治"
@@ -702,8 +692,6 @@ FINDERS: tuple[Finder, ...] = (
 )  # fmt: skip
 
 
-# --- what stands beside a date -----------------------------------------------------------------
-
 WEEKDAY_GAP = re.compile(rf"[,،]?{BLANK}?(?:the |den |dem |der |le |el |il |o |on )?|{BLANK}?[（(]")
 DASH = re.compile(rf"{BLANK}?[-–—~～〜至到]{BLANK}?")
 ARTICLE = re.compile(rf"(?:the|year|the year|года|años?|an){BLANK}$")
@@ -755,9 +743,6 @@ def _is_of_event(low: str, start: int, found: DateValue) -> bool:
     if found.kind in ("decade", "century"):
         return led[:1] == ["about"]
     return led[-1:] == ["the"] and found.kind == "year"
-
-
-# --- comparing ---------------------------------------------------------------------------------
 
 
 def compare_dates(one: DateValue, other: DateValue) -> Match:

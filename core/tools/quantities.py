@@ -347,9 +347,6 @@ def _as_share(number: Number) -> Number:
     return replace(number, low=100 * number.low, high=100 * number.high, step=100 * number.step)
 
 
-# --- quantities that belong together -----------------------------------------------------------
-
-
 def _joined(reader: _Reader, one: _Found, other: _Found) -> _Found | None:
     """Two neighbours that make one value: 0.9 ± 0.1, 5 ft 10 in, 1 in 5, 10-20 km."""
     gap = reader.low[one.end : other.start]
@@ -457,9 +454,6 @@ def _finished(found: _Found, text: str) -> Quantity:
         margin=ABOUT * size * scale * factor, offset=found.base.offset,
         other_factor=number.other_factor,
     )  # fmt: skip
-
-
-# --- comparing ---------------------------------------------------------------------------------
 
 
 def compare(one: Quantity, other: Quantity) -> Match:

@@ -56,9 +56,7 @@ class Asker(Protocol):
     def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
         """The reply to the prompt of that name, with these untrusted fields fenced.
 
-        Raises:
-            ModelError: the service failed.
-            ReplyError: it answered, unusably.
+        Raises ModelError if the service failed; ReplyError if it answered, unusably.
         """
         ...
 
@@ -139,8 +137,7 @@ def toolbox() -> Mapping[str, Tool[Any]]:
 def tool_named(name: str) -> Tool[Any]:
     """The tool of that name.
 
-    Raises:
-        InputError: there is none; the message names those that there are.
+    Raises InputError if there is none; the message names those that there are.
     """
     if name not in toolbox():
         raise InputError(f"Expected one of the tools {', '.join(toolbox())}, found “{name}”.")
@@ -150,8 +147,7 @@ def tool_named(name: str) -> Tool[Any]:
 def read_input(tool: Tool[Given], given: str) -> Given:
     """The tool's input from JSON.
 
-    Raises:
-        InputError: it is not JSON of the tool's shape; the message names the place.
+    Raises InputError if it is not JSON of the tool's shape; the message names the place.
     """
     try:
         return msgspec.json.decode(given.encode(), type=tool.takes)
@@ -165,10 +161,8 @@ def read_input(tool: Tool[Given], given: str) -> Given:
 def use(tool: Tool[Given], given: Given, bench: Bench) -> ToolUse:
     """Call a tool and tell what came of it: a tool that is off or fails has no label.
 
-    Offsets of the use are those of the text that the tool was given; the caller moves them.
-
-    Raises:
-        Stopped: the person stopped the check meanwhile.
+    Offsets of the use are those of the text that the tool was given; the caller moves them. Raises
+    Stopped if the person stopped the check meanwhile.
     """
     shown = _as_json(msgspec.to_builtins(given))
     blank = ToolUse(tool.name, None, shown, "{}", "off", "unclear", "", 0.0)

@@ -28,8 +28,6 @@ def _found_words(reply: MatchReply | Compared, text: str) -> tuple[int | None, i
     return (start, start + len(reply.words)) if start >= 0 else (None, None)
 
 
-# --- split_text --------------------------------------------------------------------------------
-
 MOST_CHARACTERS = 60_000
 PRONOUNS = frozenset(
     "it he she they this these that those his her its their him them er sie es ihr ihre sein seine"
@@ -101,8 +99,6 @@ SPLIT_TEXT = Tool(
     is_system=True,
 )
 
-
-# --- match -------------------------------------------------------------------------------------
 
 Finding = Literal[
     "holds", "contradicted", "unsupported", "irrelevant", "self_contradictory", "open"
@@ -290,8 +286,6 @@ MATCH = Tool(
 )
 
 
-# --- translate ---------------------------------------------------------------------------------
-
 NO_MODEL = (
     "The tool translate needs a language model; the built-in readers do not translate. Choose a "
     "roster with one."
@@ -387,9 +381,6 @@ TRANSLATE = Tool(
     why_off=lambda bench: NO_MODEL if bench.ask is None else "",
     about="claimed",
 )  # fmt: skip
-
-
-# --- get_answer --------------------------------------------------------------------------------
 
 
 class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

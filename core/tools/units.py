@@ -79,9 +79,7 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
     """The conversions that a text states, in order; `language` is an ISO 639-1 code.
 
     One is right where either amount is the other one, rounded to its last digit that is no zero.
-
-    Raises:
-        InputError: the text is too long.
+    Raises InputError if the text is too long.
     """
     if len(text) > LONGEST:
         raise InputError(f"Expected at most {LONGEST:,} characters, found {len(text):,}.")
@@ -143,8 +141,7 @@ class Conversion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def work(given: Conversion, bench: Bench) -> Answer:
     """The amount in the other unit, or whether the conversions that the text states are right.
 
-    Raises:
-        InputError: a unit is not known, or the two measure different things.
+    Raises InputError if a unit is not known, or the two measure different things.
     """
     if given.unit or given.to:
         there = show(convert(given.value, given.unit, given.to))

@@ -366,8 +366,6 @@ def _split(spelled: str) -> tuple[str, ...]:
     return tuple(WORD.findall(lower(plain(spelled.replace("\u00ad", "")))))
 
 
-# --- units of measurement ----------------------------------------------------------------------
-
 PER = re.compile(
     r"[ \u00a0]?(?:/|(?:an?|per|pro|par|por|al|na|za|på|за|प्रति|لكل)[ \u00a0]|每|毎)[ \u00a0]?"
 )
