@@ -40,7 +40,7 @@ from core.tools.arithmetic import (
     units_of,
 )
 from core.tools.quantities import Quantity, find_quantities
-from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.vocabulary import either, lower, plain, vocabulary
 
 LONGEST_TEXT, LONGEST_QUESTION, LONGEST_SIDE, MOST_EQUATIONS, MOST_TOLD = 20_000, 500, 120, 200, 3
@@ -549,21 +549,6 @@ its value, which results are wrong, and what they should be. It knows nothing of
 arithmetic over wrong figures is right to it.""",
     takes=Sums,
     work=work,
-    examples=(
-        Example(
-            question="How long was the tour altogether?",
-            response="The legs took 2.5 hours + 0.75 hours + 1.25 hours = 4 hours.",
-            given=Sums("The legs took 2.5 hours + 0.75 hours + 1.25 hours = 4 hours."),
-            label="hallucinated",
-            thought="The sentence states a sum; I have it worked out.",
-        ),
-        Example(
-            question="120的25%是多少？",
-            response="120的25%是30。",
-            given=Sums("120的25%是30。"),
-            label="supported",
-            thought="这句话说了一个计算的结果，用计算器核对。",
-        ),
-    ),
+    examples=read_examples("calculator", Sums),
     reads=reads,
 )

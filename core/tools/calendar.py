@@ -25,7 +25,7 @@ from core.records import Case, Statement
 from core.tools.dates import DateValue, find_dates, find_weekdays
 from core.tools.numbers import value_of
 from core.tools.quantities import Quantity, find_quantities
-from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.vocabulary import list_pattern, read_words
 
 # No error on 50 shared answers: with 95 % confidence fewer than six in a hundred go wrong.
@@ -721,9 +721,6 @@ def _reads(statement: Statement | None, case: Case) -> Dates | None:
     return Dates(statement.text, before=before, language=case.language)
 
 
-ASKED = "How many days are there from 2014-02-06 to 2014-05-21?"
-OPENED = "It was opened on Monday, 12 March 2024."
-
 TOOL = Tool(
     name="calendar",
     description=(
@@ -733,15 +730,6 @@ TOOL = Tool(
     ),
     takes=Dates,
     work=_work,
-    examples=(
-        Example(
-            ASKED, "104 days", Dates("104 days", ASKED), "supported",
-            "The days between two dates can be counted exactly.",
-        ),
-        Example(
-            "When was the bridge opened?", OPENED, Dates(OPENED, first="2024-03-12"),
-            "hallucinated", "The date is given with a weekday, which can be looked up.",
-        ),
-    ),
+    examples=read_examples("calendar", Dates),
     reads=_reads,
-)  # fmt: skip
+)

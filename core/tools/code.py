@@ -29,7 +29,7 @@ import regex
 from core.concurrency import Stop
 from core.records import Case, Label, Statement
 from core.tools import sandbox
-from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.sandbox import CPU_SECONDS, Ran, run_python
 
 # None wrong on 34 shared answers; code that is merely slow is not wrong as surely.
@@ -586,10 +586,6 @@ def _reads(statement: Statement | None, case: Case) -> Code | None:
     return Code(case.response, case.question) if is_read else None
 
 
-ASKED = "Write a function that halves a number.\n\n>>> half(8)\n4.0\n"
-RIGHT = "def half(x):\n    return x / 2\n"
-WRONG = "def half(x):\n    return x * 2\n"
-
 TOOL = Tool(
     name="code",
     description=(
@@ -600,16 +596,7 @@ TOOL = Tool(
     ),
     takes=Code,
     work=_work,
-    examples=(
-        Example(
-            ASKED, RIGHT, Code(RIGHT, ASKED), "supported",
-            "The question gives an example of a call, so the function can be tried on it.",
-        ),
-        Example(
-            ASKED, WRONG, Code(WRONG, ASKED), "hallucinated",
-            "It multiplies where it should halve; running the example will show it.",
-        ),
-    ),
+    examples=read_examples("code", Code),
     reads=_reads,
     why_off=lambda bench: sandbox.why_off(),
-)  # fmt: skip
+)

@@ -25,7 +25,7 @@ from core.errors import InputError
 from core.records import Case, Label, Statement
 from core.tools.numbers import ONES, value_of
 from core.tools.quantities import Quantity, find_quantities
-from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.vocabulary import (
     Phrases,
     list_pattern,
@@ -728,9 +728,6 @@ def _reads(statement: Statement | None, case: Case) -> Conditions | None:
     return Conditions(case.response, case.question, case.language)
 
 
-HARBOUR = "Describe the harbour in eight words."
-TOO_MANY = "Boats come and go all day long, and at night the lamps are lit along the wall."
-
 TOOL = Tool(
     name="conditions",
     description=(
@@ -742,16 +739,6 @@ TOOL = Tool(
     ),
     takes=Conditions,
     work=_work,
-    examples=(
-        Example(
-            HARBOUR, "Boats come and go with every single tide.",
-            Conditions("Boats come and go with every single tide.", HARBOUR), "supported",
-            "The question asks for eight words, so the answer has to be counted.",
-        ),
-        Example(
-            HARBOUR, TOO_MANY, Conditions(TOO_MANY, unit="word", least=8, most=8), "hallucinated",
-            "Eight words were asked for; this looks longer.",
-        ),
-    ),
+    examples=read_examples("conditions", Conditions),
     reads=_reads,
-)  # fmt: skip
+)

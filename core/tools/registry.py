@@ -21,6 +21,7 @@ from core.concurrency import Stop
 from core.errors import BudgetReached, InputError, ModelError, ReplyError
 from core.events import ToolUse
 from core.records import Case, Label, Passage, Statement
+from core.tools.vocabulary import read_words
 
 Given = TypeVar("Given", bound=msgspec.Struct)
 # The modules of all tools; the tool of `constraints` is named "conditions" in stored traces.
@@ -104,6 +105,12 @@ class Example(Generic[Given]):
     thought: str
 
 
+def read_examples(name: str, takes: type[Given]) -> tuple[Example[Given], ...]:
+    """The examples of the tool of that name, from `words/examples.json`."""
+    shape = tuple[Example[takes], ...]  # type: ignore[valid-type]
+    return msgspec.convert(read_words("examples")[name], shape)
+
+
 @dataclass(frozen=True)
 class Tool(Generic[Given]):
     """One tool. `description` tells an agent when to use it and what comes back.
@@ -119,7 +126,7 @@ class Tool(Generic[Given]):
     description: str
     takes: type[Given]
     work: Callable[[Given, Bench], Answer]
-    examples: tuple[Example[Given], Example[Given]]
+    examples: tuple[Example[Given], ...]
     reads: Callable[[Statement | None, Case], Given | None] | None = None
     why_off: Callable[[Bench], str] = lambda bench: ""
     is_system: bool = False

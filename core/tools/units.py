@@ -14,7 +14,7 @@ import msgspec
 from core.errors import InputError
 from core.records import Case, Statement
 from core.tools.arithmetic import Stated, agrees, show
-from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.vocabulary import lower, plain, unit_at, unit_base
 
 RIGHT_P, WRONG_P = 0.1, 0.9
@@ -184,21 +184,6 @@ TOOL = Tool(
     ),
     takes=Conversion,
     work=work,
-    examples=(
-        Example(
-            question="How hot does the kiln get?",
-            response="The kiln reaches 950 °C (1,542 °F).",
-            given=Conversion("The kiln reaches 950 °C (1,542 °F)."),
-            label="hallucinated",
-            thought="One temperature is given in two units; I convert it.",
-        ),
-        Example(
-            question="这条路有多长？",
-            response="这条路长5公里，约3.1英里。",
-            given=Conversion("5公里约3.1英里", "zh"),
-            label="supported",
-            thought="同一个长度写了两种单位，换算一下。",
-        ),
-    ),
+    examples=read_examples("units", Conversion),
     reads=reads,
 )

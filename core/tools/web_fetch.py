@@ -150,18 +150,9 @@ class Answered:
     body: bytes
 
 
-class Fetch(Protocol):
-    """Gets the answer to a GET request."""
-
-    def __call__(
-        self, url: str, params: Mapping[str, str], stop: Stop, headers: Mapping[str, str]
-    ) -> Answered:
-        """The answer, whatever its status.
-
-        Raises ConfigError if the address is one that nothing is fetched from; ModelError if
-        no answer came, or one that is too large; Stopped where the person stopped the check.
-        """
-        ...
+# Gets the answer to a GET request for (url, parameters, stop, headers), whatever its status. Raises
+# ConfigError if nothing may be fetched from there, ModelError if no answer came or too large a one.
+Fetch = Callable[[str, Mapping[str, str], Stop, Mapping[str, str]], Answered]
 
 
 @dataclass(frozen=True)
@@ -284,23 +275,21 @@ _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
 class Provider(Protocol):
-    """A search service. `name` is for people, `service` tells its cached answers from others'."""
+    """A search service. `name` is for people.
+
+    `service` names whom cached answers come from: provider, address and engine, never a key.
+    """
 
     @property
-    def name(self) -> str:
-        """As people know it."""
-        ...
+    def name(self) -> str: ...  # noqa: D102
 
     @property
-    def service(self) -> str:
-        """Names whom the answers come from: provider, address and engine, never a key."""
-        ...
+    def service(self) -> str: ...  # noqa: D102
 
     def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
         """At most `MOST_RESULTS`, best first; none where it knows of nothing.
 
-        Raises ConfigError if key, engine or address are not right; the message says what to do;
-        ModelError where it failed.
+        Raises ConfigError if key, engine or address are not right, ModelError if it failed.
         """
         ...
 

@@ -26,7 +26,7 @@ from core.llm.keys import SEARCH_KEY, Keys
 from core.records import Case, Passage, Statement
 from core.store import Store, open_store
 from core.store.ledger import DAY, KeptSearch, WebQuery
-from core.tools.registry import Answer, Bench, Example, Found, Tool
+from core.tools.registry import Answer, Bench, Found, Tool, read_examples
 from core.tools.web_fetch import (
     MOST_RESULTS,
     Fetch,
@@ -366,22 +366,7 @@ TOOL = Tool(
     ),
     takes=Search,
     work=_search,
-    examples=(
-        Example(
-            question="When was the Harlow lighthouse built?",
-            response="The Harlow lighthouse was built in 1841.",
-            given=Search("The Harlow lighthouse was built in 1841."),
-            label="unclear",
-            thought="This is a statement of fact, so I look for sources about it.",
-        ),
-        Example(
-            question="云溪桥有多长？",
-            response="云溪桥长512米。",
-            given=Search("云溪桥长512米。", "library"),
-            label="unclear",
-            thought="这是一个事实陈述，先在项目文档中查找它的长度。",
-        ),
-    ),
+    examples=read_examples("search", Search),
     reads=_reads,
     why_off=lambda bench: OFF if bench.library is None and bench.web is None else "",
 )
