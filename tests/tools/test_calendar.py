@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.concurrency import Stop
-from core.tools.calendar import (
-    TOOL,
+from core.tools.calendar import TOOL, Dates
+from core.tools.date_claims import (
     DateClaim,
-    Dates,
     TimeUnit,
     age_on,
     between,

@@ -10,11 +10,9 @@ from core.tools.constraints import (
     FORMATS,
     Format,
     FormatName,
-    Length,
     Wording,
     asked_formats,
     asked_language,
-    asked_lengths,
     asked_wordings,
     check_format,
     check_language,
@@ -22,6 +20,7 @@ from core.tools.constraints import (
     check_wording,
     count,
 )
+from core.tools.lengths import Length, asked_lengths
 from tests.tools.corpus import rows
 
 FLOORS = {"length": 0.96, "format": 0.97, "wording": 0.97, "language": 0.95}
