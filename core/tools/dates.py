@@ -1,6 +1,7 @@
 """Dates in a text, a finder for each kind of them.
 
-Month and weekday names are CLDR's (Babel), words for eras and decades those of our lists. Persian and Hijri dates become days of our calendar (convertdate).
+Month and weekday names are CLDR's (Babel), words for eras and decades those of our lists. Persian
+and Hijri dates become days of our calendar (convertdate).
 """
 
 from __future__ import annotations
