@@ -100,7 +100,11 @@ class BuiltInToolPicker:
             return Step(why, MATCH, _compared(tools[MATCH], view, statement, rest))
         if any(use.tool == MATCH and use.label == "hallucinated" for use in view.used):
             return _compared_in_vain(view, statement, rest, right, is_named=bool(names))
-        if right and all(use.tool != MATCH for use in right) and names - _known(case):
+        if (
+            right
+            and all(use.tool != MATCH for use in right)
+            and names - set(query_terms(case.question, case.language))
+        ):
             words = f"{right[-1].words} Nothing here speaks of the rest."
             return Step(thoughts["rest_unknown"], label="unclear", evidence=words)
         return Step(thoughts["done"] if is_found else thoughts["nothing_found"])
@@ -192,11 +196,6 @@ def _names(text: str, language: str) -> set[str]:
     """The words of all names in the text, as they are compared."""
     named = (match.group() for match in NAME.finditer(text) if match.start() > 0)
     return {term for name in named for term in query_terms(name, language)}
-
-
-def _known(case: Case) -> set[str]:
-    """Words of the question: whom it names, the answer may name without a source."""
-    return set(query_terms(case.question, case.language))
 
 
 def thoughts_in(language: str) -> Mapping[str, Any]:

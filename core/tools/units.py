@@ -92,7 +92,9 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
         first = unit_at(even, low, match.end(), language)
         link = LINK.match(even, first[0]) if first else None
         second = unit_at(even, low, link.end(), language) if link else None
-        if first and link and second and _is_conversion(first[1], second[1]):
+        if not (first and link and second) or first[1] == second[1]:
+            continue
+        if unit_base(first[1]).symbol == unit_base(second[1]).symbol:
             one, other = _number(match.group()), _number(link["n"])
             there = _converted(one.value, first[1], second[1])
             back = _converted(other.value, second[1], first[1])
@@ -108,10 +110,6 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
                 )
             )
     return found
-
-
-def _is_conversion(unit: str, other: str) -> bool:
-    return unit != other and unit_base(unit).symbol == unit_base(other).symbol
 
 
 def _number(written: str) -> Stated:
