@@ -20,8 +20,7 @@ from components.charts import HALLUCINATED, QUIET, SUPPORTED
 from components.verdict import NO_PAST, Past
 from components.wording import counted as number_of
 from components.wording import percent, roster_words
-from core.learning.metrics import Point
-from core.learning.track_record import Record, Share, Standing, counted, renewed
+from core.learning.track_record import Point, Record, Share, Standing, counted, renewed
 from core.progress import Progress
 from core.records import Run, Verdict
 from core.review.selective_prediction import Policy, policy_of

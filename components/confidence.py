@@ -12,14 +12,19 @@ from components import state
 from components.calibration import level_figure, record_of, risk_figure
 from components.error_rate import draw_in_use, draw_rates
 from components.wording import counted, percent, roster_words, when
-from core.learning.metrics import (
+from core.learning.track_record import (
+    EDGES,
+    FEWEST,
     RATES,
     Point,
+    Record,
+    Share,
     area,
+    bands,
     curve,
     limit_of,
+    share_of,
 )
-from core.learning.track_record import EDGES, FEWEST, Record, Share, bands, share_of
 from core.review.selective_prediction import KIND, Limit, policy_of
 from core.store.answered import Answered
 

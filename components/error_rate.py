@@ -13,7 +13,7 @@ from components import state
 from components.calibration import record_of
 from components.wording import counted, escaped
 from core.errors import ReviewError
-from core.learning.metrics import fewest_for, fit
+from core.learning.track_record import fewest_for, fit
 from core.records import Project
 from core.review.selective_prediction import HIGHEST, LOWEST, Limit, Policy, policy_of, require_rate
 from core.store import Store

@@ -20,8 +20,7 @@ from components.wording import counted, escaped, protocol_words, seconds, when
 from core.evaluation.alignment import Rated, aligned
 from core.learning.debate_worth import Cost, Step, Worth
 from core.learning.reasoning import MOST_RUNS, Agent, Row, note_name, reasons_of
-from core.learning.reliability import KindRecord, Record
-from core.learning.weights import FEWEST, Share
+from core.learning.reliability import FEWEST, KindRecord, Record, Share
 from core.reviews import category_words
 from core.store import open_store
 from core.store.sqlite import Mark

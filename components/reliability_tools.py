@@ -10,9 +10,9 @@ import streamlit as st
 from components import state
 from components.charts import Interval, forest_figure
 from components.wording import counted
+from core.learning.reliability import FEWEST
 from core.learning.tool_rates import MOST_RUNS, Audited, ToolRate, ToolRates, tool_rates
 from core.learning.track_record import Share
-from core.learning.weights import FEWEST
 from core.store import open_store
 from core.store.sqlite import Mark
 from core.tools.registry import toolbox

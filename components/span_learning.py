@@ -19,11 +19,11 @@ from components import state
 from components.charts import threshold_figure
 from components.wording import counted, escaped, when
 from core.errors import ConfigError, ReviewError
+from core.learning.metrics import Figure
 from core.learning.span_threshold import (
     FEWEST_CASES,
     GRID,
     PRIOR_CASES,
-    Figure,
     Fit,
     Kind,
     Proposal,

@@ -22,9 +22,9 @@ from typing import Any
 from core.config import PROJECT_ROOT
 from core.errors import ConflictError, InputError
 from core.events import LabelPredicted
-from core.learning.metrics import fit_all
 from core.learning.model_card import compare, difference_words, is_lower
 from core.learning.options import Options, options_of
+from core.learning.track_record import fit_all
 from core.learning.training_set import grow_holdout
 from core.records import new_id
 from core.review.queue_ranking import enqueue

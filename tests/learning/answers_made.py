@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.learning.answers import Answers
-from core.verdict.answer_features import NAMES
+from core.verdict.debate_features import NAMES
 from core.verdict.weigher import Answerer
 
 SHARES = (0.92, 0.7, 0.55)

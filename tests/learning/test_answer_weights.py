@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from core.errors import ConfigError, InputError
-from core.learning.answer_figures import Gain, best_of, compare_answers
-from core.learning.answer_weights import fit
-from core.learning.answers import STRANGER, read_of, shares, weights_for
-from core.learning.reward_policy import (
+from core.learning.answer_weights import (
     ENTROPY,
     Debates,
+    Gain,
+    best_of,
+    compare_answers,
+    fit,
     fit_network,
     fit_rewards,
     is_installed,
@@ -23,6 +24,7 @@ from core.learning.reward_policy import (
     targets,
     train,
 )
+from core.learning.answers import STRANGER, read_of, shares, weights_for
 from core.verdict.weigher import READ, AnswerNetwork, Method, network_from, softmax
 from tests.learning.answers_made import made
 from tests.needs import need
@@ -123,7 +125,7 @@ def test_the_policy_nears_the_best_weights_there_are_and_is_the_same_again() -> 
 def test_a_policy_without_what_trains_it_is_refused_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("core.learning.reward_policy.PACKAGE", "no_such_package")
+    monkeypatch.setattr("core.learning.answer_weights.PACKAGE", "no_such_package")
     with pytest.raises(ConfigError, match=r"requirements-policy\.txt"):
         fit(made(60), "policy")
 

@@ -152,8 +152,8 @@ def test_what_cannot_be_learned_is_left_out_and_counted() -> None:
     marked, long = chat(told=f"done{END}"), chat(told="O" * 4000)
     data = file_of(chat(), marked, long, Chat([Said("user", "nothing of the agent's")]))
     found = material_of(data, "rows", tokenizer, 1000)
-    counts = (len(found.rows), found.with_marks, found.too_long, found.nothing_to_learn)
-    assert counts == (1, 1, 1, 1)
+    counts = (len(found.rows), found.with_marks, found.too_long)
+    assert counts == (1, 1, 1)
     with pytest.raises(InputError, match="1 longer ones, 1 with marks"):
         material_of(file_of(marked, long), "rows", tokenizer, 1000)
 
