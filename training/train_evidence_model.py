@@ -1,15 +1,12 @@
 """Fits the evidence model that ships: `python -m training.train_evidence_model --shared DATA ...`.
 
 The mean of boosted trees and a linear model over those features of statements that generalise, most
-of which can only push one way, on rows that the readers were not trained on. Every set counts
-alike. All figures, the calibration by kind of material and the limits come from predictions for
-groups that were left out (five folds), and `left_out` in the card from whole sets left out, one at
-a time. No weight is set by hand.
-
-Rows that the evidence model is fitted on; the reader has seen none of them in training. They come
-from the calibration and dev parts of the training sets, and from sets that took no part in
-training the reader. Some evidence is hidden in a longer document made of other rows' evidence, so
-that documents are met too.
+of which can only push one way, on rows that the readers were not trained on: the calibration and
+dev parts of the training sets, and sets that took no part. Some evidence is hidden in a longer
+document made of other rows' evidence, so that documents are met too. Every set counts alike. All
+figures, the calibration by kind of material and the limits come from predictions for groups that
+were left out (five folds), and `left_out` in the card from whole sets left out, one at a time. No
+weight is set by hand.
 """
 
 from __future__ import annotations

@@ -8,10 +8,9 @@ folds stands a weighted vote: weights not below 0 that come closest to the share
 least squares, every language alike, and a threshold, both fitted on the other four folds. `--write`
 fits both on all rows and writes them where the built-in panel finds them.
 
-Rows whose words people marked, as a panel of the built-in readers extracts and votes on them.
 Rows go through the real pipeline (reading, segmenting, retrieving) without a debate. The span
-reader was trained on these rows: here it tells what readers that saw none of the row's fold told.
-What was said of a row is kept in a folder outside the project, by all that it depends on.
+reader was trained on them: here it tells what readers that saw none of the row's fold told. What
+was said of a row is kept in a folder outside the project, by all that it depends on.
 """
 
 from __future__ import annotations

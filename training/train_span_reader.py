@@ -5,10 +5,6 @@
 writes `trees.npz`, `common_terms.json` and `card.json` beside the reader. Every figure is on rows
 that took no part in the training that it measures: five folds by group, and each language in turn
 left out. The threshold is one for all languages.
-
-How well words scored by the span reader agree with those that people marked.
-
-Rows whose words people marked, as the span reader learns from them.
 """
 
 from __future__ import annotations

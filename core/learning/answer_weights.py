@@ -175,7 +175,7 @@ def targets(answers: Answers) -> Numbers:
     return np.where(answers.is_there, both, np.nan)
 
 
-def fit_rewards(answers: Answers, seed: int = REWARD_SEED) -> Rewards:
+def fit_rewards(answers: Answers) -> Rewards:
     """The reward model of these debates; always the same from the same.
 
     Raises:
@@ -184,11 +184,11 @@ def fit_rewards(answers: Answers, seed: int = REWARD_SEED) -> Rewards:
     read, wanted, there = read_of(answers), targets(answers), answers.is_there
     unseen, worth = np.full(answers.said.shape, np.nan), _worth(answers)
     wrong, groups = answers.labels == 1.0, numbered(answers.groups)
-    for fit, test in grouped_folds(wrong, groups, seed):
+    for fit, test in grouped_folds(wrong, groups, REWARD_SEED):
         own = there[fit]
-        model = fit_network(read[fit][own], wanted[fit][own], seed, worth[fit][own])
+        model = fit_network(read[fit][own], wanted[fit][own], REWARD_SEED, worth[fit][own])
         unseen[test] = np.where(there[test], rewards(model, read[test]), np.nan)
-    return Rewards(fit_network(read[there], wanted[there], seed, worth[there]), unseen)
+    return Rewards(fit_network(read[there], wanted[there], REWARD_SEED, worth[there]), unseen)
 
 
 def rewards(model: AnswerNetwork, read: Numbers) -> Numbers:

@@ -26,7 +26,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from core.errors import ConfigError, InputError
-from core.learning.data_quality import on_one_core
 from core.learning.metrics import (
     HALLUCINATED,
     SUPPORTED,
@@ -44,6 +43,7 @@ from core.learning.metrics import (
     log_losses,
     mean_of,
     numbered,
+    on_one_core,
     ranking,
     subset,
 )

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,16 @@ import numpy as np
 import numpy.typing as npt
 
 from core.errors import NotEnoughLabels
-from core.learning.metrics import MIDDLE, Flags, Numbers, auroc, grouped_folds, numbered, resampled
+from core.learning.metrics import (
+    MIDDLE,
+    Flags,
+    Numbers,
+    auroc,
+    grouped_folds,
+    numbered,
+    on_one_core,
+    resampled,
+)
 from core.learning.training_set import LABELS, Row, Taught
 from core.llm.encoder import Embedder, Matrix
 from core.records import Label
@@ -138,15 +147,6 @@ def probabilities(inputs: Numbers, truth: Flags, asked: Numbers) -> Numbers:
     head = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=500)
     fitted = head.fit(inputs, truth)
     return np.asarray(fitted.predict_proba(asked)[:, 1], dtype=np.float64)
-
-
-@contextlib.contextmanager
-def on_one_core() -> Iterator[None]:
-    """Sums this small only wait for each other on several cores: twenty times, on busy ones."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    with threadpool_limits(1):
-        yield
 
 
 def out_of_fold(inputs: Numbers, truth: Flags, groups: Sequence[str]) -> Numbers:

@@ -60,7 +60,7 @@ class Numbered:
         )
 
 
-def encoded(rows: Sequence[Lesson], encoder: Embedder) -> Numbered:
+def encoded(rows: Sequence[Lesson | Row], encoder: Embedder) -> Numbered:
     """What a head reads of each row: its text's embedding, made alone, and the judge's p."""
     vectors = [encoder.encode([row.text]) for row in rows]
     return Numbered(
@@ -70,11 +70,6 @@ def encoded(rows: Sequence[Lesson], encoder: Embedder) -> Numbered:
         np.array([row.label == "hallucinated" for row in rows], dtype=bool),
         tuple(row.group for row in rows),
     )
-
-
-def lesson_of(row: Row) -> Lesson:
-    """What is learned from a corrected run."""
-    return Lesson(row.text, row.label, row.p, row.group)
 
 
 def fit_head(rows: Sequence[Lesson], encoder: Embedder, options: Options) -> Head:
@@ -253,9 +248,7 @@ def counted(readings: Sequence[Reading]) -> CountedWords:
     return CountedWords(tuple(m for m, _ in found), kinds, tuple(names for _, names in found))
 
 
-def fit_words(
-    found: CountedWords, cases: Places, is_wrong: Flags, regularisation: float = REGULARISATION
-) -> WordModel:
+def fit_words(found: CountedWords, cases: Places, is_wrong: Flags) -> WordModel:
     """Fit on these cases; `is_wrong` (cases,) must hold both. Labels weigh alike."""
     from scipy.sparse import csr_matrix, hstack
     from sklearn.linear_model import LogisticRegression
@@ -273,7 +266,7 @@ def fit_words(
     ratios += [_label_ratio(rows[inside], is_wrong[inside]) for inside in own.T > 0]
     copies = [rows.multiply(ratio) for ratio in ratios]
     copies[1:] = [copy.multiply(own[:, [kind]]) for kind, copy in enumerate(copies[1:])]
-    fitted = LogisticRegression(C=regularisation, class_weight="balanced", max_iter=3000).fit(
+    fitted = LogisticRegression(C=REGULARISATION, class_weight="balanced", max_iter=3000).fit(
         hstack([*copies, csr_matrix(KIND_STEP * own)]).tocsr(), is_wrong
     )
     parts = 1 + len(kinds)

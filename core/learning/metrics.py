@@ -7,6 +7,7 @@ call are drawn alike, so that the interval of a difference is paired.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ UNCLEAR = 0.5  # of an agent that would not decide
 FOLDS = 5
 BINS = 10
 RESAMPLES = 1000
+BANDS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 AT_ONCE = 50  # draws
 SEED = 7
 MIDDLE = (0.025, 0.975)
@@ -257,18 +259,13 @@ def difference(
     return bootstrap({"": balanced(truth, gain)}, places, SEED)[""].rounded()
 
 
-def reliability(
-    labels: Sequence[Label],
-    probabilities: Sequence[float],
-    edges: Sequence[float] = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
-) -> list[dict[str, float]]:
-    """How often verdicts of each confidence band were right: low, high, n, right."""
-    truth, p = _truth(labels), np.asarray(probabilities, np.float64)
-    return confidence_bands(truth, p, edges)
+def reliability(labels: Sequence[Label], probabilities: Sequence[float]) -> list[dict[str, float]]:
+    """`confidence_bands` of labels and p_hallucinated."""
+    return confidence_bands(_truth(labels), np.asarray(probabilities, np.float64), BANDS)
 
 
 def confidence_bands(truth: Flags, p: Numbers, edges: Sequence[float]) -> list[dict[str, float]]:
-    """The same of arrays."""
+    """How often verdicts of each confidence band were right: low, high, n, right."""
     right, sure = (p >= 0.5) == truth, np.maximum(p, 1 - p)
     bands = []
     for low, high in itertools.pairwise(edges):
@@ -296,8 +293,8 @@ def fold_numbers(groups: Sequence[str]) -> Places:
     return np.array([fold_of(group) for group in groups], dtype=np.int64)
 
 
-def folds(groups: Sequence[str], labels: Numbers, seed: int, count: int = FOLDS) -> Places:
-    """(n,) in which of `count` folds each case lies: whole groups, labels spread evenly.
+def folds(groups: Sequence[str], labels: Numbers, seed: int) -> Places:
+    """(n,) in which of `FOLDS` folds each case lies: whole groups, labels spread evenly.
 
     The same for the same seed. Groups are dealt one after the other, the mostly hallucinated ones
     first and larger ones before smaller ones.
@@ -307,14 +304,14 @@ def folds(groups: Sequence[str], labels: Numbers, seed: int, count: int = FOLDS)
     """
     place = numbered(groups)
     many = int(place.max()) + 1 if len(place) else 0
-    if many < count:
-        raise InputError(f"Expected at least {count} groups of cases, found {many}.")
+    if many < FOLDS:
+        raise InputError(f"Expected at least {FOLDS} groups of cases, found {many}.")
     size = np.bincount(place, minlength=many)
     wrong = np.bincount(place, weights=labels, minlength=many) / size
     lot = np.random.default_rng(seed).random(many)
     order = np.lexsort((lot, -size, -(wrong >= 0.5).astype(np.int64)))
     dealt = np.empty(many, dtype=np.int64)
-    dealt[order] = np.arange(many) % count
+    dealt[order] = np.arange(many) % FOLDS
     return np.asarray(dealt[place])
 
 
@@ -326,3 +323,12 @@ def grouped_folds(
 
     parted = StratifiedGroupKFold(count, shuffle=True, random_state=seed)
     yield from parted.split(np.zeros(len(is_wrong)), is_wrong, groups)
+
+
+@contextlib.contextmanager
+def on_one_core() -> Iterator[None]:
+    """Sums this small only wait for each other on several cores: twenty times, on busy ones."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1):
+        yield

@@ -4,17 +4,6 @@ An agent is a name, the part it played, its model and the digest of its prompts 
 models under one name are two agents. Of the words that people marked in the sources it is counted
 how many a run quotes, and how many lie in any passage that it found (ColMAD, figure 5b; what needs
 a language model is in `core/evaluation/alignment.py`).
-
-`competitive` and `collaborative` are a judge between debaters as a model to try out (ColMAD 2.2,
-2.3 and A). The judge adds up log-likelihood ratios and takes the likelier of two equally likely
-labels. Without a debate it has L0 ~ N(±d²/2, d²), so its risk is R0 = Phi(-d/2). Each debater's
-message moves the sum by at most a budget m >= 0 (in nats).
-
-- Collaborative: messages bring true evidence independent of L0, so
-  R = Phi(-sqrt(d² + 2m) / 2) <= R0 (Proposition 2.3).
-- Competitive: each pushes its own side whatever is true, one with m, the other with w·m. The sum
-  moves by s = (1 - w)·m under both labels and tells nothing; a judge who takes it for evidence errs
-  R = (Phi((s - d²/2) / d) + Phi((-s - d²/2) / d)) / 2 >= R0 (Proposition 2.2).
 """
 
 from __future__ import annotations

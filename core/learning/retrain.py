@@ -1,8 +1,7 @@
-"""Starts, follows and cancels retraining; activates and rolls back versions.
+"""Starts, follows and cancels retraining; activates versions, rolls back, scores old runs again.
 
-Scores old runs again under a version: a new event after each run's end; the first one stays.
-
-One training at a time in a home: its lease, and the folders that a killed one left.
+One training at a time in a home: it holds a lease, and clears away what a killed one left. A new
+score is an event after a run's end; the first one stays.
 """
 
 from __future__ import annotations

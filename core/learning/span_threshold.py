@@ -117,10 +117,10 @@ def _body(fit: Fit) -> dict[str, Any]:
     }
 
 
-def iou_at(case: ScoredCase, taus: Numbers = GRID) -> Numbers:
-    """The case's IoU at each threshold; 1 where nothing is marked on either side."""
+def iou_at(case: ScoredCase) -> Numbers:
+    """The case's IoU at each threshold of `GRID`; 1 where nothing is marked on either side."""
     p, sizes, both = np.array(case.pieces, dtype=np.float64).reshape(-1, 3).T
-    is_marked = p[None, :] >= taus[:, None]
+    is_marked = p[None, :] >= GRID[:, None]
     marked, shared = is_marked @ sizes, is_marked @ both
     either = marked + case.gold - shared
     return np.asarray(np.where(either == 0, 1.0, shared / np.where(either == 0, 1.0, either)))

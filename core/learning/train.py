@@ -36,7 +36,6 @@ from core.learning.head_fit import (
     encoded,
     fit_calibration,
     fitted_head,
-    lesson_of,
     weighed,
 )
 from core.learning.model_card import card_text, learned_from, limits_of, side_by_side
@@ -50,7 +49,7 @@ from core.learning.options import (
     options_of,
 )
 from core.learning.retrain import beating
-from core.learning.training_set import Lesson, TrainingSet, training_set
+from core.learning.training_set import Lesson, Row, TrainingSet, training_set
 from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
 from core.llm.export import export_encoder
 from core.records import Label
@@ -383,7 +382,7 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
     folder = kept.with_name(f"{version}.part")
     try:
         folder.mkdir()
-        lessons = [*map(lesson_of, data.train), *seeds]
+        lessons: list[Lesson | Row] = [*data.train, *seeds]
         texts = [(row.text, row.label) for row in lessons]
         fine_tuned(texts, options, source, folder / ENCODER, version, report)
         card = _fitted(store, folder, active, data, seeds, options, report)
@@ -427,8 +426,8 @@ def _fitted(
     """Fit and calibrate the head over the tuned encoder, compare, write; the version's card."""
     report("Fitting the head")
     encoder = OnnxEncoder(folder / ENCODER)
-    corrections, own = encoded([*map(lesson_of, data.train)], encoder), encoded(seeds, encoder)
-    split = encoded([*map(lesson_of, data.calibration)], encoder)
+    corrections, own = encoded(data.train, encoder), encoded(seeds, encoder)
+    split = encoded(data.calibration, encoder)
     learned = corrections.with_others(own)
     reads = weighed(fitted_head(learned, options), learned, split)
     head = reads.head

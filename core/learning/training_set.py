@@ -16,7 +16,7 @@ from typing import Literal
 
 from core.errors import NotEnoughLabels
 from core.exchange.rows import IMPORTED
-from core.records import Judgement, Label
+from core.records import Label
 from core.reviews import Correction, Gold
 from core.store import Store
 from core.store.cases import fingerprint
@@ -173,18 +173,7 @@ def new_sides(rows: Iterable[Row], sides: Mapping[str, Side]) -> dict[str, Side]
     return assigned
 
 
-@dataclass(frozen=True)
-class _Said:
-    """What was decided on a run: by a person, or settled for its case, which then counts."""
-
-    id: str
-    case_id: str
-    run_id: str
-    label: Label
-    author: str
-
-
-def _decisions(store: Store) -> Iterator[_Said]:
+def _decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
     """Each corrected run with what counts for its case: what was settled, else the newest answer.
 
     Two runs over one case have two texts to learn from, but only one answer is right.
@@ -195,45 +184,27 @@ def _decisions(store: Store) -> Iterator[_Said]:
     for correction in store.corrections.newest_by_run():
         known.add(correction.case_id)
         last = settled.get(correction.case_id) or newest[correction.case_id]
-        yield _Said(last.id, correction.case_id, correction.run_id or "", last.label, last.author)
+        yield correction.run_id or "", last
     for case_id, gold in settled.items():
         item = None if case_id in known else store.queue.get(case_id)
         if item is not None and item.run_id:
-            yield _Said(gold.id, case_id, item.run_id, gold.label, gold.author)
+            yield item.run_id, gold
 
 
 def _rows(store: Store) -> tuple[list[Row], int]:
     """A row for each run that something was decided on; how many had no text to learn from."""
     rows: list[Row] = []
     unusable = 0
-    for said in _decisions(store):
+    for run_id, said in _decisions(store):
         case = store.cases.get(said.case_id)
-        found = _judgement(store, said.run_id) if said.run_id else None
-        if said.label == "unclear" or case is None or found is None or not found.text:
+        found = store.runs.judgement(run_id) if run_id else None
+        if found is None or "unclear" in (said.label, found.label) or not case or not found.text:
             unusable += 1
             continue
-        key = fingerprint(case.response, case.question)
-        rows.append(
-            Row(
-                text=found.text,
-                label=said.label,
-                group=key,
-                correction_id=said.id,
-                run_id=said.run_id,
-                claim=case.response,
-                p=found.p,
-                case_id=said.case_id,
-                author=said.author,
-                language=case.language,
-            )
-        )
+        key, who = fingerprint(case.response, case.question), (case.id, said.author, case.language)
+        own = (said.id, run_id, case.response, found.p)
+        rows.append(Row(found.text, said.label, key, *own, *who))
     return rows, unusable
-
-
-def _judgement(store: Store, run_id: str) -> Judgement | None:
-    """What the classifier read in that run; None where the judge reached no verdict."""
-    found = store.runs.judgement(run_id)
-    return None if found is None or found.label == "unclear" else found
 
 
 def digest_of(rows: Iterable[Row]) -> str:
