@@ -13,10 +13,17 @@ import streamlit as st
 from components.app import login, state
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import LABEL_WORDS, counted, escaped
-from core.learning.learning_curve import advice
-from core.learning.overview import Origin, Overview, Reason, conflicts, overview
+from core.learning.data_quality import advice
 from core.learning.retrain import rescore, waiting_runs
-from core.learning.training_set import FEWEST_PER_LABEL, LABELS
+from core.learning.training_set import (
+    FEWEST_PER_LABEL,
+    LABELS,
+    Origin,
+    Overview,
+    Reason,
+    conflicts,
+    overview,
+)
 from core.records import Label
 from core.store import open_store
 from core.store.sqlite import Mark

@@ -26,11 +26,10 @@ from components.widgets.wording import (
 )
 from core.config import ENCODER_DIR
 from core.errors import NotEnoughLabels, ReviewError
-from core.learning.label_errors import Doubt, Doubts, doubts
-from core.learning.learning_curve import Curve, advice, learning_curve
+from core.learning.data_quality import Curve, Doubt, Doubts, advice, doubts, learning_curve
 from core.learning.options import BOUNDS, EMBEDDED, Options, options_of
-from core.learning.overview import Taught, taught
 from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
+from core.learning.training_set import Taught, taught
 from core.llm.encoder import load_encoder
 from core.review.adjudication import ask_again
 from core.review.queue_ranking import enqueue

@@ -17,11 +17,11 @@ from components.widgets.html import Mark as TextMark
 from components.widgets.html import marked_text, show
 from components.widgets.wording import counted, escaped, when
 from core.errors import ConfigError
+from core.learning.metrics import Figure
 from core.learning.span_threshold import (
     FEWEST_CASES,
     GRID,
     PRIOR_CASES,
-    Figure,
     Fit,
     Kind,
     Proposal,

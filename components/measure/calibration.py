@@ -23,14 +23,20 @@ from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED, plain
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import counted, escaped, percent, roster_words, when
 from core.learning import track_record
-from core.learning.metrics import RATES, Point, area, curve, fewest_for, fit, limit_of
 from core.learning.track_record import (
     EDGES,
     FEWEST,
+    RATES,
+    Point,
     Record,
     Share,
     Standing,
+    area,
     bands,
+    curve,
+    fewest_for,
+    fit,
+    limit_of,
     renewed,
     share_of,
 )

@@ -16,11 +16,10 @@ from components.widgets.wording import counted, escaped, protocol_words, seconds
 from core.evaluation.alignment import Rated, aligned
 from core.learning.debate_worth import Cost, Step, Worth
 from core.learning.reasoning import MOST_RUNS, Agent, Row, note_name, reasons_of
-from core.learning.reliability import KindRecord, Record
+from core.learning.reliability import FEWEST, KindRecord, Record, Share
 from core.learning.tool_rates import MOST_RUNS as MOST_AUDITS
 from core.learning.tool_rates import Audited, ToolRate, ToolRates, tool_rates
 from core.learning.track_record import Share as RightShare
-from core.learning.weights import FEWEST, Share
 from core.reviews import category_words
 from core.store import open_store
 from core.store.sqlite import Mark

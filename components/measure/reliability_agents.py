@@ -18,6 +18,7 @@ from components.widgets.charts import Cell, counts_figure, pairs_figure, reward_
 from components.widgets.controls import show_problem, table
 from components.widgets.wording import counted, escaped, when
 from core.errors import ConfigError, ReviewError
+from core.learning.consensus import Weights
 from core.learning.debate_worth import Worth, worth
 from core.learning.learned_consensus import (
     KIND,
@@ -26,22 +27,23 @@ from core.learning.learned_consensus import (
     counts_for,
     learn,
     missing,
+    policy_words,
     weights_in,
 )
-from core.learning.learned_weights import policy_words
-from core.learning.model_card import FEWEST, Pair, pairs
 from core.learning.reasoning import MOST_RUNS, Agent, Known, Row, rows_of, words_of
 from core.learning.reliability import (
+    FEWEST,
     KINDS,
     KindRecord,
+    Pair,
     Record,
     Table,
     by_kinds,
+    pairs,
     records,
     table_of,
     voices_once,
 )
-from core.learning.weights import Weights
 from core.store import Store, open_store
 from core.store.sqlite import Mark
 from core.store.versions import NONE, Choice, Learned, read_body

@@ -11,25 +11,23 @@ from components.measure.reliability_agents import figures
 from components.widgets.charts import judge_figure, majority_figure
 from components.widgets.controls import table
 from components.widgets.wording import LABEL_WORDS, escaped, protocol_words
-from core.learning.debate_worth import FEWEST as FEWEST_DEBATED
-from core.learning.debate_worth import Information, information
-from core.learning.majority import (
+from core.learning.debate_worth import (
     FEWEST,
-    Interval,
+    FEWEST_DEBATED,
+    Information,
     Measured,
-    effective_agents,
-    hoeffding,
-    majority_error,
-    measured,
-)
-from core.learning.reasoning import (
-    Row,
     collaborative,
     competitive,
+    effective_agents,
     evidence_in,
+    hoeffding,
+    information,
+    majority_error,
+    measured,
     separation,
-    words_of,
 )
+from core.learning.metrics import Figure
+from core.learning.reasoning import Row, words_of
 from core.store.sqlite import Mark
 
 MOST_AGENTS = 25
@@ -211,5 +209,5 @@ def _draw_judge(found: Information | None) -> None:
     )
 
 
-def _range(own: Interval, digits: int = 2) -> str:
+def _range(own: Figure, digits: int = 2) -> str:
     return f"{own.value:.{digits}f} ({own.low:.{digits}f} to {own.high:.{digits}f})"

@@ -156,8 +156,7 @@ def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts
     Of equal names, the one with the most cases.
     """
     from core.learning.reasoning import DEBATER, rows_of
-    from core.learning.reliability import records, table_of
-    from core.learning.weights import FEWEST
+    from core.learning.reliability import FEWEST, records, table_of
 
     with open_store(home) as store:
         rows = rows_of(store, project_id, known)

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 from streamlit.elements.lib.streamlit_plotly_theme import configure_streamlit_plotly_theme
 
-from core.learning.learning_curve import Curve
+from core.learning.data_quality import Curve
 
 configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's own start
 # Plotly knows no CSS variables: hues of assets/app.css at a lightness that stands out from the

@@ -36,8 +36,8 @@ from core.config import PROJECT_ROOT, home_from
 from core.errors import BudgetReached, InputError, ModelError, ReplyError, ReviewError
 from core.evaluation.metrics import figures
 from core.evaluation.outcomes import Numbers
+from core.learning.metrics import numbered
 from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
-from core.learning.weights import numbered
 from core.llm.injection import Fence
 from core.llm.limits import Caps
 from core.llm.metering import Account, LedgerDesk

@@ -57,17 +57,19 @@ from core.evaluation.recorded_evaluation import Wanted, evaluate_recorded
 from core.learning.evidence_calibration import (
     HALLUCINATED_ERROR,
     SUPPORTED_ERROR,
+    EvidenceRow,
+    MeasuredRow,
     answered_unseen,
     calibrations,
     cross_calibrated,
     figures,
     figures_by_material,
     limits,
+    measured_rows,
     reliability_by_material,
     scored_statements,
 )
-from core.learning.measured_rows import EvidenceRow, MeasuredRow, measured_rows
-from core.learning.overview import taught
+from core.learning.training_set import taught
 from core.llm.keys import Keys
 from core.pipeline.checking import Request, planned
 from core.records import Case, Plan

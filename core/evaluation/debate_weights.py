@@ -28,7 +28,7 @@ from core.evaluation.gold import GoldRow
 from core.evaluation.kept import digest_of
 from core.evaluation.recorded import answers_given
 from core.evaluation.recorded_weights import methods_here, plainly
-from core.learning.answer_figures import compare_answers
+from core.learning.answer_weights import compare_answers
 from core.learning.answers import Answers
 from core.llm.keys import Keys
 from core.pipeline.checking import Request, planned

@@ -5,7 +5,7 @@ Debates over labelled rows as answers to be weighed; recorded verdicts are such,
 Systems that decide from what detectors are recorded to have said: one, most, or all of them.
 `own_answer` and `majority` learn nothing. `classifier` reads one detector's reasoning, and the
 answer that it was about; `consensus` all verdicts, all reasonings and the answer. Both say p as
-the stack of cross-fitted scores has it (core/learning/weights.py), and call hallucinated what is
+`fit_stack` has it (core/learning/calibration.py), and call hallucinated what is
 likelier wrong than the cases they learned from. `variants` are parts of the same, on the same
 folds. Source: CEDA 3.4 (a classifier over verdict texts), SC-MAKS 3.5 (learned consensus).
 """
@@ -21,11 +21,13 @@ from core.errors import InputError
 from core.evaluation.gold import GoldRow
 from core.evaluation.outcomes import Flags, Numbers, Places, Prediction, numbered
 from core.learning.answers import STRANGER, Answers
+from core.learning.calibration import Scorer, cross_fitted, fit_stack
+from core.learning.consensus import Votes, Weighting
 from core.learning.consensus import fit as fit_weights
-from core.learning.weights import Scorer, Votes, Weighting, cross_fitted, fit_stack, grouped_folds
-from core.learning.word_model import CountedWords, Reading, counted, fit_words
+from core.learning.head_fit import CountedWords, Reading, counted, fit_words
+from core.learning.metrics import grouped_folds
 from core.records import Label, Turn
-from core.verdict.answer_features import NAMES, answer_features, vector
+from core.verdict.debate_features import NAMES, answer_features, vector
 from core.verdict.weigher import Answerer
 
 

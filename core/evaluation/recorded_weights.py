@@ -21,9 +21,8 @@ import numpy as np
 from core.errors import ReviewError
 from core.evaluation.recorded import answers_from, detectors_of
 from core.evaluation.sets.realmistake import load_cases
-from core.learning.answer_figures import NAMES, compare_answers
-from core.learning.model_card import Pair, pairs
-from core.learning.reward_policy import MISSING, is_installed
+from core.learning.answer_weights import MISSING, NAMES, compare_answers, is_installed
+from core.learning.reliability import Pair, pairs
 from core.verdict.weigher import METHODS, Method
 
 SET = "realmistake"

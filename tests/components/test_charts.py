@@ -10,8 +10,7 @@ import pytest
 
 from components.measure.calibration import level_figure, risk_figure
 from components.widgets.charts import threshold_figure
-from core.learning.metrics import Point
-from core.learning.track_record import Share
+from core.learning.track_record import Point, Share
 
 CONFIG = Path(__file__).resolve().parent.parent.parent / ".streamlit" / "config.toml"
 THEME = tomllib.loads(CONFIG.read_text(encoding="utf-8"))["theme"]

@@ -12,7 +12,7 @@ from core.evaluation.datasets import load
 from core.evaluation.debate_weights import argued, main
 from core.evaluation.evaluate import Order, ways_of
 from core.evaluation.recorded import answers_given
-from core.verdict.answer_features import NAMES
+from core.verdict.debate_features import NAMES
 from core.verdict.weigher import METHODS, Answerer
 from tests.debates import built_in
 from tests.evaluation.test_evaluate import write_claims

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.learning.metrics import curve
+from core.learning.track_record import curve
 from core.records import Member
 from core.review.selective_prediction import policy_of
 from core.store import open_store

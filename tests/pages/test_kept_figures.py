@@ -10,7 +10,7 @@ import pytest
 
 from components.app import state
 from components.measure.agreement import answers_of
-from core.learning.overview import overview
+from core.learning.training_set import overview
 from core.pipeline.checking import Draft, store_case
 from core.records import Plan, Project
 from core.review.people import first_project

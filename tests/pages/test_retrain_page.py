@@ -20,9 +20,9 @@ from components.learn.versions import (
     summary,
     trivial_figures,
 )
-from core.learning.label_errors import Doubt, Doubts
-from core.learning.overview import taught
+from core.learning.data_quality import Doubt, Doubts
 from core.learning.retrain import Rescored
+from core.learning.training_set import taught
 from core.records import Member
 from core.review.people import first_project
 from core.review.queue_ranking import enqueue
