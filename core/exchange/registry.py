@@ -21,10 +21,12 @@ from core.exchange.public_sets import (
     read_faithbench,
     read_haluquestqa,
     read_mushroom,
+    read_ragtruth,
     read_xsum,
+    with_sources,
     write_mushroom,
+    write_ragtruth,
 )
-from core.exchange.ragtruth import read_ragtruth, with_sources, write_ragtruth
 from core.exchange.rows import ExchangeRow, Problem, Read
 
 
