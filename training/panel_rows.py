@@ -22,7 +22,7 @@ from core.baseline.shipped_reader import load_reader
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
 from core.evaluation.gold import GoldRow
-from core.evaluation.kept import digest_of
+from core.evaluation.outcomes import digest_of
 from core.learning.bench import Bench, Material, opened_bench
 from core.learning.measured_rows import observed_staff
 from core.pipeline.span_voting import VotedRun, rotate

@@ -1,15 +1,8 @@
-"""`python -m core evaluate`: an engine, a system over recorded verdicts, or a tool, on a set.
+"""The commands `evaluate` (an engine, a recorded system or one tool on a set) and `reader`.
 
-An evaluation's result for people, and as a file beside others.
-
-Measures one tool alone on a labelled set: `evaluate --tool NAME`. Each row's whole response is
-given to what the tool reads by itself, with the row's question. Where it reads nothing, or says
-nothing, the row is unclear, and `causes` counts why.
-
-Finds what the evidence model's scores are worth with a reader that people brought. On labelled
-rows of public sets, or on what people of this home decided of their own cases.
-
-`python -m core reader import|calibrate|use|list`: readers that people bring into their home.
+`evaluate --tool NAME` gives each row's whole response, with its question, to what the tool reads by
+itself; where it reads or says nothing the row is unclear, and `causes` counts why. `reader` brings
+readers of evidence into a home and calibrates them on labelled rows.
 """
 
 from __future__ import annotations
@@ -53,7 +46,7 @@ from core.evaluation.evaluate import (
 from core.evaluation.evaluate import labelled_rows as rows_of
 from core.evaluation.gold import GoldRow, GoldSpan, part_of
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
-from core.evaluation.recorded_evaluation import Wanted, evaluate_recorded
+from core.evaluation.recorded import Wanted, evaluate_recorded
 from core.learning.evidence_calibration import (
     HALLUCINATED_ERROR,
     SUPPORTED_ERROR,

@@ -1,7 +1,4 @@
-"""`python -m core import` and `export`: files in and out of a home, and one line on what came.
-
-What `import` and `export` take on the command line.
-"""
+"""The commands `import` and `export`: files in and out of a home, and one line on what came."""
 
 from __future__ import annotations
 
@@ -18,10 +15,10 @@ from typing import Any
 from core.baseline.wording import counted
 from core.config import MEGABYTE, shown_safely
 from core.errors import InputError
+from core.exchange.annotation_tools import config_of
 from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
 from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.incoming import Order, Outcome, take_in
-from core.exchange.label_studio import config_of
 from core.exchange.outgoing import rows_of, sorted_out
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, joined_sources

@@ -1,11 +1,8 @@
-"""The parts of a row that all formats read alike: ids, labels, spans, further columns.
+"""The parts of a row that all formats read and write alike: ids, labels, spans, further columns.
 
-Words of foreign sets become `supported`, `hallucinated` or `unclear` here and nowhere else.
-
-The formats' names, apart from their code: the command line lists them without loading it.
-
-What a foreign layout has no place for, as one further object of ours that others pass over. It is
-read back only while it fits the layout's own labels: whoever changed these is believed.
+Words of foreign sets become `supported`, `hallucinated` or `unclear` here and nowhere else. What a
+foreign layout has no place for goes into a further object `counterpoint`, which is read back only
+while it fits the layout's own labels: whoever changed these is believed.
 """
 
 from __future__ import annotations

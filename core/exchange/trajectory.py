@@ -1,16 +1,10 @@
-"""A finished audit told as a ReAct trajectory: what an agent that learns from it reads and says.
+"""A finished audit as a ReAct trajectory, and whether it is fit to learn from.
 
 `⟨o0, t1, a1, o1, …, tn, an, on⟩`: o0 is the instruction with the question and the response, on the
-final answer; thoughts and actions are what is learned. Statements come in the order of the text,
-whatever order they were checked in. Untrusted words are fenced or made harmless, so that none can
-pass for a turn of its own. Source: HaluAgent 2.3, 2.4.1, A.1.
-
-What a trajectory says between its facts, in English and Chinese.
-
-Which trajectories are fit to learn from, and why the others are not (HaluAgent 2.4.1). The paper
-removes wrong invocations of tools, formatting errors and results that differ from the gold label.
-Statements are compared too, where people marked words: a right label for a wrong reason teaches
-the wrong reason.
+final answer; thoughts and actions are what is learned. Statements come in the order of the text.
+Untrusted words are fenced or made harmless, so that none can pass for a turn of its own. As in the
+paper, wrong calls of tools and results that differ from people's label are left out; statements are
+compared too, where people marked words. Source: HaluAgent 2.3, 2.4.1, A.1.
 """
 
 from __future__ import annotations

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.evaluation.files import data_files, json_lines, members, read_member
 from core.evaluation.gold import GoldRow, Loader
-from core.evaluation.recorded import Detector, RecordedCase, Said
 from core.exchange.rows import Record
 from core.records import Label
 
@@ -96,3 +95,28 @@ LOADERS: Mapping[str, Loader] = {
     "realmistake/responses": load_responses,
     "realmistake/recorded": load_recorded,
 }
+
+
+@dataclass(frozen=True, order=True)
+class Detector:
+    """A model under one of the prompts that it was asked with."""
+
+    name: str
+    prompt: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """A recorded verdict; `unclear` where it could not be read."""
+
+    label: Label
+    reasoning: str
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    """A labelled answer, what kind of task it answers, and what each detector said of it."""
+
+    row: GoldRow
+    kind: str
+    said: Mapping[Detector, Said]

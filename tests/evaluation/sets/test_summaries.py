@@ -72,9 +72,7 @@ def test_the_gravest_mark_of_any_annotator_decides(tmp_path: Path) -> None:
 def test_a_mark_outside_the_summary_or_of_an_unknown_kind_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "batch_1.json"
     write(path, json.dumps({"samples": [sample(mark("Unwanted", 4, 99))]}))
-    with pytest.raises(
-        InputError, match="inside a response of 33 characters, found 4 to 99"
-    ):
+    with pytest.raises(InputError, match="inside a response of 33 characters, found 4 to 99"):
         load(load_faithbench, tmp_path)
     write(path, json.dumps({"samples": [sample(mark("Odd", 4, 7))]}))
     with pytest.raises(InputError, match=r"batch_1\.json, line 1: expected a mark of Unwanted"):
