@@ -38,9 +38,8 @@ from core.evaluation.evaluate import (
     Measured,
     Order,
     answers,
-    counted_rows,
     evaluate,
-    figures_of,
+    result_of,
     sampled,
 )
 from core.evaluation.evaluate import labelled_rows as rows_of
@@ -299,24 +298,9 @@ def evaluate_tool(
     rows = sampled(rows_of(order), order.limit, order.seed)
     tell(f"{order.dataset} {rule.task}: the tool {name} alone is measured, no engine is run")
     found = Outcomes(rows, [predicted(tool, row, bench) for row in rows])
-    trivial = answers(rows)
-    measured = Measured(found, trivial, sum(one.is_failure for one in found.said))
-    return {
-        "dataset": order.dataset,
-        "task": rule.task or None,
-        "split": order.split,
-        "limit": order.limit,
-        "seed": order.seed,
-        "tool": name,
-        **counted_rows(measured),
-        "metrics": figures_of(found, order.seed),
-        "trivial": {n: figures_of(one, order.seed) for n, one in trivial.items()},
-        "trivial_rows": {n: len(one.rows) for n, one in trivial.items()},
-        "roster": f"tool-{name}",
-        "protocol": None,
-        "engine": engine_digest()[:12],
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock())),
-    }
+    measured = Measured(found, answers(rows), sum(one.is_failure for one in found.said))
+    by = {"roster": f"tool-{name}", "protocol": None, "engine": engine_digest()[:12]}
+    return result_of(order, measured, asked={"tool": name}, by=by, now=clock())
 
 
 def predicted(tool: Tool[Any], row: GoldRow, bench: Bench) -> Prediction:

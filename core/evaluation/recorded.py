@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import InputError
-from core.evaluation.evaluate import Measured, Order, answers, counted_rows, figures_of, sampled
+from core.evaluation.evaluate import Measured, Order, answers, figures_of, result_of, sampled
 from core.evaluation.gold import PARTS, part_of
 from core.evaluation.outcomes import Flags, Numbers, Outcomes, Places, Prediction, numbered
 from core.evaluation.sets.realmistake import Detector, RecordedCase, load_cases
@@ -314,27 +314,20 @@ def evaluate_recorded(
     figures = {
         name: figures_of(Outcomes(rows, own), order.seed) for name, own in said.items() if name
     }
-    return {
-        "dataset": order.dataset,
-        "task": order.task,
-        "split": order.split,
-        "limit": order.limit,
-        "seed": order.seed,
-        "system": wanted.system,
-        "detector": wanted.detector,
-        "prompt": wanted.prompt,
-        "fit": _how(wanted, fitting),
-        **counted_rows(measured),
-        "metrics": figures_of(measured.found, order.seed),
-        "variants": figures,
-        "trivial": {n: figures_of(one, order.seed) for n, one in measured.trivial.items()},
-        "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
-        "roster": f"recorded-{wanted.system}",
-        "protocol": None,
-        "engine": None,
-        "seconds": round(clock() - began, 3),
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock())),
-    }
+    by = {"roster": f"recorded-{wanted.system}", "protocol": None, "engine": None}
+    return result_of(
+        order,
+        measured,
+        asked={
+            "system": wanted.system,
+            "detector": wanted.detector,
+            "prompt": wanted.prompt,
+            "fit": _how(wanted, fitting),
+        },
+        beside={"variants": figures},
+        by=by | {"seconds": round(clock() - began, 3)},
+        now=clock(),
+    )
 
 
 def _require(order: Order, wanted: Wanted) -> None:

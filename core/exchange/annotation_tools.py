@@ -2,8 +2,8 @@
 
 Label Studio: `data` with id and text, annotations by people, predictions by models. Offsets count
 code points, as its editor writes them since 1.5; older files count UTF-16 units, which the quoted
-texts show, or else those of the rest of the file. Of texts shown as HTML `globalOffsets` count. What
-a person alone annotated, or what is marked as `ground_truth`, is the gold.
+texts show, or else those of the rest of the file; of texts shown as HTML `globalOffsets` count.
+What a person alone annotated, or what is marked as `ground_truth`, is the gold.
 
 Argilla, as `records.to_json` writes it: the questions are `label`, `spans`, `reason` and
 `corrected_answer`. People are UUIDs, whose names stand in the metadata as `user.UUID`; `gold` there
@@ -28,6 +28,7 @@ from core.exchange.fields import (
     label_of,
     others_of,
     plain_others,
+    plain_soft,
     plain_suggestion,
     plain_text,
     read_of,
@@ -242,7 +243,7 @@ def _more(row: ExchangeRow) -> dict[str, str]:
         names = ("start", "end", "text", "category", "p", "instead")
         own["spans"] = [{name: getattr(s, name) for name in names} for s in answer.spans]
     if row.soft:
-        own["soft"] = [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
+        own["soft"] = plain_soft(row)
     if row.suggestions[1:]:
         own["suggestions"] = [plain_suggestion(one) for one in row.suggestions[:-1]]
     return {MORE: json.dumps(own, ensure_ascii=False)} if own else {}
@@ -464,8 +465,7 @@ def _task(number: int, row: ExchangeRow) -> dict[str, Any]:
     data |= {"language": row.language} if row.language not in UNKNOWN else {}
     texts = [{"name": d.name, "text": d.text} for d in row.documents if d.text is not None]
     data |= {"documents": texts} if texts else {}
-    soft = [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
-    data |= {SOFT: soft} if soft else {}
+    data |= {SOFT: plain_soft(row)} if row.soft else {}
     others = plain_others(row.others)
     data |= {name: value for name, value in others.items() if name not in KNOWN}
     answer = row.settled

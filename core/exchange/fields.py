@@ -267,6 +267,11 @@ def plain_span(span: Span) -> dict[str, Any]:
     return made
 
 
+def plain_soft(row: ExchangeRow) -> list[dict[str, Any]]:
+    """The share of people who marked each stretch, as JSON formats write it."""
+    return [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
+
+
 def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
     """What agents said, as `plain_suggestion` writes it.
 
@@ -324,7 +329,7 @@ def own_words(
     own: dict[str, Any] = {} if answer.label == told else {"label": answer.label}
     own |= {} if is_plain else {"spans": [plain_span(span) for span in answer.spans]}
     if row.soft and not tells_shares:
-        own["soft"] = [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
+        own["soft"] = plain_soft(row)
     own |= {
         name: getattr(answer, name)
         for name in ("reason", "corrected_answer")

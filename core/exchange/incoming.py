@@ -82,13 +82,7 @@ class Outcome:
 
     def as_dict(self) -> dict[str, object]:
         """The outcome for a program; `missing` counts documents that are not here."""
-        numbers = {
-            name: getattr(self, name)
-            for name in (
-                "rows", "new", "known", "golds", "corrections", "suggestions", "documents",
-                "runs", "missing",
-            )
-        }  # fmt: skip
+        numbers = {name: own for name, own in vars(self).items() if isinstance(own, int)}
         problems = [{"line": one.place, "reason": one.reason} for one in self.problems]
         return {**numbers, "unit": self.unit, "problems": problems}
 

@@ -38,6 +38,7 @@ from core.exchange.fields import (
     lines,
     others_of,
     plain_others,
+    plain_soft,
     plain_span,
     plain_suggestion,
     plain_text,
@@ -210,13 +211,8 @@ def _verdict(value: object) -> MachineVerdict | None:
 
 def write_jsonl(rows: Sequence[ExchangeRow]) -> bytes:
     """The rows as a file."""
-    return lines(_plain_rows(rows))
-
-
-def _plain_rows(rows: Sequence[ExchangeRow]) -> Iterator[dict[str, Any]]:
     told: set[str] = set()
-    for row in rows:
-        yield _plain(row, told)
+    return lines(_plain(row, told) for row in rows)
 
 
 def _plain(row: ExchangeRow, told: set[str]) -> dict[str, Any]:
@@ -231,7 +227,7 @@ def _plain(row: ExchangeRow, told: set[str]) -> dict[str, Any]:
         "instruction": row.instruction,
         "label": answer.label if answer else None,
         "spans": [plain_span(span) for span in answer.spans] if answer else [],
-        "soft": [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft],
+        "soft": plain_soft(row),
         "reason": answer.reason if answer else "",
         "corrected_answer": answer.corrected_answer if answer else "",
         "documents": [_document(document, told) for document in row.documents],
@@ -306,9 +302,7 @@ def _cells(row: ExchangeRow) -> list[str]:
         row.language,
         answer.label if answer else "",
         _dumped([plain_span(span) for span in answer.spans]) if answer else "",
-        _dumped([{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft])
-        if row.soft
-        else "",
+        _dumped(plain_soft(row)) if row.soft else "",
         answer.reason if answer else "",
         answer.corrected_answer if answer else "",
         _dumped(answers) if answers else "",

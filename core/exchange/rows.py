@@ -154,10 +154,6 @@ class Record:
         except (ValueError, OverflowError):
             raise self.broken(f"a number called {' or '.join(names)}", value) from None
 
-    def flag(self, *names: str) -> bool:
-        """A true or false."""
-        return self._of_kind(bool, "true or false", names)
-
     def items(self, *names: str) -> list[object]:
         """A list of whatever it holds."""
         return self._of_kind(list, "a list", names)
@@ -237,13 +233,6 @@ def label_of(record: Record, value: object, meanings: Mapping[str, Label]) -> La
     if found is None:
         raise record.broken(f"a label, one of {', '.join(meanings)}", value)
     return found
-
-
-def span(record: Record, text: str, start: object, end: object) -> GoldSpan:
-    """`[start, end)` of `text`; offsets that do not lie in it mean a broken row."""
-    if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):
-        return GoldSpan(start, end)
-    raise record.broken(f"a span inside a text of {len(text)} characters", f"{start} to {end}")
 
 
 def found_spans(text: str, pieces: Iterable[str]) -> tuple[GoldSpan, ...]:
