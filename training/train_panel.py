@@ -40,9 +40,8 @@ from core.concurrency import Stop
 from core.config import Settings
 from core.evaluation.datasets import load
 from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.kept import digest_of
 from core.evaluation.metrics import figures, measures
-from core.evaluation.outcomes import Outcomes, Prediction, mark_all
+from core.evaluation.outcomes import Outcomes, Prediction, digest_of, mark_all
 from core.events import SoftLabel
 from core.learning.bench import Bench, Material, opened_bench
 from core.learning.evidence_calibration import code_digest_of, observed_staff

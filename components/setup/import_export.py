@@ -26,10 +26,10 @@ from components.widgets.wording import LABEL_WORDS, clipped, escaped
 from core.config import MEGABYTE
 from core.documents.terms import terms
 from core.errors import InputError, ReviewError
+from core.exchange.annotation_tools import config_of
 from core.exchange.archive import give, take
 from core.exchange.fields import WRITTEN
 from core.exchange.incoming import As, Order, Outcome, foreseen, take_in
-from core.exchange.label_studio import config_of
 from core.exchange.outgoing import rows_of, sorted_out, zipped
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, joined_sources, recognised

@@ -1,18 +1,11 @@
-"""Every way to argue on the same rows, each beside a single judge: does debate help?
+"""Compares protocols on the same rows, each beside a single judge: does debate help?
 
-`python -m core.evaluation.protocols --path DATA --dataset NAME` prints one table, in Markdown. What
-is done is kept in the home, row by row, so that a command that was stopped goes on. Rows, labels
-and figures are those of `python -m core evaluate`; a difference is a paired one.
-`--protocols colmad,colmad:rounds=1` lays options beside each other,
-and `--against sc_maks --protocols sc_maks:without=adversary` a way beside itself without a part
-(SC-MAKS 4.10). Calls are those that language models would be asked for at most, by each
-protocol's own formula and for as many debaters as the roster seats: built-in agents make none.
-
-Ways to argue side by side, as Markdown: what each comes to, and what its agents said (4.7).
-
-Two engines on the same rows: by how much one's figures differ, and whether that may be chance.
-The interval is a bootstrap of the difference itself: a draw of groups weighs both engines' rows
-alike, so what makes a row hard for both cancels out (`core/evaluation/metrics.py`).
+`python -m core.evaluation.protocols --path DATA --dataset NAME` prints Markdown tables. What is
+done is kept in the home, row by row, so that a command that was stopped goes on. `--protocols
+colmad,colmad:rounds=1` compares options, `--against sc_maks --protocols sc_maks:without=adversary`
+a protocol with itself less a part (SC-MAKS 4.10). Calls are those that language models would be
+asked for at most; built-in agents make none. A difference is paired: a draw of groups weighs both
+engines' rows alike, so what makes a row hard for both cancels out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
-"""CSV tables to rows, and rows to a CSV table: one case a line, lists as JSON in a cell.
+"""Counterpoint's own formats: JSONL with everything that is known of a case, and CSV.
 
-Any table with a column of responses or claims is read. One with all the columns that
-`write_csv_table` writes is ours: only there a leading apostrophe is the one that keeps a cell from
-being a formula, and only there documents and suggestions are JSON. No cell is written as a formula.
+JSONL has one object a line with the schema's number. A row needs a `response`; `label`, `spans`,
+`soft`, `reason` and `corrected_answer` say the answer that counts, `golds`, `corrections`,
+`suggestions` and `handlings` are the store's own records. The text of a document stands in the
+first row that has it.
+
+CSV has one case a line, with lists as JSON in a cell. Any table with a column of responses or
+claims is read. One with all the columns that `write_csv_table` writes is ours: only there a leading
+apostrophe is the one that keeps a cell from being a formula, and only there documents and
+suggestions are JSON. No cell is written as a formula.
 """
 
 from __future__ import annotations
@@ -10,10 +16,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from core.documents.tables import (
     CLAIM_NAMES,
@@ -28,27 +35,219 @@ from core.errors import InputError, shown
 from core.exchange.fields import (
     case_id,
     label_of,
+    lines,
+    others_of,
+    plain_others,
+    plain_soft,
     plain_span,
     plain_suggestion,
+    plain_text,
+    read_of,
+    reason,
     rows_of,
     said,
     soft_of,
     spans_of,
     suggestions_of,
 )
-from core.exchange.jsonl import require_schema
 from core.exchange.packed import MOST_ROW, json_lines, text_of, unfit_text
 from core.exchange.rows import (
     SCHEMA,
     Document,
     ExchangeRow,
+    MachineVerdict,
     Problem,
     Read,
     Record,
     correction_of,
     gold_of,
+    imported_row,
 )
-from core.reviews import Gold
+from core.records import Label, Span
+from core.reviews import Correction, Gold, Handling, Suggestion
+from core.store.sqlite import from_plain, to_plain
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+RECORDS = ("golds", "corrections", "suggestions", "handlings")
+ANSWER = ("label", "spans", "soft", "reason", "corrected_answer")
+TEXTS = ("question", "language", "role", "instruction")
+KNOWN = ("schema", "id", "response", *TEXTS, "documents", "images", *ANSWER, *RECORDS, "verdict",
+         "others", "claim")  # fmt: skip
+R = TypeVar("R", Gold, Correction, Suggestion, Handling)
+
+
+def read_jsonl(name: str, data: bytes) -> Read:
+    """The rows of a file.
+
+    Raises:
+        InputError: nothing in it can be read.
+    """
+    found = read_of(json_lines(text_of(name, data)), _row)
+    texts = {d.id: d.text or "" for row in found.rows for d in row.documents if d.id and d.text}
+    rows = tuple(replace(row, documents=_with_texts(row.documents, texts)) for row in found.rows)
+    return replace(found, rows=rows)
+
+
+def _with_texts(documents: Sequence[Document], texts: Mapping[str, str]) -> tuple[Document, ...]:
+    return tuple(d if d.text else replace(d, text=texts.get(d.id) or None) for d in documents)
+
+
+def require_schema(value: object) -> None:
+    """Refuse rows of a newer Counterpoint, and what is no schema.
+
+    Raises:
+        InputError: says which is read here.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= SCHEMA:
+        raise InputError(
+            f"expected rows of schema {SCHEMA} or older, found {str(value)[:20]}; update "
+            "Counterpoint, or export the file again with an older one."
+        )
+
+
+def _row(record: Record) -> ExchangeRow:
+    fields = record.fields
+    require_schema(fields.get("schema"))
+    response = record.text("response", "claim")
+    others = fields.get("others") or {}
+    if not isinstance(others, dict):
+        raise record.broken("an object called others", others)
+    row = ExchangeRow(
+        id=case_id(fields.get("id")),
+        response=response,
+        question=plain_text(record, "question"),
+        language=plain_text(record, "language"),
+        role=_said(record, "role"),
+        instruction=_said(record, "instruction"),
+        documents=_documents(record, "documents"),
+        images=_documents(record, "images"),
+        golds=_records(record, "golds", Gold),
+        corrections=_records(record, "corrections", Correction),
+        suggestions=_records(record, "suggestions", Suggestion),
+        handlings=_records(record, "handlings", Handling),
+        verdict=_verdict(fields.get("verdict")),
+        others=(*others_of(others, ()), *others_of(fields, KNOWN)),
+        place=record.line,
+    )
+    return _with_answer(row, record)
+
+
+def _said(record: Record, name: str) -> str | None:
+    return None if record.fields.get(name) is None else plain_text(record, name)
+
+
+def _with_answer(row: ExchangeRow, record: Record) -> ExchangeRow:
+    """The row with the answer at its top as a gold, unless its own records say the same."""
+    fields = record.fields
+    spans = spans_of(row.response, fields.get("spans"))
+    label = said(label_of(fields.get("label")), spans, bool(spans))
+    if label is None:
+        return row
+    known = row.answer, imported_row(row).answer  # as it counted there, as it will count here
+    same = [a is not None and _is_same(a, label, spans) for a in known]
+    if all(same):
+        return row
+    gold = gold_of(
+        label,
+        spans,
+        soft=soft_of(row.response, fields.get("soft")),
+        reason=plain_text(record, "reason"),
+        corrected_answer=plain_text(record, "corrected_answer"),
+    )
+    if (
+        known[0] is not None and not same[0]
+    ):  # a changed answer counts from now on, whatever was said before
+        gold = replace(gold, origin="corrected", reason=gold.reason or "changed in the file")
+    return replace(row, golds=(*row.golds, gold))
+
+
+def _is_same(answer: Gold | Correction, label: Label, spans: Sequence[Span]) -> bool:
+    own = [*map(plain_span, answer.spans)]
+    return (answer.label, own) == (label, [*map(plain_span, spans)])
+
+
+def _documents(record: Record, name: str) -> tuple[Document, ...]:
+    items = record.fields.get(name) or []
+    if not isinstance(items, list):
+        raise record.broken(f"a list called {name}", items)
+    found = []
+    for number, item in enumerate(items, start=1):
+        if isinstance(item, str):
+            item = {"text": item}
+        if not isinstance(item, dict):
+            raise record.broken(f"{name} with a name and a text or an id", item)
+        inner = Record(item, "", record.line)
+        source = plain_text(inner, "id")
+        text = plain_text(inner, "text") or None
+        if not (text or SHA256.fullmatch(source)):
+            raise record.broken(f"{name} with a text, or the sha256 of a file as id", source)
+        found.append(Document(plain_text(inner, "name") or f"source {number}.txt", text, source))
+    return tuple(found)
+
+
+def _records(record: Record, name: str, kind: type[R]) -> tuple[R, ...]:
+    items = record.fields.get(name) or []
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise record.broken(f"a list of objects called {name}", items)
+    found = []
+    for item in items:
+        try:
+            found.append(from_plain(kind, {**item, "case_id": ""}))
+        except InputError as error:
+            raise record.broken(f"{name} as Counterpoint writes them", str(error)) from error
+    return tuple(found)
+
+
+def _verdict(value: object) -> MachineVerdict | None:
+    if value is None:
+        return None
+    try:
+        return from_plain(MachineVerdict, value)
+    except InputError as error:
+        raise InputError(f"expected a verdict: {reason(error)}") from error
+
+
+def write_jsonl(rows: Sequence[ExchangeRow]) -> bytes:
+    """The rows as a file."""
+    told: set[str] = set()
+    return lines(_plain(row, told) for row in rows)
+
+
+def _plain(row: ExchangeRow, told: set[str]) -> dict[str, Any]:
+    answer = row.answer
+    made: dict[str, Any] = {
+        "schema": SCHEMA,
+        "id": row.id,
+        "response": row.response,
+        "question": row.question,
+        "language": row.language,
+        "role": row.role,
+        "instruction": row.instruction,
+        "label": answer.label if answer else None,
+        "spans": [plain_span(span) for span in answer.spans] if answer else [],
+        "soft": plain_soft(row),
+        "reason": answer.reason if answer else "",
+        "corrected_answer": answer.corrected_answer if answer else "",
+        "documents": [_document(document, told) for document in row.documents],
+        "images": [{"id": image.id, "name": image.name} for image in row.images],
+    }
+    for name in RECORDS:
+        records = [to_plain(one) for one in getattr(row, name)]
+        made[name] = [{k: v for k, v in one.items() if k != "case_id"} for one in records]
+    made["verdict"] = to_plain(row.verdict)
+    made["others"] = plain_others(row.others)
+    return made
+
+
+def _document(document: Document, told: set[str]) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": document.id, "name": document.name}
+    if document.text is not None and (not document.id or document.id not in told):
+        made["text"] = document.text
+        told.add(document.id)
+    return made
+
 
 COLUMNS = (
     "schema", "id", "question", "response", "language", "label", "spans", "soft", "reason",
@@ -103,9 +302,7 @@ def _cells(row: ExchangeRow) -> list[str]:
         row.language,
         answer.label if answer else "",
         _dumped([plain_span(span) for span in answer.spans]) if answer else "",
-        _dumped([{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft])
-        if row.soft
-        else "",
+        _dumped(plain_soft(row)) if row.soft else "",
         answer.reason if answer else "",
         answer.corrected_answer if answer else "",
         _dumped(answers) if answers else "",
@@ -140,7 +337,7 @@ def read_csv_table(name: str, data: bytes) -> Read:
     grid = _grid(text, delimiter)
     next(grid, None)  # the header
     items = _items(header, grid)
-    rows, problems = rows_of(items, partial(_row, _is_ours(header)))
+    rows, problems = rows_of(items, partial(_csv_table_row, _is_ours(header)))
     return Read(tuple(rows), tuple(problems))
 
 
@@ -222,7 +419,7 @@ def _items(header: list[str], grid: Grid) -> Iterator[tuple[int, object] | Probl
         yield line, dict(zip(header, cells, strict=False))
 
 
-def _row(is_ours: bool, record: Record) -> ExchangeRow:
+def _csv_table_row(is_ours: bool, record: Record) -> ExchangeRow:
     given = {folded(name): str(value) for name, value in record.fields.items()}
     is_written = is_ours and bool(given.get("schema"))  # not put in by hand
     used = {"id", "language", "soft", "spans", "reason", "corrected_answer", "answers"}
@@ -250,7 +447,7 @@ def _row(is_ours: bool, record: Record) -> ExchangeRow:
         response=response,
         question=values["question"],
         language=given.get("language", ""),
-        documents=_documents(values["document"], is_written),
+        documents=_csv_table_documents(values["document"], is_written),
         suggestions=suggestions_of(response, suggested),
         others=tuple(others),
         place=record.line,
@@ -300,7 +497,7 @@ def _json(cell: str, name: str) -> object:
     return item[1]
 
 
-def _documents(cell: str, is_written: bool) -> tuple[Document, ...]:
+def _csv_table_documents(cell: str, is_written: bool) -> tuple[Document, ...]:
     """The text that the row rests on; ours are a JSON list of name and text."""
     if not cell.strip():
         return ()
