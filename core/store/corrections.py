@@ -86,8 +86,10 @@ class Corrections:
     def newest_by_person(self, project_id: str) -> list[Correction]:
         """Each person's newest correction of each case of a project, by case and person."""
         return self._read(
-            "standing k WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) AND NOT EXISTS (SELECT 1 FROM standing n WHERE "
-            "n.case_id = k.case_id AND n.author = k.author AND (n.at, n.place) > (k.at, k.place)) "
+            "standing k WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) "
+            "AND NOT EXISTS (SELECT 1 FROM standing n "
+            "WHERE n.case_id = k.case_id AND n.author = k.author "
+            "AND (n.at, n.place) > (k.at, k.place)) "
             "ORDER BY k.case_id, k.author",
             [project_id],
         )

@@ -268,7 +268,7 @@ class Versions:
         if any(t.status == "running" for t in self.trainings(now, lease)):
             return False
         self._db.execute("UPDATE trainings SET status = 'interrupted' WHERE status = 'running'")
-        values = {"id": training.id, "author": training.author, "status": "running"}
+        values: dict[str, Any] = {"id": training.id, "author": training.author, "status": "running"}
         values |= {"started_at": training.started_at, "options": json.dumps(training.options)}
         insert(self._db, "trainings", {**values, "heartbeat_at": now, "progress": "{}"})
         return True
