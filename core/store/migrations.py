@@ -1,4 +1,4 @@
-"""The schema's history: numbered steps of SQL, each applied once; released ones stay as they are."""
+"""The schema's history: numbered SQL steps, each applied once; released ones stay as they are."""
 
 from __future__ import annotations
 

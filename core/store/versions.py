@@ -270,7 +270,8 @@ class Versions:
         self._db.execute("UPDATE trainings SET status = 'interrupted' WHERE status = 'running'")
         values: dict[str, Any] = {"id": training.id, "author": training.author, "status": "running"}
         values |= {"started_at": training.started_at, "options": json.dumps(training.options)}
-        insert(self._db, "trainings", {**values, "heartbeat_at": now, "progress": "{}"})
+        values |= {"status": "running", "heartbeat_at": now, "progress": "{}"}
+        insert(self._db, "trainings", values)
         return True
 
     def report_training(
