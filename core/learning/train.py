@@ -54,8 +54,8 @@ from core.learning.weights import fit_stack
 from core.learning.word_model import Reading, counted, fit_words
 from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
 from core.llm.export import export_encoder
+from core.pipeline.reuse import code_digest
 from core.records import Label
-from core.reuse import code_digest
 from core.store import Store, open_store
 from core.store.versions import Version
 from core.verdict.classifier import ENCODER, Classifier, load_classifier, save_head

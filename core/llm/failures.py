@@ -1,7 +1,4 @@
-"""Asks again where that may help: after a while, or without what a server does not know.
-
-What went wrong at a provider, in our words and our error tree.
-"""
+"""What went wrong at a provider, in our error tree, and asking again where that may help."""
 
 from __future__ import annotations
 

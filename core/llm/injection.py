@@ -234,5 +234,5 @@ def steering(text: str) -> str | None:
 
 
 def _shortened(found: str) -> str:
-    words = " ".join(found.split()).strip(" .!?:;,|\"“(")
+    words = " ".join(found.split()).strip(' .!?:;,|"“(')
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"

@@ -1,13 +1,9 @@
-"""What a reading tool told beside its label: its readers' stances, wrong words, and why it is open.
+"""What tools said of a statement, where in the response, and what the audit remembers of it.
 
-`ToolUse.gave` is JSON made for the tool's own view; only what is of the shape here is taken from
-it, and nothing where it is of another: an imported trace may hold anything.
-
-What a tool's finding is about in the response: which statement, and where in it.
-
-From what tools said of a statement to what the audit remembers of it. Source: HaluAgent 2.3 (the
-triple of sentence, label and evidence). Beyond the paper, a statement is contested where the
-reading of evidence is not one: then it goes to debate.
+Source: HaluAgent 2.3 (the triple of sentence, label and evidence). Beyond the paper, a statement is
+contested where the reading of evidence is not one: then it goes to debate. `ToolUse.gave` is JSON
+made for the tool's own view; an imported trace may hold anything there, so only what has the shape
+below is taken from it.
 """
 
 from __future__ import annotations

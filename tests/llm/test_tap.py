@@ -142,3 +142,16 @@ def test_litellm_does_not_put_a_stream_together_again(monkeypatch: pytest.Monkey
         found = LiteLlm(Keys({})).complete(call, in_silence, Stop())
     assert (found.text, found.finish, found.is_counted) == ("All of it.", "stop", True)
     assert (found.tokens_in, found.tokens_out) == (3, 2)
+
+
+def test_the_apis_own_stream_is_read_without_litellm(monkeypatch: pytest.MonkeyPatch) -> None:
+    import litellm
+
+    def taken_apart(*_: Any, **__: Any) -> None:
+        raise AssertionError("taken apart by litellm")
+
+    monkeypatch.setattr(litellm.CustomStreamWrapper, "chunk_creator", taken_apart)
+    with loopback(Reply("a < b </s> and c", piece=1)) as server:
+        call = Call(Seat("openai/tiny", server.base), (Message("user", "Say it."),))
+        found = LiteLlm(Keys({})).complete(call, in_silence, Stop())
+    assert found.text == "a < b </s> and c"
