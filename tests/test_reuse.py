@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from core import reuse
 from core.baseline.judge import BuiltInJudge
 from core.concurrency import Stop
 from core.config import Settings
 from core.documents.library import reindex, store_file
 from core.errors import ModelError, ReviewError
 from core.events import TRANSIENT, Event, ProblemMet, RunStarted
+from core.pipeline import reuse
 from core.pipeline import review as review_module
 from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs

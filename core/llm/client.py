@@ -307,6 +307,8 @@ def _loaded() -> Any:
             getattr(litellm.types.utils, name).model_rebuild()
 
     follow_none(litellm)
+    # It would price every answer, once before its first word: half of a call's work here.
+    litellm.response_cost_calculator = lambda **_: None
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.turn_off_message_logging = True

@@ -388,7 +388,7 @@ def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
     has_one = use.start is not None or use.end is not None  # half a place is none
     start, end = (-1 if side is None else side for side in (use.start, use.end))
     lies_in_it = not has_one or 0 <= start < end <= len(response)
-    _require(lies_in_it, "a tool's finding that lies in the response", "another place")
+    _require(lies_in_it, "a tool's finding to lie in the response", "another place")
     for text in (use.given, use.gave):
         try:
             msgspec.json.decode(text.encode(), type=dict[str, Any])

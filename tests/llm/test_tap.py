@@ -16,7 +16,7 @@ from core.llm.client import LiteLlm
 from core.llm.keys import Keys
 from core.llm.stream import Tap
 from core.seats import Seat
-from tests.llm.loopback import Reply, chunk, loopback
+from tests.llm.loopback import USAGE, Reply, chunk, loopback
 
 COUNT = {"prompt_tokens": 3, "completion_tokens": 2}
 
@@ -155,3 +155,16 @@ def test_the_apis_own_stream_is_read_without_litellm(monkeypatch: pytest.MonkeyP
         call = Call(Seat("openai/tiny", server.base), (Message("user", "Say it."),))
         found = LiteLlm(Keys({})).complete(call, in_silence, Stop())
     assert found.text == "a < b </s> and c"
+
+
+def test_litellm_prices_nothing_and_we_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    import litellm
+
+    priced: list[Any] = []
+    monkeypatch.setattr(litellm.cost_calculator, "completion_cost", lambda **_: priced.append(1))
+    with loopback(Reply("Yes.")) as server:
+        seat = Seat("openai/tiny", server.base, price_in=1.0, price_out=2.0)
+        call = Call(seat, (Message("user", "Say it."),))
+        found = LiteLlm(Keys({})).complete(call, in_silence, Stop())
+    assert not priced
+    assert found.cost == (USAGE["prompt_tokens"] * 1.0 + USAGE["completion_tokens"] * 2.0) / 1e6
