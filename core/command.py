@@ -190,13 +190,7 @@ def debate_options(given: argparse.Namespace) -> DebateOptions:
     if len(parts) > 1:
         raise InputError(f"Expected one part after --without, found {', '.join(parts)}: give one.")
     return DebateOptions(
-        given.rounds,
-        given.samples,
-        given.style,
-        given.swap,
-        given.seed,
-        given.then,
-        *parts,
+        given.rounds, given.samples, given.style, given.swap, given.seed, given.then, *parts
     )
 
 

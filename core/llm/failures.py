@@ -12,14 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from core.concurrency import Stop
-from core.errors import (
-    ConfigError,
-    ModelError,
-    ModelRefused,
-    ModelTimeout,
-    ReplyError,
-    ReviewError,
-)
+from core.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, ReplyError, ReviewError
 from core.llm.call import provider_of, shown_address
 from core.llm.keys import Keys
 from core.seats import Seat

@@ -32,13 +32,7 @@ from core.events import (
     Remembered,
     ToolUse,
 )
-from core.pipeline.audit_memory import (
-    READING,
-    SEARCH,
-    cut_alike,
-    is_cut_from,
-    told_by,
-)
+from core.pipeline.audit_memory import READING, SEARCH, cut_alike, is_cut_from, told_by
 from core.pipeline.audit_steps import (
     CONDITIONS,
     Auditing,

@@ -26,17 +26,7 @@ from core.llm.prompting import PromptBook
 from core.pipeline.jobs import Jobs
 from core.pipeline.run_factory import require_keys
 from core.progress import Progress, folded, total_cost
-from core.records import (
-    Case,
-    LibraryEntry,
-    ModelCall,
-    Passage,
-    Plan,
-    Project,
-    Run,
-    Turn,
-    new_id,
-)
+from core.records import Case, LibraryEntry, ModelCall, Passage, Plan, Project, Run, Turn, new_id
 from core.review.people import first_project, person_here
 from core.review.selective_prediction import policy_of
 from core.seats import AS_IS, BUILT_IN, DebateOptions

@@ -235,11 +235,7 @@ def _by_two(
 
 
 def _by_panel(
-    play: Play,
-    seen: JudgeView,
-    judgement: Judgement,
-    verdict: Verdict,
-    aside: Sequence[Statement],
+    play: Play, seen: JudgeView, judgement: Judgement, verdict: Verdict, aside: Sequence[Statement]
 ) -> Iterator[Event]:
     """Words marked and voted on by all members; nobody marks what the judge calls supported."""
     if judgement.label == "supported":

@@ -175,12 +175,7 @@ def line_of(statement: Statement, entry: Remembered) -> str:
 
 
 def _arrived(
-    draft: Draft,
-    project: Project,
-    plan: Plan,
-    staff: Staff,
-    pieces: Iterable[str],
-    tell: Tell,
+    draft: Draft, project: Project, plan: Plan, staff: Staff, pieces: Iterable[str], tell: Tell
 ) -> tuple[str, list[Event]]:
     """All that came, and what was found while it came."""
     cut = replace(staff, roster=replace(staff.roster, segmenter=GrowingSegmenter()))

@@ -203,12 +203,7 @@ class Ledger:
 
     def spent(self, run_id: str, person: str, now: float) -> Spent:
         """What counts against the caps. A call belongs to the day on which it was sent."""
-        values = {
-            "run": run_id,
-            "person": person,
-            "midnight": now // DAY * DAY,
-            "since": now - DAY,
-        }
+        values = {"run": run_id, "person": person, "midnight": now // DAY * DAY, "since": now - DAY}
         (run,) = self._db.conn.execute(_OF_RUN, values)
         (day,) = self._db.conn.execute(_OF_DAY, values)
         return Spent(Amount(*run), Amount(*day[:4]), Amount(*day[4:]))
