@@ -15,10 +15,9 @@ import streamlit as st
 
 from components.app import login
 from components.app.login import remembered
-from core.agents.roster_files import keys_here
 from core.config import PROJECT_ROOT, home_from
 from core.errors import ReviewError
-from core.llm.keys import Keys
+from core.llm.keys import Keys, keys_here
 from core.pipeline.background_indexing import Prereading
 from core.pipeline.jobs import Jobs, warm_up
 from core.records import PersonRole, Project

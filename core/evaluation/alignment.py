@@ -29,7 +29,6 @@ import msgspec
 import numpy as np
 
 from core.agents.prompt_call import SeatAsker, Work
-from core.agents.roster_files import keys_here
 from core.agents.rosters import chosen_roster
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, home_from
@@ -39,6 +38,7 @@ from core.evaluation.outcomes import Numbers
 from core.learning.metrics import numbered
 from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
 from core.llm.injection import Fence
+from core.llm.keys import keys_here
 from core.llm.limits import Caps
 from core.llm.metering import Account, LedgerDesk
 from core.llm.prompting import PromptBook

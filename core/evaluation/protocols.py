@@ -20,7 +20,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from core.agents.roster_files import keys_here
 from core.agents.rosters import SHIPPED
 from core.config import PROJECT_ROOT, home_from
 from core.debate.protocols import PROTOCOLS
@@ -38,7 +37,7 @@ from core.evaluation.evaluate import Order, Way, figures_of, labelled_rows, samp
 from core.evaluation.gold import GoldRow
 from core.evaluation.metrics import Figure, Measure, figures, measures
 from core.evaluation.outcomes import Numbers, Outcomes, always
-from core.llm.keys import Keys
+from core.llm.keys import Keys, keys_here
 from core.pipeline.checking import Request, planned
 from core.records import Plan
 from core.seats import BUILT_IN

@@ -52,8 +52,8 @@ from core.learning.retrain import beating
 from core.learning.training_set import Lesson, Row, TrainingSet, training_set
 from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
 from core.llm.export import export_encoder
+from core.pipeline.reuse import code_digest
 from core.records import Label
-from core.reuse import code_digest
 from core.store import Store, open_store
 from core.store.versions import Version
 from core.verdict.classifier import ENCODER, Classifier, json_digest, load_classifier, save_head

@@ -32,16 +32,7 @@ from core.events import (
     Remembered,
     ToolUse,
 )
-from core.pipeline.audit_memory import (
-    READING,
-    SEARCH,
-    cause_of,
-    cut_alike,
-    is_cut_from,
-    measured_of,
-    points_of,
-    readers_of,
-)
+from core.pipeline.audit_memory import READING, SEARCH, cut_alike, is_cut_from, told_by
 from core.pipeline.audit_steps import (
     CONDITIONS,
     Auditing,
@@ -141,7 +132,7 @@ def judgement_of(found: Found) -> Judgement:
     """The finding over the whole response."""
     labels = tuple(_label_of(found, statement) for statement in found.view.statements)
     label, by_tool = _overall(found)
-    told = [r for use in found.uses if use.statement is not None for r in readers_of(use)]
+    told = [r for use in found.uses if use.statement is not None for r in told_by(use).readers]
     # Statements are checked at the same time and answered in any order: people read them in theirs.
     readers = tuple(sorted(told, key=lambda reader: reader.statement))
     p = _p_of(found, label)
@@ -169,7 +160,7 @@ def _measured(found: Found) -> MeasuredShare | None:
         return None
     _, worst = max(given, key=lambda one: one[0])
     uses = [use for use in found.of(worst.statement) if use.label == worst.label]
-    return next((share for use in uses if (share := measured_of(use))), None)
+    return next((share for use in uses if (share := told_by(use).measured)), None)
 
 
 def _label_of(found: Found, statement: Statement) -> Label:
@@ -263,7 +254,7 @@ def _cause(found: Found) -> tuple[Cause, str]:
     if not found.checkable:
         return "not_addressed", NO_STATEMENT
     left_open = found.with_label("unclear")
-    causes = {cause_of(use) for statement, _ in left_open for use in found.of(statement.index)}
+    causes = {told_by(use).cause for statement, _ in left_open for use in found.of(statement.index)}
     if "sources_disagree" in causes:
         return "sources_disagree", "the sources contradict each other"
     share = f"{len(left_open)} of {counted(len(found.checkable), 'statement')}"
@@ -313,7 +304,7 @@ def _points(found: Found) -> Iterator[Point]:
         named = [
             point
             for use in uses
-            for point in (points_of(use) or _point(found, statement, use))
+            for point in (told_by(use).points or _point(found, statement, use))
             if statement.start <= point.start < point.end <= statement.end
         ]
         if is_wrong and not named:

@@ -1,14 +1,10 @@
-"""Runs in the background: start, follow, stop, resume. Never in a page's script.
+"""Runs in the background: start, follow, speak into, stop, resume. Never in a page's script.
 
 A worker thread drives the engine and stores each durable event before anybody draws it; what is
 for the eye only (words of the turn under way, progress) stays in memory. A run belongs to this
-process as long as its heartbeat is fresh; another process may take it over when it is not.
-The engine is imported where a run needs it: a page that starts none opens sooner.
-
-Loads in the background what a first check would otherwise wait for.
-
-A run of this process under way: who pays, its stop, what it shows, what people say into it.
-Source: SC-MAKS 5.4 (people give feedback while the agents argue).
+process as long as its heartbeat is fresh; another process may take it over when it is not. The
+engine is imported where a run needs it: a page that starts none opens sooner. People may speak
+while the agents argue (SC-MAKS 5.4).
 """
 
 from __future__ import annotations

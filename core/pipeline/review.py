@@ -1,17 +1,14 @@
 """Checks a case: the only file that knows the order of the stages.
 
-`review()` is a synchronous generator of events. What the events so far already hold is not done
-again: an interrupted run is resumed by handing its events in as `past`, and a finished run that is
-checked again as `earlier`. Source: CEDA 3.1, 3.2 (initial, intermediate and output state).
-
-Evidence for every statement, and a case as its agents see it by now.
+`review_to_store` is a synchronous generator of events. What the events so far already hold is not
+done again: an interrupted run is resumed by handing its events in as `past`, and a finished run
+that is checked again as `earlier`. Source: CEDA 3.1, 3.2 (initial, intermediate and output state).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,10 +37,10 @@ from core.events import (
 )
 from core.llm.encoder import Embedder
 from core.pipeline.audit_stage import AuditRun, audited, bare_bench, seen_after, statements_checked
+from core.pipeline.reuse import Earlier, code_digest, copies, reusable
 from core.pipeline.span_stage import marked
 from core.progress import Progress, folded
-from core.records import Case, Cause, Passage, Plan, Source, Verdict
-from core.reuse import Earlier, code_digest, copies, reusable, rule_digest
+from core.records import Case, Cause, Passage, Plan, Source, Verdict, rule_digest
 from core.roles import CaseView, Evidence, JudgeView, Roster
 from core.store import Store, open_store
 from core.tools.registry import Bench
@@ -156,25 +153,6 @@ class _Review:
         return Play(self.roster, self.stop, self.now)
 
 
-def review(
-    case: Case,
-    plan: Plan,
-    roster: Roster,
-    resources: Resources,
-    stop: Stop,
-    *,
-    past: Sequence[Event] = (),
-    earlier: Earlier | None = None,
-) -> Iterator[Event]:
-    """Yield a run's events to its end; `past` are those that an earlier attempt stored.
-
-    What has the same inputs as in `earlier`, the run that is checked again, is taken over from
-    it. Every run ends with `run_finished`, `run_stopped` or `run_failed`.
-    """
-    found = review_to_store(case, plan, roster, resources, stop, past=past, earlier=earlier)
-    return chain.from_iterable(found)
-
-
 def review_to_store(
     case: Case,
     plan: Plan,
@@ -187,10 +165,12 @@ def review_to_store(
     is_arriving: bool = False,
     heard: Heard = tuple,
 ) -> Iterator[tuple[Event, ...]]:
-    """The events of `review` as they are to be stored: those of a tuple all together or not at all.
+    """A run's events to its end, as they are to be stored: those of a tuple all or not at all.
 
-    What is taken over is one tuple: half of it would look like the run's own. Of a response that
-    `is_arriving` the statements that are there are checked, and nothing is concluded (CEDA 6).
+    `past` are those that an earlier attempt stored. What has the same inputs as in `earlier`, the
+    run that is checked again, is taken over as one tuple: half of it would look like the run's own.
+    Of a response that `is_arriving` the statements that are there are checked, and nothing is
+    concluded (CEDA 6). Every other run ends with `run_finished`, `run_stopped` or `run_failed`.
     """
     run = _Review(case, plan, roster, resources, stop, folded(past), earlier, is_arriving, heard)
     try:

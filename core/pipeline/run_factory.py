@@ -1,9 +1,7 @@
-"""Seats a run's agents, built-in ones and language models, and has them review a case.
+"""Seats a run's agents, built-in ones and language models, by its plan and what people taught.
 
 The engine, the encoder and litellm are loaded where a run needs them: a page that starts none opens
 sooner.
-
-What people have taught that a project goes by: named in a run's plan, and read for the run.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from core.concurrency import Stop
 from core.errors import ConfigError, KeyMissing
 from core.events import AUDIT, Event, PersonSpoke
 from core.llm.keys import Keys
+from core.pipeline.reuse import Earlier
 from core.records import (
     CONSENSUS,
     EXAMPLES,
@@ -36,7 +35,6 @@ from core.records import (
     members_from,
     threshold_from,
 )
-from core.reuse import Earlier
 from core.roles import CaseView
 from core.seats import RosterSheet, judge_prompt
 from core.store import Store

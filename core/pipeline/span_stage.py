@@ -1,11 +1,4 @@
-"""Has the words that do not hold marked: by extractor and adjudicator, or by a panel of members.
-
-Source: MSA 3.2, 3.3.
-
-The runs of a panel as a trace tells them: who marked what, and who voted what on it.
-
-A panel marks the words that do not hold: what its votes keep and drop, and why.
-"""
+"""Marks the words that do not hold: by extractor and adjudicator, or by a panel (MSA 3.2, 3.3)."""
 
 from __future__ import annotations
 
@@ -242,11 +235,7 @@ def _by_two(
 
 
 def _by_panel(
-    play: Play,
-    seen: JudgeView,
-    judgement: Judgement,
-    verdict: Verdict,
-    aside: Sequence[Statement],
+    play: Play, seen: JudgeView, judgement: Judgement, verdict: Verdict, aside: Sequence[Statement]
 ) -> Iterator[Event]:
     """Words marked and voted on by all members; nobody marks what the judge calls supported."""
     if judgement.label == "supported":

@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.errors import ConfigError
-from core.records import CONSENSUS, Run, Stance, Turn
-from core.reuse import rule_digest
+from core.records import CONSENSUS, Run, Stance, Turn, rule_digest
 from core.roles import LEARNED, CaseView, Roster
 from core.seats import RosterSheet
 from core.store import Store

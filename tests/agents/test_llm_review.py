@@ -22,14 +22,14 @@ from core.llm.call import Asked
 from core.llm.injection import Fence
 from core.llm.prompting import PromptBook
 from core.pipeline.checking import Draft, store_case
-from core.pipeline.review import Resources, review
+from core.pipeline.review import Resources
 from core.progress import Progress, folded
 from core.records import Case, Label, Plan
 from core.review.people import first_project
 from core.roles import Roster
 from core.seats import DebaterSeat, RosterSheet, Seat
 from core.store import open_store
-from tests.fakes import FakeDesk, Said, Scripted
+from tests.fakes import FakeDesk, Said, Scripted, review
 from tests.readers import word_assessor
 
 SEAT = Seat("openai/tiny-talker", api_base="http://127.0.0.1:9/v1", window=8192)

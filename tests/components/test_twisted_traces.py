@@ -32,8 +32,7 @@ from core.events import (
 )
 from core.pipeline.checking import outcome
 from core.progress import folded
-from core.records import Case, Project, Run, Verdict
-from core.reuse import rule_digest
+from core.records import Case, Project, Run, Verdict, rule_digest
 from core.seats import DEBATE_NAMES, DebateOptions
 from core.store import Store, open_store
 from core.store.sqlite import to_plain

@@ -24,8 +24,7 @@ from core.learning.reasoning import rows_of
 from core.learning.weigh import main as weigh
 from core.learning.weigh import plainly
 from core.pipeline.run_factory import as_learned
-from core.records import CONSENSUS, Plan, Run, Stance
-from core.reuse import rule_digest
+from core.records import CONSENSUS, Plan, Run, Stance, rule_digest
 from core.roles import UNIFORM
 from core.store import Store, open_store
 from core.store.versions import Learned

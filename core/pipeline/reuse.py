@@ -95,11 +95,6 @@ def code_digest() -> str:
     return whole.hexdigest()
 
 
-def rule_digest(rule: str) -> str:
-    """Names an agent's prompt or rules in a trace and in what is learned of it."""
-    return hashlib.sha256(rule.encode()).hexdigest()[:12]
-
-
 def _texts(case: Case) -> tuple[str, ...]:
     return case.response, case.question, case.role, case.instruction, case.language
 
