@@ -15,11 +15,15 @@ from components import state
 from components.error_rate import draw_error_rate, refit
 from components.protocol_options import draw_option_fields, forget_options
 from components.review_queue import draw_review_rules, sound_categories
-from components.roster_choice import happens, usual_options
+from components.roster_choice import (
+    draw_offer_note,
+    happens,
+    offered_protocols,
+    usual_options,
+)
 from components.wording import ROLE_WORDS, escaped, protocol_words, roster_words, when
 from core.agents.rosters import sheets_of
 from core.errors import InputError, ReviewError
-from core.pipeline.checking import PROTOCOLS
 from core.records import Member, PersonRole, Project, new_id
 from core.review.people import member_name
 from core.store.sqlite import to_json
@@ -31,7 +35,7 @@ def draw_defaults(project: Project) -> dict[str, Any]:
     with left:
         roster = _draw_roster(project)
     with right:
-        protocol = _draw_protocol(project)
+        protocol = _draw_protocol(project, roster)
         usual = usual_options(project, protocol)
         options = draw_option_fields(f"project.{project.id}", protocol, usual)
     return {"roster": roster, "protocol": protocol, "options": options}
@@ -55,17 +59,20 @@ def _draw_roster(project: Project) -> str:
     return str(chosen or project.roster)
 
 
-def _draw_protocol(project: Project) -> str:
+def _draw_protocol(project: Project, roster: str) -> str:
+    key = f"project.{project.id}.protocol"
+    offered = offered_protocols([roster], key)
     chosen = st.selectbox(
         "Protocol of new checks",
-        PROTOCOLS,
-        index=PROTOCOLS.index(project.protocol) if project.protocol in PROTOCOLS else 0,
+        offered,
+        index=offered.index(project.protocol) if project.protocol in offered else 0,
         format_func=lambda name: protocol_words(name, short=True),
-        key=f"project.{project.id}.protocol",
-        help="  \n".join(map(protocol_words, PROTOCOLS)),
+        key=key,
+        help="  \n".join(map(protocol_words, offered)),
     )
     protocol = str(chosen or project.protocol)
     st.caption(escaped(happens(protocol)))
+    draw_offer_note(offered)
     return protocol
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 from core.agents.agent_runner import sampled
 from core.agents.reply_parser import argument_in
-from core.baseline.debate_manners import PHRASE
 from core.baseline.wording import capitalised, counted, listed, shortened, verdict_text
 from core.concurrency import merged
 from core.debate.floor import Floor
@@ -170,7 +169,6 @@ def last_reason(turns: Sequence[Turn], answer: Turn) -> Turn:
         and turn.number <= answer.number
         and not turn.about
         and turn.manner != "revise"
-        and PHRASE not in turn.text
     ]
     return own[-1] if own else answer
 

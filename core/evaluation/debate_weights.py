@@ -1,11 +1,10 @@
 """Measures w(Q; θ) on debates of the built-in readers over a labelled set (SC-MAKS 3.5, 4.10).
 
 `python -m core.evaluation.debate_weights --path DATA --dataset NAME`: the readers argue about every
-row in the way that is named, SC-MAKS if none is, and their last answers are weighed on the same
-five folds: all alike (4.10's uniform vote), by record, logistic (its consensus without PPO), and by
-the policy where stable-baselines3 is installed, beside always saying hallucinated. What critics say
-of an answer counts here only as the policy reads it. Rows that are open by their label take no
-part, nor do those about which nobody argued.
+row in the way that is named, alone if none is (ensemble), and their last answers are weighed on the
+same five folds: all alike (4.10's uniform vote), by record, logistic (its consensus without PPO),
+and by the policy where stable-baselines3 is installed, beside always saying hallucinated. Rows that
+are open by their label take no part, nor do those about which nobody argued.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--split", help="as `evaluate` takes it")
     parser.add_argument("--limit", type=int, help="a seeded sample, each label with its share")
     parser.add_argument("--seed", type=int, default=0, help="of sample, folds and intervals")
-    parser.add_argument("--way", default="sc_maks", help="how they argue (default: sc_maks)")
+    parser.add_argument("--way", default="ensemble", help="how they argue (default: alone)")
     parser.add_argument("--home", help="whose settings are used")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from core.baseline.entailment import reader_in_use
 from core.concurrency import Stop
 from core.errors import ConfigError, KeyMissing
-from core.events import AUDIT, Event, PersonSpoke
+from core.events import Event, PersonSpoke
 from core.llm.keys import Keys
 from core.records import (
     CONSENSUS,
@@ -194,18 +194,6 @@ def require_keys(plan: Plan, keys: Keys) -> None:
             ".streamlit/secrets.toml, or type it on the page for this session.",
             names=tuple(missing),
         )
-
-
-def require_protocol(plan: Plan) -> None:
-    """Find out before anything is stored or sent that the plan's protocol is not known here.
-
-    Raises:
-        InputError: with those that are.
-    """
-    from core.debate.protocols import protocol_named
-
-    if plan.protocol != AUDIT:
-        protocol_named(plan.protocol)
 
 
 def staffed(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -15,7 +14,6 @@ from core.llm.call import Call
 from core.records import Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.two_sides import (
-    FACT,
     MUMBLED,
     RIGHT,
     VIEW,
@@ -25,7 +23,7 @@ from tests.debate.two_sides import (
     plan,
     up_to,
 )
-from tests.debates import Arguing, arguing, built_in, kinds, seated, turns
+from tests.debates import Arguing, arguing, kinds, seated, turns
 from tests.fakes import ScriptedDebater, ScriptedJudge
 
 
@@ -190,16 +188,3 @@ def test_what_does_not_begin_with_a_verdict_is_a_lost_turn() -> None:
     assert next(events).kind == "turn_started"
     problem = next(event for event in events if event.kind == "problem_met")
     assert problem.turn == 1
-
-
-def test_the_built_in_roster_ends_in_a_judgement_of_what_the_evidence_says() -> None:
-    roster = built_in()
-    view = replace(VIEW, sources={FACT.source_id: FACT.text})
-    arguing_now = arguing(argue_colmad, view, roster, plan=plan("colmad"))
-    events = list(arguing_now.events())
-    judgement = arguing_now.floor.progress.judgement
-    assert judgement is not None
-    assert judgement.label == "hallucinated"
-    said = turns(events)
-    assert len(said) == calls(3, plan("colmad")).turns
-    assert all(turn.confidence is not None and turn.doubt for turn in said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -18,7 +17,6 @@ from core.records import Judgement, Label, Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.scripts import reply_to
 from tests.debate.two_sides import (
-    FACT,
     MUMBLED,
     RIGHT,
     VIEW,
@@ -30,7 +28,7 @@ from tests.debate.two_sides import (
     plan,
     up_to,
 )
-from tests.debates import Arguing, arguing, built_in, desk_roster, kinds, seated, turns
+from tests.debates import Arguing, arguing, desk_roster, kinds, seated, turns
 from tests.fakes import FakeDesk, ScriptedDebater
 
 SWAPPED = plan("copmad", is_swapped=True)
@@ -213,13 +211,3 @@ def test_each_of_two_judgements_has_the_cost_of_its_own_call() -> None:
     assert costs == {1: 0.001, 2: 0.001}
     told = [event.call.slot for event in events if event.kind == "model_called"]
     assert sorted(told) == sorted(one.slot for one in desk.asked), "each call is told of once"
-
-
-def test_the_built_in_roster_argues_both_sides_and_ends_as_the_evidence_does() -> None:
-    roster = built_in()
-    view = replace(VIEW, sources={FACT.source_id: FACT.text})
-    at = arguing(argue_copmad, view, roster, plan=SWAPPED)
-    said = turns(list(at.events()))
-    assert all(turn.stance == turn.assigned for turn in said)
-    assert all(quote.status == "verified" for turn in said for quote in turn.quotes)
-    assert judged(at).label == "hallucinated"
