@@ -33,9 +33,9 @@ from components.wording import (
     protocol_words,
 )
 from core.baseline.wording import shortened
-from core.debate.floor import Calls
 from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
 from core.debate.signals import Past, Signal, signals_of
+from core.debate.state import Calls
 from core.progress import Progress
 from core.records import Case, Context, Judgement, Plan, Quote, Run, Turn
 from core.seats import DebateOptions

@@ -6,10 +6,11 @@ Imports as if an optional package were missing, where it would only cost time at
 from __future__ import annotations
 
 import contextlib
+import functools
 import queue
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
@@ -34,6 +35,21 @@ def without(package: str) -> Iterator[None]:
     finally:
         if modules.get(package) is None:
             modules.pop(package, None)
+
+
+Loaded = TypeVar("Loaded")
+
+
+def loaded_once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
+    """The function, carried out once per process for an argument, by one thread at a time."""
+    lock, kept = threading.Lock(), functools.lru_cache(maxsize=1)(load)
+
+    @functools.wraps(load)
+    def locked(*args: Hashable) -> Loaded:
+        with lock:
+            return kept(*args)
+
+    return locked
 
 
 Item = TypeVar("Item")

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from core.debate import NAMES
 from core.debate.ceda import CEDA
-from core.debate.colmad import COLMAD
-from core.debate.copmad import COPMAD
-from core.debate.floor import DebateProtocol
+from core.debate.colmad import COLMAD, COPMAD
 from core.debate.independent import ENSEMBLE, SINGLE, next_of, over
 from core.debate.mamm_refine import MAMM_REFINE
 from core.debate.sc_maks import SC_MAKS
 from core.debate.society import MAD, SOCIETY
+from core.debate.state import DebateProtocol
 from core.errors import InputError
 from core.events import AUDIT
 from core.records import Plan

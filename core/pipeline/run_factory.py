@@ -44,7 +44,7 @@ from core.store.cases import fingerprint
 from core.store.versions import NONE, Learned, read_body
 
 if TYPE_CHECKING:
-    from core.agents.prompt_call import Work
+    from core.agents.prompt_call import AgentContext
     from core.baseline.assessment import Assessor
     from core.llm.encoder import Embedder
     from core.llm.metering import LedgerDesk
@@ -259,7 +259,7 @@ def _with_models(
     sources: Path | None,
 ) -> _Seated:
     """The roster of the run's sheet, its embedding model if it has one, and what its tools ask."""
-    from core.agents.prompt_call import Work
+    from core.agents.prompt_call import AgentContext
     from core.agents.rosters import seated
     from core.agents.transcript import notices
     from core.debate.protocols import seated_for
@@ -283,7 +283,7 @@ def _with_models(
         reuses=plan.reuses_replies,
     )
     book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
-    work = Work(table, book, fence, sources or home, learned=learned, assessor=assessor)
+    work = AgentContext(table, book, fence, sources or home, learned=learned, assessor=assessor)
     roster = seated(sheet, _with_prompts(work, plan))
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
@@ -304,7 +304,7 @@ def _as_kept(store: Store, sheet: RosterSheet) -> RosterSheet:
     return sheet.with_windows_of(kept) if kept else sheet
 
 
-def _with_prompts(work: Work, plan: Plan) -> Work:
+def _with_prompts(work: AgentContext, plan: Plan) -> AgentContext:
     """The work by the prompts that each role is asked by; an audit debates as CEDA does."""
     from core.debate.protocols import manners_of, writing_of
 

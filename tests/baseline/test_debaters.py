@@ -37,7 +37,7 @@ def debated(claim: str, most: int = 5) -> Debated:
     plan = Plan(max_turns=most)
     at = arguing(protocol_of(plan).argue, view, built_in(), plan=plan)
     said = turns(list(at.events()))
-    judgement = at.floor.progress.judgement
+    judgement = at.state.progress.judgement
     assert judgement
     return Debated(said, judgement.text, judgement.label)
 

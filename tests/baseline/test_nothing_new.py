@@ -33,7 +33,7 @@ def progress() -> Progress:
     plan = Plan("ceda", max_turns=9)
     debate = arguing(protocol_of(plan).argue, VIEW, built_in(), plan=plan)
     assert list(debate.events())
-    return debate.floor.progress
+    return debate.state.progress
 
 
 def by_debater(progress: Progress) -> dict[str, list[Turn]]:

@@ -10,8 +10,8 @@ import pytest
 
 from core.agents.rosters import one_model
 from core.debate import NAMES
-from core.debate.floor import Calls
 from core.debate.protocols import PROTOCOLS, protocol_of, require_options, require_protocol
+from core.debate.state import Calls
 from core.errors import InputError, ModelError
 from core.events import Event
 from core.llm.call import Asked

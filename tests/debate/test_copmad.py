@@ -10,7 +10,7 @@ import pytest
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.concurrency import Stop
-from core.debate.copmad import argue_copmad, calls
+from core.debate.colmad import argue_copmad, count_copmad_calls
 from core.events import Event
 from core.llm.call import Asked, Call, Completion, Speak, in_silence
 from core.records import Judgement, Label, Plan
@@ -46,7 +46,7 @@ def held(
 
 
 def judged(at: Arguing) -> Judgement:
-    judgement = at.floor.progress.judgement
+    judgement = at.state.progress.judgement
     assert judgement is not None
     return judgement
 
@@ -103,7 +103,7 @@ def test_equal_findings_count_and_others_settle_nothing(
     list(at.events())
     judgement = judged(at)
     assert (judgement.label, judgement.cause) == (label, cause)
-    assert [s.judgement.label for _, s in sorted(at.floor.progress.samples.items())] == list(labels)
+    assert [s.judgement.label for _, s in sorted(at.state.progress.samples.items())] == list(labels)
     if labels == ("supported", "supported"):
         assert judgement.p == pytest.approx(0.3)
         assert "Judgement 1." in judgement.prose
@@ -152,7 +152,7 @@ def test_as_many_calls_as_the_formula_says(rounds: int, is_swapped: bool) -> Non
     each = (rounds or 2) * (1 + is_swapped)
     people, judge = both(each, each), JudgeInTurn("supported", "supported")
     list(held(people, judge, asked).events())
-    expected = calls(2, asked)
+    expected = count_copmad_calls(2, asked)
     made = sum(len(debater.views) for debater in people.values())
     assert (made, len(judge.views)) == (expected.turns, expected.judgements)
     assert all(not debater.lines for debater in people.values())
@@ -185,7 +185,7 @@ def test_models_are_told_their_side_and_the_judge_whose_it_is() -> None:
     at = arguing(argue_copmad, VIEW, seated(people, LlmJudge(SEAT, place.work)), plan=SWAPPED)
     said = sorted(turns(list(at.events())), key=lambda turn: turn.number)
     assert [turn.stance for turn in said] == [turn.assigned for turn in said]
-    assert len(place.model.calls) == calls(2, SWAPPED).total == 10
+    assert len(place.model.calls) == count_copmad_calls(2, SWAPPED).total == 10
     readers = [text_of(call) for call in place.model.calls if "neutral judge" in text_of(call)]
     assert all("Ada (assigned " in text for text in readers)
     assert judged(at).label == "hallucinated"

@@ -343,7 +343,7 @@ def test_ranking_gives_each_version_that_changes_something_once(texts: list[str]
 
 
 def test_a_model_that_judges_ranks_too_and_is_heard_by_its_last_line() -> None:
-    seen = JudgeView(VIEW, arguing(PROTOCOL.argue, VIEW, seated({})).floor.context, (), False)
+    seen = JudgeView(VIEW, arguing(PROTOCOL.argue, VIEW, seated({})).state.context, (), False)
     place = workplace(["Both mend it.\nBest: 3", "The second keeps more.\n**Best: 2**"])
     best = LlmJudge(SEAT, place.work).best_of(seen, (point("512 m", "412 m"),), ["a", "b"], Stop())
     assert best == 1

@@ -190,7 +190,7 @@ def test_readers_who_only_quote_and_measure_give_none(protocol: str, claim: str)
     roster = built_in()
     debating = arguing(PROTOCOLS[protocol].argue, view, roster, plan=Plan(protocol))
     assert list(debating.events())
-    progress = debating.floor.progress
+    progress = debating.state.progress
     progress.case, progress.passages = view.case, {0: (FACT,)}
     assert signals_of(progress) == ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,12 @@ from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_evaluate import evaluated, write_claims
 from tests.evaluation.tiny_sets import FACTS
 from tests.llm.loopback import loopback
+from tests.readers import word_assessor
 
 SC_MAKS = ("--protocol", "sc_maks", "--rounds", "1", "--trivial-limit", "1")
 MODEL = one_model("openai/loopback", "http://127.0.0.1:1/v1")
-SEATS = answerers(seated(MODEL, workplace([]).work), MODEL)
+WORK = replace(workplace([]).work, assessor=word_assessor())
+SEATS = answerers(seated(MODEL, WORK), MODEL)
 
 
 @pytest.fixture

@@ -119,7 +119,14 @@ def test_a_way_can_be_laid_beside_another_than_a_single_judge(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """SC-MAKS 4.10: without one part, against the whole, in F1, FCR and HR."""
-    ways = ("--against", "sc_maks", "--protocols", "sc_maks:without=adversary", "--limit", "4")
+    ways: tuple[str, ...] = (
+        "--against",
+        "sc_maks",
+        "--protocols",
+        "sc_maks:without=adversary",
+        "--limit",
+        "4",
+    )
     with loopback(sensible) as server:
         ways = (*ways, "--model", "openai/loopback", "--api-base", server.base)
         assert main(measured(data, *ways, "--json")) == 0
