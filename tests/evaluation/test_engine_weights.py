@@ -10,8 +10,9 @@ import pytest
 
 from core.__main__ import main
 from core.agents.rosters import one_model, seated
+from core.debate.protocols import manners_of
 from core.evaluation.protocols import main as protocols
-from core.records import CONSENSUS
+from core.records import CONSENSUS, Plan
 from core.review.people import first_project
 from core.store import open_store
 from core.store.versions import Choice, Learned
@@ -25,7 +26,8 @@ from tests.readers import word_assessor
 
 SC_MAKS = ("--protocol", "sc_maks", "--rounds", "1", "--trivial-limit", "1")
 MODEL = one_model("openai/loopback", "http://127.0.0.1:1/v1")
-WORK = replace(workplace([]).work, assessor=word_assessor())
+MANNERS, _ = manners_of(Plan("sc_maks"))
+WORK = replace(workplace([]).work, assessor=word_assessor(), manners=MANNERS)
 SEATS = answerers(seated(MODEL, WORK), MODEL)
 
 
@@ -76,8 +78,8 @@ def test_rows_are_weighed_by_what_was_learned_and_it_is_said(
     assert f"weights of answers: record, weights {number}\n" in capsys.readouterr().out
     assert main([*shown, "--keep", str(home / "kept")]) == 0
     assert {path.name for path in (home / "kept").iterdir()} == {
-        "fever_symmetric-sc_maks-rounds_1.json",
-        f"fever_symmetric-sc_maks-rounds_1-record_weights_{number}.json",
+        "fever_symmetric-openai_loopback-sc_maks-rounds_1.json",
+        f"fever_symmetric-openai_loopback-sc_maks-rounds_1-record_weights_{number}.json",
     }
 
 

@@ -128,7 +128,7 @@ def test_a_way_can_be_laid_beside_another_than_a_single_judge(
         "4",
     )
     with loopback(sensible) as server:
-        ways = (*ways, "--model", "openai/loopback", "--api-base", server.base)
+        ways = (*ways, "--limit", "4", "--model", "openai/loopback", "--api-base", server.base)
         assert main(measured(data, *ways, "--json")) == 0
         found = json.loads(capsys.readouterr().out)
         assert main(measured(data, *ways)) == 0
