@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import queue
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -31,6 +32,21 @@ def without(package: str) -> Iterator[None]:
     finally:
         if modules.get(package) is None:
             modules.pop(package, None)
+
+
+Loaded = TypeVar("Loaded")
+
+
+def loaded_once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
+    """The function, carried out once per process for an argument, by one thread at a time."""
+    lock, kept = threading.Lock(), functools.lru_cache(maxsize=1)(load)
+
+    @functools.wraps(load)
+    def locked(*args: Hashable) -> Loaded:
+        with lock:
+            return kept(*args)
+
+    return locked
 
 
 Item = TypeVar("Item")

@@ -414,7 +414,7 @@ def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: S
     """Who checks, what that will take, and the button."""
     roster = draw_roster_choice("many.roster", project_roster())
     draw_keys_of_rosters([roster], "many")
-    protocol = draw_protocol_choice("many.protocol")
+    protocol = draw_protocol_choice("many.protocol", roster)
     with state.open_store() as store:
         usual = usual_options(state.project(store), protocol)
     options = draw_protocol_options("many", protocol, usual)

@@ -16,8 +16,10 @@ from components.check.roster_choice import (
     can_choose,
     chosen_options,
     draw_keys_of_rosters,
+    draw_offer_note,
     draw_option_fields,
     expected_of,
+    offered_protocols,
     planned,
     usual_options,
     usual_protocol,
@@ -53,7 +55,7 @@ from core.agents.rosters import sheets_of
 from core.config import Settings
 from core.errors import InputError
 from core.llm.limits import NANO_PER_CENT, money
-from core.pipeline.checking import PROTOCOLS, Draft, store_case
+from core.pipeline.checking import Draft, store_case
 from core.pipeline.comparison import (
     MOST_WAYS,
     Budget,
@@ -378,14 +380,6 @@ def _chosen_ways() -> list[tuple[str, str]]:
         usual = usual_protocol(store, state.project(store))
         words = {sheet.name: roster_words(sheet.name, sheet.words) for sheet in sheets_of(store)}
     left, right = st.columns(2)
-    protocols = left.multiselect(
-        "Protocols",
-        PROTOCOLS,
-        default=list(dict.fromkeys([usual, SINGLE])),
-        format_func=lambda name: protocol_words(name, short=True),
-        key="compare.protocols",
-        persist_state="session",
-    )
     usual_roster = project_roster()
     rosters = right.multiselect(
         "Rosters",
@@ -395,6 +389,17 @@ def _chosen_ways() -> list[tuple[str, str]]:
         key="compare.rosters",
         persist_state="session",
     )
+    offered = offered_protocols(rosters or [BUILT_IN], "compare.protocols")
+    protocols = left.multiselect(
+        "Protocols",
+        offered,
+        default=[name for name in dict.fromkeys([usual, SINGLE]) if name in offered],
+        format_func=lambda name: protocol_words(name, short=True),
+        key="compare.protocols",
+        persist_state="session",
+    )
+    with left:
+        draw_offer_note(offered)
     _draw_options(protocols)
     return [(protocol, roster) for roster, protocol in itertools.product(rosters, protocols)]
 

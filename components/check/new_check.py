@@ -36,13 +36,13 @@ from components.widgets.controls import button, link, problem_kept, show_problem
 from components.widgets.wording import clipped, counted, escaped, when
 from core.baseline.examples import EXAMPLES, Example
 from core.config import Settings
-from core.debate.protocols import has_turns
+from core.debate.protocols import has_turns, offered_to, require_protocol
 from core.documents.library import store_file
 from core.errors import ReviewError
 from core.pipeline.checking import Draft, store_case
 from core.pipeline.run_factory import require_keys
 from core.records import Case, Plan, Project, Run
-from core.seats import BUILT_IN
+from core.seats import AS_IS, BUILT_IN
 from core.store import Store
 
 
@@ -287,6 +287,7 @@ def start_check() -> None:
                 str(_typed("instruction", project.instruction)),
             )
             typed = state.typed_keys()
+            require_protocol(plan)
             require_keys(plan, state.keys())
             with store.writing():
                 person = state.require(store, project.id, "annotator", "check a claim")
@@ -350,6 +351,8 @@ def _start_example(example: Example) -> None:
             usual = usual_protocol(store, project)
         # Built in whatever the roster: it is here to be tried without a key, and costs nothing.
         plan = plan_now(project, settings, usual, BUILT_IN)
+        if plan.protocol not in offered_to(None):
+            plan = replace(plan, protocol=Plan().protocol, options=AS_IS)
         st.session_state["new.started"] = state.jobs().start(case, plan, by=person)
 
 

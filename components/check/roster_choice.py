@@ -13,7 +13,7 @@ from components.setup.api_keys import draw_keys_of
 from components.widgets.wording import escaped, protocol_words, roster_words, seconds
 from core.agents.rosters import sheet_named, sheets_of
 from core.debate import protocols
-from core.debate.protocols import DEBATES, options_of, then_of
+from core.debate.protocols import DEBATES, offered_to, options_of, then_of
 from core.errors import InputError
 from core.llm.limits import NANO_PER_CENT, money
 from core.pipeline.checking import PROTOCOLS
@@ -177,28 +177,55 @@ FITS = {
 }
 # Whoever only wants to check a text finds what fits above the papers' other ways to argue.
 EVERYDAY = ("ceda", "audit", "single", "adaptive")
-OFFERED = (*EVERYDAY, *(name for name in PROTOCOLS if name not in EVERYDAY))
+MODELS_ONLY = (
+    "Built-in readers say the same in every round: a roster whose debaters are all language models "
+    "has more ways to debate."
+)
 
 
-def draw_protocol_choice(key: str) -> str:
+def draw_protocol_choice(key: str, roster: str) -> str:
     """The choice, with what happens and when it fits; at first what the person chose here last.
 
-    Names alone are what a phone has room for in the list; the chosen one is told in whole below.
+    Only what the roster can do is listed. Names alone are what a phone has room for in the list;
+    the chosen one is told in whole below.
     """
+    offered = offered_protocols([roster], key)
     with state.open_store() as store:
         usual = usual_protocol(store, state.project(store))
+    usual = usual if usual in offered else offered[0]
     chosen = st.selectbox(
         "How to check",
-        OFFERED,
-        index=OFFERED.index(usual),
+        offered,
+        index=offered.index(usual),
         format_func=lambda name: protocol_words(name, short=True),
         key=key,
-        help="\n".join(f"- {escaped(protocol_words(name))}" for name in OFFERED),
+        help="\n".join(f"- {escaped(protocol_words(name))}" for name in offered),
         persist_state="session",
     )
     protocol = str(chosen or usual)
     st.caption(escaped(f"{happens(protocol)} {FITS.get(protocol, '')}".strip()))
+    draw_offer_note(offered)
     return protocol
+
+
+def offered_protocols(rosters: Sequence[str], key: str) -> tuple[str, ...]:
+    """What one of the rosters can check by, the everyday ones first; a choice beyond is dropped."""
+    with state.open_store() as store:
+        sheets = {sheet.name: sheet for sheet in sheets_of(store)}
+    can = {name for roster in rosters for name in offered_to(sheets.get(roster))}
+    offered = (*EVERYDAY, *(name for name in PROTOCOLS if name not in EVERYDAY))
+    kept = st.session_state.get(key)
+    if isinstance(kept, list):
+        st.session_state[key] = [name for name in kept if name in can]
+    elif kept is not None and kept not in can:
+        del st.session_state[key]
+    return tuple(name for name in offered if name in can)
+
+
+def draw_offer_note(offered: Sequence[str]) -> None:
+    """Why the list is shorter than it could be, where it is."""
+    if len(offered) < len(PROTOCOLS):
+        st.caption(MODELS_ONLY)
 
 
 def happens(protocol: str) -> str:

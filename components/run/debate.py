@@ -35,9 +35,9 @@ from components.widgets.wording import (
     protocol_words,
 )
 from core.baseline.wording import listed_plainly, shortened
-from core.debate.floor import Calls
 from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
 from core.debate.signals import Past, Signal, signals_of
+from core.debate.state import Calls
 from core.events import ProblemMet
 from core.llm.limits import dollars_words
 from core.progress import Progress, total_cost

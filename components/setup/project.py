@@ -10,9 +10,11 @@ import streamlit as st
 
 from components.app import state
 from components.check.roster_choice import (
+    draw_offer_note,
     draw_option_fields,
     forget_options,
     happens,
+    offered_protocols,
     usual_options,
 )
 from components.measure.calibration import draw_error_rate, refit
@@ -21,7 +23,6 @@ from components.widgets.controls import button, problem_kept, show_problem
 from components.widgets.wording import ROLE_WORDS, escaped, protocol_words, roster_words, when
 from core.agents.rosters import sheets_of
 from core.errors import InputError, ReviewError
-from core.pipeline.checking import PROTOCOLS
 from core.records import Member, PersonRole, Project, new_id
 from core.review.people import member_name
 from core.store.sqlite import to_json
@@ -33,7 +34,7 @@ def draw_defaults(project: Project) -> dict[str, Any]:
     with left:
         roster = _draw_roster(project)
     with right:
-        protocol = _draw_protocol(project)
+        protocol = _draw_protocol(project, roster)
         usual = usual_options(project, protocol)
         options = draw_option_fields(f"project.{project.id}", protocol, usual)
     return {"roster": roster, "protocol": protocol, "options": options}
@@ -57,17 +58,20 @@ def _draw_roster(project: Project) -> str:
     return str(chosen or project.roster)
 
 
-def _draw_protocol(project: Project) -> str:
+def _draw_protocol(project: Project, roster: str) -> str:
+    key = f"project.{project.id}.protocol"
+    offered = offered_protocols([roster], key)
     chosen = st.selectbox(
         "Protocol of new checks",
-        PROTOCOLS,
-        index=PROTOCOLS.index(project.protocol) if project.protocol in PROTOCOLS else 0,
+        offered,
+        index=offered.index(project.protocol) if project.protocol in offered else 0,
         format_func=lambda name: protocol_words(name, short=True),
-        key=f"project.{project.id}.protocol",
-        help="  \n".join(map(protocol_words, PROTOCOLS)),
+        key=key,
+        help="  \n".join(map(protocol_words, offered)),
     )
     protocol = str(chosen or project.protocol)
     st.caption(escaped(happens(protocol)))
+    draw_offer_note(offered)
     return protocol
 
 

@@ -40,7 +40,7 @@ from core.evaluation.outcomes import Numbers, Outcomes, always
 from core.llm.keys import Keys, keys_here
 from core.pipeline.checking import Request, planned
 from core.records import Plan
-from core.seats import BUILT_IN
+from core.seats import BUILT_IN, FOR_READERS
 
 COMPARED = ("balanced_accuracy", "auroc")
 BESIDE = ("f1", "fcr", "hr")  # what ablations are expected to move (SC-MAKS table 4)
@@ -343,8 +343,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--protocols",
-        default=",".join(PROTOCOLS),
-        help="default: all; an option of one as in colmad:rounds=1 or copmad:swap",
+        default="",
+        help="default: all that the roster can do; an option as in colmad:rounds=1 or copmad:swap",
     )
     parser.add_argument(
         "--against", default=SINGLE.name, metavar="WAY", help="the way that all are laid beside"
@@ -382,7 +382,9 @@ def _wanted(given: argparse.Namespace) -> Compared:
     Raises:
         InputError: a number is out of range, or a protocol is not known.
     """
-    ways, (baseline, *others) = ways_of(given.protocols), ways_of(given.against)
+    is_built_in = not given.model and given.roster == BUILT_IN
+    names = ",".join(FOR_READERS if is_built_in else PROTOCOLS)
+    ways, (baseline, *others) = ways_of(given.protocols or names), ways_of(given.against)
     if others:
         raise InputError(
             f"Expected one way in --against, found {1 + len(others)}; leave the rest out."

@@ -12,14 +12,13 @@ import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.agent_runner import Play, calls_of, notes_of, part_played, why_unusable
+from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played, why_unusable
 from core.baseline.evidence_model import load_evidence_model
 from core.baseline.matching import answer_of
 from core.baseline.wording import DEGREES, capitalised, counted, listed, shortened
 from core.concurrency import Stop, merged
 from core.debate.ceda import debate_ceda as debate
-from core.debate.floor import Floor
-from core.debate.turns import warned
+from core.debate.state import DebateState, warned
 from core.errors import ReplyError
 from core.events import (
     Event,
@@ -358,7 +357,7 @@ class AuditRun:
     there are none).
     """
 
-    play: Play
+    play: RunContext
     progress: Progress
     view: Callable[[], CaseView]
     bench: Bench
@@ -400,9 +399,9 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     ending: list[Event] = []
     if contested:
         cut = cut_down(view, contested, progress.tool_uses)
-        floor = Floor(run.play, cut, progress, Plan(max_turns=run.max_turns))
-        yield from warned(floor)
-        yield from debate(floor)
+        state = DebateState(run.play, cut, progress, Plan(max_turns=run.max_turns))
+        yield from warned(state)
+        yield from debate(state)
         began, before = run.play.now(), frozenset(progress.calls)
         found = yield from _judged(run, cut, contested)
         for entry in closed(final, found):

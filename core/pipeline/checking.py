@@ -15,7 +15,7 @@ from core.baseline.entailment import brought, calibration_notice
 from core.concurrency import Stop
 from core.config import MEGABYTE, shown_safely
 from core.debate import NAMES
-from core.debate.protocols import require_options
+from core.debate.protocols import require_options, require_protocol
 from core.documents.language import language_of
 from core.documents.library import ensure_read, store_file
 from core.documents.terms import terms
@@ -353,6 +353,7 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
         options=request.options,
         reader=brought(home, request.reader),
     )
+    require_protocol(plan)
     require_options(plan)
     require_keys(plan, keys)
     told = (found.notice, calibration_notice(home, plan.reader))

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.config import Settings
+from core.debate.protocols import require_protocol
 from core.documents.tables import safe_cell
 from core.errors import InputError, KeyMissing
 from core.llm.keys import Keys
@@ -261,12 +262,13 @@ def _words_of(need: Budget, cap: Budget) -> str:
 
 
 def without_keys(ways: Sequence[Way], keys: Keys) -> list[Way]:
-    """The ways, those with a reason that lack a key."""
+    """The ways, those with a reason that lack a key, or whose roster cannot argue like that."""
     found = []
     for way in ways:
         try:
+            require_protocol(way.plan)
             require_keys(way.plan, keys)
-        except KeyMissing as error:
+        except (InputError, KeyMissing) as error:
             way = replace(way, problem=way.problem or str(error))
         found.append(way)
     return found

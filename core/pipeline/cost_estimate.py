@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 
-from core.debate.floor import DebateProtocol
 from core.debate.protocols import protocol_of, seated_for, then_of
+from core.debate.state import DebateProtocol
 from core.documents.language import language_of
 from core.events import AUDIT, MOST_STEPS
 from core.llm.keys import Keys

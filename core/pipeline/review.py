@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from core.agents.agent_runner import Play, calls_of, segmented
+from core.agents.agent_runner import RunContext, calls_of, segmented
 from core.concurrency import Stop
 from core.config import Settings
-from core.debate.floor import Floor
 from core.debate.protocols import protocol_named
-from core.debate.turns import judge_view, warned
+from core.debate.state import DebateState, judge_view, warned
 from core.documents.library import Gathering, gather_sources, missed, sources_of
 from core.documents.retrieval import Retriever, described_passages, described_texts
 from core.errors import BudgetReached, ModelError, ReviewError, Stopped
@@ -148,9 +147,9 @@ class _Review:
         return self.resources.now
 
     @property
-    def play(self) -> Play:
+    def play(self) -> RunContext:
         """What the roles share."""
-        return Play(self.roster, self.stop, self.now)
+        return RunContext(self.roster, self.stop, self.now)
 
 
 def review_to_store(
@@ -212,11 +211,13 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
         yield from audited(audit)
         yield from _conclude(run, seen_after(audit))
         return
-    floor = Floor(run.play, view_of(run.case, progress, sources), progress, run.plan, run.heard)
+    state = DebateState(
+        run.play, view_of(run.case, progress, sources), progress, run.plan, run.heard
+    )
     if progress.judgement is None:
-        yield from warned(floor)
-        yield from protocol_named(run.plan.protocol).argue(floor)
-    yield from _conclude(run, judge_view(floor))
+        yield from warned(state)
+        yield from protocol_named(run.plan.protocol).argue(state)
+    yield from _conclude(run, judge_view(state))
 
 
 def _code(run: _Review) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.agent_runner import Play, calls_of, notes_of, part_played
+from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played
 from core.baseline.span_reader import between
 from core.concurrency import Stop, merged
 from core.errors import ModelError
@@ -176,7 +176,7 @@ AT_ONCE = 8
 
 
 def marked(
-    play: Play,
+    play: RunContext,
     seen: JudgeView,
     judgement: Judgement,
     verdict: Verdict,
@@ -203,7 +203,7 @@ def marked(
 
 
 def _by_two(
-    play: Play,
+    play: RunContext,
     seen: JudgeView,
     judgement: Judgement,
     verdict: Verdict,
@@ -235,7 +235,11 @@ def _by_two(
 
 
 def _by_panel(
-    play: Play, seen: JudgeView, judgement: Judgement, verdict: Verdict, aside: Sequence[Statement]
+    play: RunContext,
+    seen: JudgeView,
+    judgement: Judgement,
+    verdict: Verdict,
+    aside: Sequence[Statement],
 ) -> Iterator[Event]:
     """Words marked and voted on by all members; nobody marks what the judge calls supported."""
     if judgement.label == "supported":
@@ -247,7 +251,7 @@ def _by_panel(
         yield event
 
 
-def _scored(play: Play, scorer: WordScorer, view: CaseView) -> Iterator[Event]:
+def _scored(play: RunContext, scorer: WordScorer, view: CaseView) -> Iterator[Event]:
     """Every word's score, also under a verdict that marks none of them."""
     play.stop.check()
     scores = scorer.score_words(view, play.stop)
@@ -256,7 +260,7 @@ def _scored(play: Play, scorer: WordScorer, view: CaseView) -> Iterator[Event]:
 
 
 def _ruling(
-    play: Play, seen: JudgeView, span: Span, verdict: Verdict
+    play: RunContext, seen: JudgeView, span: Span, verdict: Verdict
 ) -> Callable[[], Iterator[Event]]:
     adjudicator = play.roster.span_adjudicator
 

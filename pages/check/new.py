@@ -48,7 +48,9 @@ with right:
     sources = list(dict.fromkeys([*uploaded, *chosen]))
     draw_sources(sources)
 keep_draft(sources)
-protocol = draw_protocol_choice("new.protocol")
+protocol = draw_protocol_choice(
+    "new.protocol", str(st.session_state.get("new.roster") or project_roster())
+)
 with st.expander("Role, instruction and options", icon=":material/tune:"):
     draw_plan(protocol)
 # On a phone they stand below each other: who checks and what it costs comes before the button.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from core.agents.prompt_call import Work
+from core.agents.prompt_call import AgentContext
 from core.agents.rosters import seated
 from core.concurrency import Stop
 from core.config import Settings
@@ -203,7 +203,7 @@ class Checked:
 def roster_of(resources: Resources, answer: Callable[[Asked], Scripted]) -> tuple[Roster, FakeDesk]:
     desk = FakeDesk(answer)
     fence, assessor = Fence.of_run("run-1"), word_assessor()
-    work = Work(desk, PromptBook(), fence, resources.home, assessor=assessor)
+    work = AgentContext(desk, PromptBook(), fence, resources.home, assessor=assessor)
     return replace(seated(SHEET, work), notes_made=work.notes.drain), desk
 
 
