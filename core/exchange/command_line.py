@@ -194,7 +194,7 @@ def _give_archive(
     _write(given.out, data.getvalue(), out)
     say(f"Wrote “{project.name}” with {counted_words(counts)}.")
     if given.json:
-        _tell({"format": ARCHIVE, "project": project.name} | counts, given, say, out)
+        _tell({"format": ARCHIVE, "project": project.name, **counts}, given, say, out)
     return 0
 
 

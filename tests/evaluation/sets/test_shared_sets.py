@@ -13,11 +13,12 @@ import pytest
 
 from core.evaluation.datasets import NAMES, RULES, load, tasks_of
 from core.evaluation.gold import GoldRow, part_of
+from core.records import Label
 from tests.needs import need
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 NOT_SHARED = ("fakeddit",)
-LABELS = ("supported", "hallucinated", "unclear")
+LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 with (Path(__file__).parent / "shared_rows.csv").open(encoding="utf-8") as file:
     COUNTS = {(line["set"], line["task"]): line for line in csv.DictReader(file)}
 SMALL = {  # sets too small, or of too few groups, for a fifth to be near a fifth
