@@ -24,7 +24,7 @@ from core.errors import (
     Stopped,
 )
 from core.llm import client as llm
-from core.llm import stream
+from core.llm import keys
 from core.llm.call import Call, Completion, Message, Picture, in_silence
 from core.llm.client import LiteLlm
 from core.llm.failures import Patience
@@ -589,7 +589,7 @@ KEPT_SETTINGS = {
 
 @pytest.fixture
 def settings_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "_kept", {})
+    monkeypatch.setattr(keys, "_kept", {})
     for name, value in {**KEPT_SETTINGS, "WATSONX_PROJECT_ID": "project"}.items():
         monkeypatch.setenv(name, value)
 
@@ -642,7 +642,7 @@ def test_no_key_and_no_prompt_in_errors_logs_and_reprs(caplog: pytest.LogCapture
         Reply(TEXT, fault="error_within", message=f"lost {KEY}"),
     ]
     for reply in replies:
-        found, server, _ = asked_of(reply, keys=keys)
+        found, server, _ = asked_of(reply, keys=own)
         assert KEY not in f"{found!s} {found!r}"
         assert server.asked[0].bearer == KEY
     assert KEY not in repr(keys) + repr(LiteLlm(keys))
@@ -666,13 +666,13 @@ def test_an_answer_that_repeats_its_key_is_handed_on_without_it() -> None:
 
 def test_a_wrong_key_is_named_with_where_it_came_from() -> None:
     reply = Reply(status=401, message="no")
-    for keys, words in [
+    for own, words in [
         (Keys({"COUNTERPOINT_API_KEY": KEY}), "COUNTERPOINT_API_KEY, from the environment"),
         (Keys({}, {"COUNTERPOINT_API_KEY": KEY}), "from .streamlit/secrets.toml"),
         (Keys({}, {}, {"COUNTERPOINT_API_KEY": KEY}), "as typed in this session"),
         (Keys({}), "No key was sent"),
     ]:
-        found, _, _ = asked_of(reply, keys=keys)
+        found, _, _ = asked_of(reply, keys=own)
         assert isinstance(found, ConfigError)
         assert words in str(found)
 
