@@ -20,7 +20,7 @@ from components.box_fields import boxes_again, boxes_from, boxes_kept, boxes_to
 from components.span_editor import span_editor
 from components.span_editor.marks import Mark, Marked, marked_from
 from components.wording import LABEL_WORDS, clipped, escaped, when
-from core.documents.segmentation import relocate
+from core.documents.quotes import relocate
 from core.errors import InputError
 from core.progress import Progress
 from core.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Source, Span, new_id

@@ -20,8 +20,8 @@ from PIL import Image, ImageDraw, ImageFont
 from core.agents.roster_files import keys_here
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
+from core.documents.draft import silent
 from core.documents.isolation import read_source
-from core.documents.request import silent
 from core.errors import ConfigError, ReviewError
 from core.review.people import login_here, require_reachable
 from core.store import open_store

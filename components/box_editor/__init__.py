@@ -31,7 +31,7 @@ import streamlit as st
 from components.box_editor.boxes import MOST_BOXES, SMALLEST, Drawn, drawn_from
 from components.box_editor.picture import address_of
 from components.wording import escaped
-from core.documents.images import Upright
+from core.documents.rendering import Upright
 from core.errors import InputError
 from core.store.corrections import LONGEST_COMMENT
 

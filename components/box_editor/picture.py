@@ -7,8 +7,8 @@ from streamlit import runtime
 
 from components import state
 from core.config import Settings
-from core.documents.images import Upright, upright_picture
 from core.documents.library import file_bytes
+from core.documents.rendering import Upright, upright_picture
 
 MOST_KEPT = 8  # pictures, of some megabytes each
 

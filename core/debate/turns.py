@@ -8,7 +8,7 @@ from dataclasses import replace
 from core.agents.agent_runner import context_built, notes_of
 from core.concurrency import merged, streamed
 from core.debate.floor import Floor, Speech
-from core.documents.segmentation import verify_quote
+from core.documents.quotes import verify_quote
 from core.errors import ModelError, ReplyError
 from core.events import (
     DebateNoted,

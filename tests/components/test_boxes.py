@@ -126,7 +126,7 @@ def one_image() -> None:
     from components.box_editor import box_editor
     from components.box_editor.boxes import Drawn
     from components.box_editor.picture import address_of
-    from core.documents.images import Upright
+    from core.documents.rendering import Upright
 
     picture = Upright(b"bytes of a picture", "image/png", 1, 1)
     held = st.session_state.setdefault("held", Drawn())
