@@ -20,7 +20,7 @@ help:
 	@echo "make doctor            say what works here"
 
 run: setup
-	@$(PY) -m components.launch --port $(PORT)
+	@$(PY) -m components.app.launch --port $(PORT)
 
 test: setup $(VENV)/.dev
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components import state
-from components.frame import frame, menu, pages
+from components.app import state
+from components.app.frame import frame, menu, pages
 
 st.set_page_config(page_title="Counterpoint", page_icon="components/assets/icon.png", layout="wide")
 page = st.navigation(pages(), position=menu(), expanded=True)

@@ -1,24 +1,15 @@
-"""A run as a report that a colleague can read without the app: self-contained HTML, Markdown.
-
-The audit in a report: what holds of the whole, then every statement with tools and evidence.
-
-The debate in a report: its rounds, folded where it is long, with links to each.
-
-The corrected text in a report: what goes and what comes within the response, and by whom.
-
-The response as it should read, beside what it says: to take into one's answer, or to leave.
-"""
+"""A run as a report to read without the app (HTML, Markdown), and the corrected text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from components import drafts
-from components.audit import (
+from components.review.correction import choose
+from components.review.correction_draft import Asked, keep, key_of, plain_words
+from components.run.audit import (
     NOTHING_TO_CHECK,
     OUTCOME_WORDS,
     Row,
@@ -32,24 +23,8 @@ from components.audit import (
     whole_html,
     whole_uses,
 )
-from components.calls import cost_words
-from components.correction import choose
-from components.correction_draft import Asked, keep, key_of, plain_words
-from components.debate import silence_words, state_html
-from components.html import (
-    Html,
-    Mark,
-    change_words,
-    contested_still,
-    element,
-    is_unchanged,
-    joined,
-    marked_text,
-    rationale_words,
-    show,
-    within_html,
-)
-from components.transcript import (
+from components.run.debate import cost_words, silence_words, state_html
+from components.run.transcript import (
     MOST_UNFOLDED,
     asides,
     round_anchor,
@@ -57,7 +32,7 @@ from components.transcript import (
     rounds_of,
     spoken_texts,
 )
-from components.verdict import (
+from components.run.verdict import (
     NO_PAST,
     Past,
     difference_words,
@@ -65,7 +40,23 @@ from components.verdict import (
     verdict_html,
     worth_words,
 )
-from components.wording import (
+from components.widgets import drafts
+from components.widgets.controls import ASSETS, button
+from components.widgets.html import (
+    Html,
+    Mark,
+    change_words,
+    contested_still,
+    element,
+    html_table,
+    is_unchanged,
+    joined,
+    marked_text,
+    rationale_words,
+    show,
+    within_html,
+)
+from components.widgets.wording import (
     LABEL_WORDS,
     clipped,
     counted,
@@ -111,9 +102,7 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
     key = f"run.{run.id}.corrected"
     kept = drafts.kept(key)
     if kept.get("is_left"):
-        st.button(
-            "Show the corrected text", key=f"{key}.show", on_click=drafts.keep, args=(key, {})
-        )
+        button("Show the corrected text", f"{key}.show", drafts.keep, key, {})
         return
     words = f"As it should read: {in_short(case.response, text, progress.spans)}"
     with st.expander(escaped(words), key=key):
@@ -137,29 +126,25 @@ def _draw_buttons(asked: Asked, text: str, before: str) -> None:
     """To take it or not; `before` is what stood in the answer when it was taken."""
     key = f"run.{asked.id}.corrected"
     with st.container(horizontal=True):
-        st.button(
+        button(
             "Take the corrected text",
-            key=f"{key}.take",
-            icon=":material/check:",
-            on_click=_take,
-            args=(asked, text),
+            f"{key}.take",
+            _take,
+            asked,
+            text,
+            icon="check",
             help="It becomes the right answer in your judgement below",
         )
-        st.button(
+        button(
             "Leave the corrected text",
-            key=f"{key}.leave",
-            icon=":material/close:",
-            on_click=_leave,
-            args=(key,),
+            f"{key}.leave",
+            _leave,
+            key,
+            icon="close",
             help="It is put away; your judgement stays as it is",
         )
         if before:
-            st.button(
-                "Put back what I had typed",
-                key=f"{key}.back",
-                on_click=_put_back,
-                args=(asked, before),
-            )
+            button("Put back what I had typed", f"{key}.back", _put_back, asked, before)
 
 
 def _take(asked: Asked, text: str) -> None:
@@ -236,36 +221,26 @@ def audit_parts(progress: Progress) -> list[Html]:
     if not has_audit(progress):
         return []
     rows, whole = rows_of(progress), whole_uses(progress)
-    head = element("tr", *(element("th", name, scope="col") for name in HEADS))
     return [
         element("h2", "Statement by statement"),
         element("p", summary_words(rows), class_="cp-quiet"),
         *([whole_html(whole, is_open=False)] if whole else []),
-        element("table", element("thead", head), element("tbody", *map(_table_row, rows))),
+        html_table(HEADS, map(_cells, rows)),
         element("h3", "Step by step"),
         *(row_html(row, "", is_over=True) for row in rows),
     ]
 
 
-def _table_row(row: Row) -> Html:
+def _cells(row: Row) -> list[str | Html]:
     memory = row.memory
-    if memory is None:
-        verdict: list[str | Html] = ["not checked"]
-    else:
-        verdict = [held_tag(memory), f" {sure_words(memory)}"]
-    return element(
-        "tr",
-        element("td", str(row.number)),
-        element("td", *verdict),
-        element("td", clipped(row.words, LONGEST_TEXT), dir="auto"),
-        element("td", ", ".join(row.tools) or "–"),
-        element(
-            "td",
-            clipped(memory.evidence, LONGEST_TEXT) if memory else "–",
-            *map(change_html, row.changes),
-            dir="auto",
-        ),
-    )
+    evidence = clipped(memory.evidence, LONGEST_TEXT) if memory else "–"
+    return [
+        str(row.number),
+        joined([held_tag(memory), f" {sure_words(memory)}"]) if memory else "not checked",
+        clipped(row.words, LONGEST_TEXT),
+        ", ".join(row.tools) or "–",
+        joined([evidence, *map(change_html, row.changes)]),
+    ]
 
 
 def audit_texts(progress: Progress) -> list[str]:
@@ -298,21 +273,8 @@ def _use_words(use: ToolUse) -> str:
     return f"{clipped(use.tool, 60)}: {came}{clipped(use.words, LONGEST_TEXT)}"
 
 
-STYLES = Path(__file__).parent / "assets" / "app.css"
 # A longer span is read in the response; thousands of them would each repeat half of it.
 LONGEST_SPAN = 600
-PAGE_STYLES = """
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-  color-scheme: light dark; background: light-dark(#fff, #12171d);
-  color: light-dark(#1c2530, #e6eaee); }
-h1 { font-size: 1.6rem; }
-h2 { font-size: 1.2rem; margin-top: 2rem; }
-table { border-collapse: collapse; }
-.cp-rounds { display: flex; flex-wrap: wrap; gap: 2px 16px; }
-/* On paper nobody can unfold anything. */
-@media print { details::details-content { content-visibility: visible; display: block; } }
-td, th { border: 1px solid #8886; padding: 4px 8px; text-align: start; }
-"""
 
 
 def html_report(
@@ -352,7 +314,9 @@ def html_report(
 
 def page_html(title: str, body: Html) -> Html:
     """The document around the body; the styles are our own files, never a person's text."""
-    styles = STYLES.read_text(encoding="utf-8") + PAGE_STYLES
+    styles = "".join(
+        (ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("app", "report")
+    )
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -375,20 +339,17 @@ def _line(run: Run, progress: Progress) -> str:
 
 def span_table(spans: Sequence[Span]) -> Html:
     """The marked words, what is wrong with them, and what they should say."""
-    rows = [
-        element(
-            "tr",
-            element("td", str(number)),
-            element("td", _words_of(span), dir="auto"),
-            element("td", category_words(span.category)),
-            element("td", span.instead or "–", dir="auto"),
-            element("td", percent(span.p)),
+    rows = (
+        (
+            str(number),
+            _words_of(span),
+            category_words(span.category),
+            span.instead or "–",
+            percent(span.p),
         )
         for number, span in enumerate(spans, start=1)
-    ]
-    names = ("", "Words", "What is wrong", "It should say", "p")
-    head = element("tr", *(element("th", name) for name in names))
-    return element("table", element("thead", head), element("tbody", *rows))
+    )
+    return html_table(("", "Words", "What is wrong", "It should say", "p"), rows)
 
 
 def _words_of(span: Span) -> str:

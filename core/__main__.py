@@ -133,8 +133,8 @@ def _reader(given: argparse.Namespace, home: Path) -> int:
 
 def _tools(given: argparse.Namespace, home: Path) -> int:
     """List the tools of an audit, or use one over the home's library and the web it chose."""
-    from core.agents.roster_files import keys_here
     from core.concurrency import Stop
+    from core.llm.keys import keys_here
     from core.pipeline.tool_context import Place, bench_where
     from core.tools.command_line import run_tools
 
@@ -202,8 +202,7 @@ def _request(given: argparse.Namespace, **more: Any) -> Request:
 
 def _keys(request: Request) -> Keys:
     """The keys of this machine; the built-in engine needs none and never looks."""
-    from core.agents.roster_files import keys_here
-    from core.llm.keys import Keys
+    from core.llm.keys import Keys, keys_here
 
     if request.roster == BUILT_IN and not request.model:
         return Keys({})

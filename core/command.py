@@ -33,22 +33,6 @@ examples:
 
 exit code: 0 the run finished, also when its verdict is unclear; 1 it failed; 2 bad input or a
 missing key, with one line that says so."""
-TEXTS = {
-    "check": (
-        "claim", "question", "role", "instruction", "roster", "protocol", "model", "api_base",
-        "reader",
-    ),
-    "import": ("project", "agent"),
-    "export": ("project",),
-    "retrain": ("encoder", "by"),
-    "rescore": ("version", "by"),
-    "evaluate": (
-        "dataset", "split", "task", "roster", "protocol", "model", "api_base", "system",
-        "detector", "prompt", "tool", "reader",
-    ),
-    "reader": (),
-    "tools": ("tool", "input"),
-}  # fmt: skip
 PATHS = (
     "home", "claim_file", "document", "image", "path", "keep", "file", "out", "sources", "fit",
 )  # fmt: skip
@@ -102,8 +86,7 @@ def require_sense(given: argparse.Namespace) -> None:
         InputError: with the option's name.
     """
     _require_paths(given)
-    if given.command in TEXTS:
-        _require_texts(given)
+    _require_texts(given)
     if getattr(given, "as_it_arrives", False) and given.claim_file != "-":
         raise InputError(
             "Expected --claim-file - beside --as-it-arrives, found none; only standard input "
@@ -207,13 +190,7 @@ def debate_options(given: argparse.Namespace) -> DebateOptions:
     if len(parts) > 1:
         raise InputError(f"Expected one part after --without, found {', '.join(parts)}: give one.")
     return DebateOptions(
-        given.rounds,
-        given.samples,
-        given.style,
-        given.swap,
-        given.seed,
-        given.then,
-        *parts,
+        given.rounds, given.samples, given.style, given.swap, given.seed, given.then, *parts
     )
 
 
@@ -257,8 +234,9 @@ def _require_paths(given: argparse.Namespace) -> None:
 
 def _require_texts(given: argparse.Namespace) -> None:
     """Options that say nothing, or go only with others."""
-    for option in TEXTS[given.command]:
-        _require_text(option, getattr(given, option), given.command)
+    for option, value in vars(given).items():
+        if isinstance(value, str) and option not in (*PATHS, "name"):
+            _require_text(option, value, given.command)
     for option in SAY_SOMETHING:
         value = getattr(given, option, None)
         told = value if isinstance(value, list) else [] if value is None else [value]
@@ -271,10 +249,10 @@ def _require_texts(given: argparse.Namespace) -> None:
         )
 
 
-def _require_text(option: str, value: str | None, command: str) -> None:
+def _require_text(option: str, value: str, command: str) -> None:
     """Arguments may carry bytes that are no UTF-8; they cannot be stored or shown."""
     try:
-        (value or "").encode()
+        value.encode()
     except UnicodeEncodeError as error:
         remedy = (
             "the text in a UTF-8 file with --claim-file" if command == "check" else "it as UTF-8"

@@ -1,18 +1,16 @@
-"""A stop signal that long work can wait on, and event streams merged in order of arrival.
-
-Imports as if an optional package were missing, where it would only cost time at the start.
-"""
+"""A stop that long work can wait on, event streams merged as they come, and imports left out."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import queue
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 from core.errors import Stopped
 
@@ -34,6 +32,21 @@ def without(package: str) -> Iterator[None]:
     finally:
         if modules.get(package) is None:
             modules.pop(package, None)
+
+
+Loaded = TypeVar("Loaded")
+
+
+def loaded_once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
+    """The function, carried out once per process for an argument, by one thread at a time."""
+    lock, kept = threading.Lock(), functools.lru_cache(maxsize=1)(load)
+
+    @functools.wraps(load)
+    def locked(*args: Hashable) -> Loaded:
+        with lock:
+            return kept(*args)
+
+    return locked
 
 
 Item = TypeVar("Item")
@@ -90,26 +103,24 @@ class Stop:
 
 @dataclass(frozen=True)
 class _Done:
-    """Marks the end of one stream, with what ended it."""
+    """Marks the end of a stream, with what it returned or what ended it."""
 
+    result: Any = None
     error: BaseException | None = None
 
 
-@dataclass
-class _Merge(Generic[Item]):
-    """The queue on which several streams meet."""
+Report = Callable[[Item], None]
 
-    arrivals: queue.SimpleQueue[Item | _Done] = field(default_factory=queue.SimpleQueue)
 
-    def drain(self, make: Callable[[], Iterator[Item]]) -> None:
-        """Run one stream in this thread and put all it yields on the queue."""
-        try:
-            for item in make():
-                self.arrivals.put(item)
-        except BaseException as error:  # noqa: BLE001 - carried over to the reader's thread
-            self.arrivals.put(_Done(error))
-        else:
-            self.arrivals.put(_Done())
+def _carry_out(
+    call: Callable[[Report[Item]], object], arrivals: queue.SimpleQueue[Item | _Done]
+) -> None:
+    """Run a call in this thread; what it reports and how it ends go on the queue."""
+    try:
+        end = _Done(call(arrivals.put))
+    except BaseException as error:  # noqa: BLE001 - carried over to the reader's thread
+        end = _Done(error=error)
+    arrivals.put(end)
 
 
 def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4) -> Iterator[Item]:
@@ -120,40 +131,38 @@ def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4)
     if len(streams) == 1:
         yield from streams[0]()
         return
-    meeting: _Merge[Item] = _Merge()
+
+    def reporting(stream: Callable[[], Iterator[Item]]) -> Callable[[Report[Item]], None]:
+        def report_all(report: Report[Item]) -> None:
+            for item in stream():
+                report(item)
+
+        return report_all
+
+    arrivals: queue.SimpleQueue[Item | _Done] = queue.SimpleQueue()
     failure: BaseException | None = None
     with ThreadPoolExecutor(max_workers=max(1, min(workers, len(streams)))) as pool:
         for stream in streams:
-            pool.submit(meeting.drain, stream)
+            pool.submit(_carry_out, reporting(stream), arrivals)
         for _ in range(len(streams)):
-            while not isinstance(item := meeting.arrivals.get(), _Done):
+            while not isinstance(item := arrivals.get(), _Done):
                 yield item
             failure = failure or item.error
     if failure is not None:
         raise failure
 
 
-def streamed(call: Callable[[Callable[[Item], None]], Result]) -> Generator[Item, None, Result]:
+def streamed(call: Callable[[Report[Item]], Result]) -> Generator[Item, None, Result]:
     """Run `call(report)` on a thread, yield what it reports as it does, return what it returns.
 
     Leaving the generator early does not stop the call: it must watch a `Stop` for that.
     """
-    results: list[Result] = []
     arrivals: queue.SimpleQueue[Item | _Done] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            results.append(call(arrivals.put))
-        except BaseException as error:  # noqa: BLE001 - carried over to the reader's thread
-            arrivals.put(_Done(error))
-        else:
-            arrivals.put(_Done())
-
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=_carry_out, args=(call, arrivals), daemon=True)
     thread.start()
     while not isinstance(item := arrivals.get(), _Done):
         yield item
     thread.join()
     if item.error is not None:
         raise item.error
-    return results[0]
+    return cast(Result, item.result)

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 from PIL import Image, ImageDraw, ImageFont
 
-from core.agents.roster_files import keys_here
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
 from core.documents.draft import silent
 from core.documents.isolation import read_source
 from core.errors import ConfigError, ReviewError
+from core.llm.keys import keys_here
 from core.review.people import login_here, require_reachable
 from core.store import open_store
 from core.tools.sandbox import why_off

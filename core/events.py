@@ -159,32 +159,36 @@ LONGEST_REMARK = 2000  # characters
 
 
 @dataclass(frozen=True)
-class PersonSpoke:
-    """A person spoke in the middle of the debate (SC-MAKS 5.4); the next turns hear it."""
+class _Happened:
+    """What every event has: when."""
 
     at: float
+
+
+@dataclass(frozen=True)
+class PersonSpoke(_Happened):
+    """A person spoke in the middle of the debate (SC-MAKS 5.4); the next turns hear it."""
+
     by: str
     text: str
     kind: Literal["person_spoke"] = "person_spoke"
 
 
 @dataclass(frozen=True)
-class DebateNoted:
+class DebateNoted(_Happened):
     """How the debate is held where that is not as the roster or the plan would have it.
 
     Nothing failed: the same inputs come to the same note, and it keeps nobody from taking over.
     """
 
-    at: float
     words: str
     kind: Literal["debate_noted"] = "debate_noted"
 
 
 @dataclass(frozen=True)
-class RoundSummarised:
+class RoundSummarised(_Happened):
     """What was said up to the end of a round, in brief, for the turns after it (SC-MAKS 3.4)."""
 
-    at: float
     agent: str
     round: int
     text: str
@@ -192,10 +196,9 @@ class RoundSummarised:
 
 
 @dataclass(frozen=True)
-class DebateDecided:
+class DebateDecided(_Happened):
     """Whether an adaptive check goes on to a debate, and why (SC-MAKS 2.2)."""
 
-    at: float
     is_needed: bool
     why: str
     then: str
@@ -203,13 +206,12 @@ class DebateDecided:
 
 
 @dataclass(frozen=True)
-class JudgementSampled:
+class JudgementSampled(_Happened):
     """One judgement of several that the run's own follows from; `number` starts at 1.
 
     `note` says what is different about it: a sample, an order of the debaters, a round.
     """
 
-    at: float
     judgement: Judgement
     number: int
     note: str
@@ -219,14 +221,13 @@ class JudgementSampled:
 
 
 @dataclass(frozen=True)
-class ConsensusWeighed:
+class ConsensusWeighed(_Happened):
     """The agents' weights w(Q), which sum to 1, and what they come to (SC-MAKS 3.2, 3.5).
 
     `method` names where the weights come from; `p` is the weighted share of those who call the
     response hallucinated, an open stance counting half.
     """
 
-    at: float
     method: str
     weights: tuple[tuple[str, float], ...]
     p: float
@@ -234,10 +235,9 @@ class ConsensusWeighed:
 
 
 @dataclass(frozen=True)
-class ResponseRevised:
+class ResponseRevised(_Happened):
     """The response as it should read (SC-MAKS 3.2, MAMM-REFINE); a person takes it or leaves it."""
 
-    at: float
     agent: str
     text: str
     kind: Literal["response_revised"] = "response_revised"
@@ -247,13 +247,12 @@ Stage = Literal["reading", "searching", "auditing", "debating", "judging", "mark
 
 
 @dataclass(frozen=True)
-class RunStarted:
+class RunStarted(_Happened):
     """The case and plan as they were, so that the run explains itself later.
 
     `code` names the program and the encoder; it is empty in runs from before it was kept.
     """
 
-    at: float
     case: Case
     plan: Plan
     roles: tuple[RoleUsed, ...]
@@ -262,10 +261,9 @@ class RunStarted:
 
 
 @dataclass(frozen=True)
-class DocumentRead:
+class DocumentRead(_Happened):
     """A document is ready to be searched; `reused` when nothing had to be read again."""
 
-    at: float
     source_id: str
     name: str
     pages: tuple[Page, ...]
@@ -277,10 +275,9 @@ class DocumentRead:
 
 
 @dataclass(frozen=True)
-class ImageDescribed:
+class ImageDescribed(_Happened):
     """What the image reader could say of an image (CEDA agent B); empty `text` if nothing."""
 
-    at: float
     source_id: str
     name: str
     agent: str
@@ -291,19 +288,17 @@ class ImageDescribed:
 
 
 @dataclass(frozen=True)
-class StatementFound:
+class StatementFound(_Happened):
     """One statement of the response."""
 
-    at: float
     statement: Statement
     kind: Literal["statement_found"] = "statement_found"
 
 
 @dataclass(frozen=True)
-class PassagesFound:
+class PassagesFound(_Happened):
     """Evidence for one statement, best first (CEDA agent A); `reason` when there is none."""
 
-    at: float
     statement: int
     passages: tuple[Passage, ...]
     reason: str = ""
@@ -311,59 +306,53 @@ class PassagesFound:
 
 
 @dataclass(frozen=True)
-class ContextBuilt:
+class ContextBuilt(_Happened):
     """Agent C has put the evidence together and shared it out."""
 
-    at: float
     agent: str
     context: Context
     kind: Literal["context_built"] = "context_built"
 
 
 @dataclass(frozen=True)
-class ModelCalled:
+class ModelCalled(_Happened):
     """An agent had a language model answer; told once the agent's part is done."""
 
-    at: float
     call: ModelCall
     kind: Literal["model_called"] = "model_called"
 
 
 @dataclass(frozen=True)
-class ToolCalled:
+class ToolCalled(_Happened):
     """A tool was used on a statement, or on the whole response (HaluAgent 2.2)."""
 
-    at: float
     use: ToolUse
     kind: Literal["tool_called"] = "tool_called"
 
 
 @dataclass(frozen=True)
-class MemoryUpdated:
+class MemoryUpdated(_Happened):
     """What the audit holds of a statement; a later one of the same statement replaces it."""
 
-    at: float
     entry: Remembered
     kind: Literal["memory_updated"] = "memory_updated"
 
 
 @dataclass(frozen=True)
-class ReflectionChanged:
+class ReflectionChanged(_Happened):
     """Reflection changed what was held of a statement (HaluAgent 2.3)."""
 
-    at: float
     change: Reconsidered
     kind: Literal["reflection_changed"] = "reflection_changed"
 
 
 @dataclass(frozen=True)
-class TurnStarted:
+class TurnStarted(_Happened):
     """A debater begins to speak; what was asked of it is told as in `Turn`.
 
     Runs from before that was kept have the default of each.
     """
 
-    at: float
     debater: str
     agent: str
     number: int
@@ -375,20 +364,18 @@ class TurnStarted:
 
 
 @dataclass(frozen=True)
-class TurnDelta:
+class TurnDelta(_Happened):
     """More words of the turn under way; never stored."""
 
-    at: float
     number: int
     text: str
     kind: Literal["turn_delta"] = "turn_delta"
 
 
 @dataclass(frozen=True)
-class TurnFinished:
+class TurnFinished(_Happened):
     """The whole turn, with its quotes verified in code."""
 
-    at: float
     turn: Turn
     seconds: float
     cost: float | None = 0.0
@@ -396,20 +383,18 @@ class TurnFinished:
 
 
 @dataclass(frozen=True)
-class ConsensusReached:
+class ConsensusReached(_Happened):
     """Both debaters agreed over a two-turn window (CEDA 3.1)."""
 
-    at: float
     stance: Stance
     turns: int
     kind: Literal["consensus_reached"] = "consensus_reached"
 
 
 @dataclass(frozen=True)
-class JudgementReached:
+class JudgementReached(_Happened):
     """The judge has concluded from the debate."""
 
-    at: float
     judgement: Judgement
     seconds: float
     cost: float | None = 0.0
@@ -417,13 +402,12 @@ class JudgementReached:
 
 
 @dataclass(frozen=True)
-class WordsScored:
+class WordsScored(_Happened):
     """Every word of the response has its probability of not holding; whole, in their order.
 
     Words of at least `threshold` are those that the agent would mark.
     """
 
-    at: float
     agent: str
     scores: tuple[WordScore, ...]
     threshold: float
@@ -431,19 +415,17 @@ class WordsScored:
 
 
 @dataclass(frozen=True)
-class SpanProposed:
+class SpanProposed(_Happened):
     """An agent says that these words do not hold."""
 
-    at: float
     span: Span
     kind: Literal["span_proposed"] = "span_proposed"
 
 
 @dataclass(frozen=True)
-class SpanVoted:
+class SpanVoted(_Happened):
     """A member of a panel voted on another's span (MSA 3.3); `p` is None where it gave no vote."""
 
-    at: float
     extractor: str
     adjudicator: str
     span: Span
@@ -453,14 +435,13 @@ class SpanVoted:
 
 
 @dataclass(frozen=True)
-class SoftLabelled:
+class SoftLabelled(_Happened):
     """What a panel's votes come to: the stretches that any run marks, in their order.
 
     `runs` are the members that could say what they would mark, nothing included, in the panel's
     order. `used` names the one whose run alone decides, empty where all do.
     """
 
-    at: float
     labels: tuple[SoftLabel, ...]
     threshold: float
     runs: tuple[str, ...]
@@ -469,10 +450,9 @@ class SoftLabelled:
 
 
 @dataclass(frozen=True)
-class SpanAdjudicated:
+class SpanAdjudicated(_Happened):
     """A proposed span was kept or dropped, and why."""
 
-    at: float
     span: Span
     kept: bool
     reason: str
@@ -480,27 +460,25 @@ class SpanAdjudicated:
 
 
 @dataclass(frozen=True)
-class LabelPredicted:
+class LabelPredicted(_Happened):
     """The classifier's label and probability over the judge's text.
 
     After the run's end it is a new score by another version, which `by` asked for.
     """
 
-    at: float
     verdict: Verdict
     by: str = ""
     kind: Literal["label_predicted"] = "label_predicted"
 
 
 @dataclass(frozen=True)
-class ProblemMet:
+class ProblemMet(_Happened):
     """Something failed and the run went on without it; `cause` says what it may lead to.
 
     `source` and `source_id` name the file that it was about, if it was about one; `reply` is what
     a model said that could not be used; `turn` is the number of the turn that was lost with it.
     """
 
-    at: float
     stage: Stage
     message: str
     source: str = ""
@@ -512,10 +490,9 @@ class ProblemMet:
 
 
 @dataclass(frozen=True)
-class ProgressMade:
+class ProgressMade(_Happened):
     """How far a stage has come; never stored. `total` is 0 where it is not known."""
 
-    at: float
     stage: Stage
     note: str
     done: int = 0
@@ -524,24 +501,22 @@ class ProgressMade:
 
 
 @dataclass(frozen=True)
-class StepsReused:
+class StepsReused(_Happened):
     """The steps before this event were taken over from a finished run over the same inputs.
 
     `through` is the last of them: only the statements, or all up to the judgement. Their events
     are copies: they happen now, take no time and cost nothing.
     """
 
-    at: float
     run_id: str
     through: Literal["statements", "judgement"]
     kind: Literal["steps_reused"] = "steps_reused"
 
 
 @dataclass(frozen=True)
-class RunFinished:
+class RunFinished(_Happened):
     """The run came to its verdict."""
 
-    at: float
     verdict: Verdict
     seconds: float
     cost: float | None = 0.0
@@ -549,70 +524,38 @@ class RunFinished:
 
 
 @dataclass(frozen=True)
-class RunFailed:
+class RunFailed(_Happened):
     """The run could not go on; there is no label."""
 
-    at: float
     stage: Stage
     message: str
     kind: Literal["run_failed"] = "run_failed"
 
 
 @dataclass(frozen=True)
-class RunStopped:
+class RunStopped(_Happened):
     """A person stopped the run; what was found so far stays."""
 
-    at: float
     by: str = ""
     kind: Literal["run_stopped"] = "run_stopped"
 
 
 @dataclass(frozen=True)
-class RunResumed:
+class RunResumed(_Happened):
     """Somebody took an interrupted, stopped or failed run up again."""
 
-    at: float
     by: str = ""
     kind: Literal["run_resumed"] = "run_resumed"
 
 
 Event = (
-    RunStarted
-    | DocumentRead
-    | ImageDescribed
-    | StatementFound
-    | PassagesFound
-    | ContextBuilt
-    | ModelCalled
-    | ToolCalled
-    | MemoryUpdated
-    | ReflectionChanged
-    | TurnStarted
-    | TurnDelta
-    | TurnFinished
-    | ConsensusReached
-    | PersonSpoke
-    | RoundSummarised
-    | DebateDecided
-    | DebateNoted
-    | JudgementSampled
-    | ConsensusWeighed
-    | ResponseRevised
-    | JudgementReached
-    | WordsScored
-    | SpanProposed
-    | SpanVoted
-    | SoftLabelled
-    | SpanAdjudicated
-    | LabelPredicted
-    | ProblemMet
-    | ProgressMade
-    | StepsReused
-    | RunFinished
-    | RunFailed
-    | RunStopped
-    | RunResumed
-)
+    RunStarted | DocumentRead | ImageDescribed | StatementFound | PassagesFound | ContextBuilt
+    | ModelCalled | ToolCalled | MemoryUpdated | ReflectionChanged | TurnStarted | TurnDelta
+    | TurnFinished | ConsensusReached | PersonSpoke | RoundSummarised | DebateDecided
+    | DebateNoted | JudgementSampled | ConsensusWeighed | ResponseRevised | JudgementReached
+    | WordsScored | SpanProposed | SpanVoted | SoftLabelled | SpanAdjudicated | LabelPredicted
+    | ProblemMet | ProgressMade | StepsReused | RunFinished | RunFailed | RunStopped | RunResumed
+)  # fmt: skip
 
 EVENT_TYPES: dict[str, type[Event]] = {
     cls.__dataclass_fields__["kind"].default: cls for cls in Event.__args__

@@ -8,6 +8,7 @@ them in opposite ways, so numbers become a `Label` at the boundary that reads th
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -659,3 +660,8 @@ def _within(ranked: Sequence[SpanExample]) -> Iterator[SpanExample]:
         if count < MOST_EXAMPLES and used + example.tokens <= MOST_TOKENS:
             count, used = count + 1, used + example.tokens
             yield example
+
+
+def rule_digest(rule: str) -> str:
+    """Names an agent's prompt or rules in a trace and in what is learned of it."""
+    return hashlib.sha256(rule.encode()).hexdigest()[:12]

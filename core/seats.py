@@ -45,6 +45,9 @@ NAMES = (
     "sc_maks",
     "adaptive",
 )
+# Those in which the built-in readers speak: they say the same however they are asked, so that
+# rounds, assigned sides and critiques would be acted out.
+FOR_READERS = ("ceda", "single", "ensemble")
 # Those that an adaptive check can go on to.
 DEBATE_NAMES = tuple(name for name in NAMES if name not in ("single", "adaptive"))
 STYLES: tuple[JudgeManner, ...] = ("plain", "thought", "examples")  # of a single judge

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.agents.agent_runner import Play
+from core.agents.agent_runner import RunContext
 from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.agents.prompt_call import Work
+from core.agents.prompt_call import AgentContext
 from core.agents.rosters import roster_named
 from core.concurrency import Stop
-from core.debate.floor import Floor
+from core.debate.state import DebateState
 from core.events import Event, PersonSpoke
 from core.llm.prompting import PromptBook
 from core.progress import Progress
@@ -23,7 +23,7 @@ from tests.agents.seats import FENCE, SEAT
 from tests.fakes import FakeDesk, ScriptedJudge, ticking
 from tests.readers import word_assessor
 
-Argue = Callable[[Floor], Iterator[Event]]
+Argue = Callable[[DebateState], Iterator[Event]]
 
 
 def seated(debaters: Mapping[str, Debater], judge: Judge | None = None) -> Roster:
@@ -40,12 +40,12 @@ class Arguing:
     """A protocol at work; `progress` holds what its events came to."""
 
     argue: Argue
-    floor: Floor
+    state: DebateState
 
     def events(self) -> Iterator[Event]:
         """The events, each taken into account before the next one is asked for."""
-        for event in self.argue(self.floor):
-            self.floor.progress.add(event)
+        for event in self.argue(self.state):
+            self.state.progress.add(event)
             yield event
 
 
@@ -64,8 +64,8 @@ def arguing(
     progress = Progress(context=context)
     for event in past:
         progress.add(event)
-    play = Play(roster, stop or Stop(), ticking())
-    return Arguing(argue, Floor(play, view, progress, plan or Plan(), heard))
+    run = RunContext(roster, stop or Stop(), ticking())
+    return Arguing(argue, DebateState(run, view, progress, plan or Plan(), heard))
 
 
 def kinds(events: Sequence[Event]) -> list[str]:
@@ -82,7 +82,7 @@ def desk_roster(
     desk: FakeDesk, *, debaters: int = 2, spare: bool = False, seat: Seat = SEAT
 ) -> Roster:
     """A roster whose debaters, judge and context writer are language models behind that desk."""
-    work = Work(desk, PromptBook(), FENCE, Path("nowhere"))
+    work = AgentContext(desk, PromptBook(), FENCE, Path("nowhere"))
     own = roster_named("builtin", assessor=word_assessor())
     names = ("Ada", "Ben", "Cleo", "Dora", "Emil", "Flo", "Gus", "Hana")[:debaters]
     return replace(

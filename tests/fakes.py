@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from core.concurrency import Stop
 from core.errors import ReviewError
+from core.events import Event
 from core.llm.call import Asked, Call, Completion, Model, in_silence
 from core.llm.encoder import Matrix
 from core.records import (
@@ -21,13 +23,18 @@ from core.records import (
     Label,
     ModelCall,
     Passage,
+    Plan,
     Quote,
     Reply,
     Stance,
     Statement,
     Turn,
 )
-from core.roles import CaseView, DebateView, Evidence, JudgeView, Speak
+from core.roles import CaseView, DebateView, Evidence, JudgeView, Roster, Speak
+
+if TYPE_CHECKING:
+    from core.pipeline.reuse import Earlier
+    from core.pipeline.review import Resources
 
 Line = tuple[Reply, Stance, str]
 
@@ -250,3 +257,20 @@ def make_view(case: Case, passages: Sequence[Passage]) -> CaseView:
     statement = Statement(0, 0, len(case.response), case.response, case.response)
     evidence = Evidence({p.id: p for p in passages}, {0: tuple(p.id for p in passages)})
     return CaseView(case, (statement,), evidence, {p.source_id: p.text for p in passages})
+
+
+def review(
+    case: Case,
+    plan: Plan,
+    roster: Roster,
+    resources: Resources,
+    stop: Stop,
+    *,
+    past: Sequence[Event] = (),
+    earlier: Earlier | None = None,
+) -> Iterator[Event]:
+    """A run's events one by one."""
+    from core.pipeline.review import review_to_store
+
+    found = review_to_store(case, plan, roster, resources, stop, past=past, earlier=earlier)
+    return chain.from_iterable(found)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.batch import told_runs
+from components.check.batch import told_runs
 from core.__main__ import _plainly
 from core.events import LabelPredicted
 from core.pipeline.checking import Request, check_once

@@ -13,13 +13,7 @@ from core.config import Settings
 from core.documents.library import store_file
 from core.documents.tables import safe_cell
 from core.errors import InputError
-from core.pipeline.batch_check import (
-    read_claims,
-    results,
-    results_csv,
-    resume_batch,
-    start_batch,
-)
+from core.pipeline.batch_check import read_claims, results, results_csv, resume_batch, start_batch
 from core.pipeline.jobs import Jobs
 from core.records import Plan
 from core.review.people import first_project

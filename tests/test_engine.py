@@ -18,13 +18,13 @@ from core.documents.retrieval import ensure_index
 from core.errors import InputError, ModelError, ReplyError
 from core.events import TRANSIENT, Event, RunResumed
 from core.pipeline.checking import Draft, store_case
-from core.pipeline.review import Resources, review
+from core.pipeline.review import Resources
 from core.progress import folded
 from core.records import Case, Judgement, Plan, Source
 from core.review.people import first_project
 from core.roles import JudgeView, Roster
 from core.store import Store, open_store
-from tests.fakes import Line, ScriptedDebater, ScriptedJudge
+from tests.fakes import Line, ScriptedDebater, ScriptedJudge, review
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 

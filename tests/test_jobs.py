@@ -178,7 +178,12 @@ def test_a_run_of_a_protocol_that_is_not_known_here_stays_as_it_is(home: Path, c
     assert look(home, "newer").status == "stopped"
     assert kinds(home, "newer") == ["run_started", "run_stopped"]
     jobs = Jobs(home)
-    run_id = jobs.start(case, Plan("tribunal"))
+    with pytest.raises(InputError, match="found “tribunal”"):
+        jobs.start(case, Plan("tribunal"))
+    with open_store(home) as store:
+        with store.writing():
+            run_id = jobs.queue(store, case, Plan("tribunal"))
+        jobs.submit(store, [run_id], jobs.payer("Mira"))
     assert jobs.wait(run_id, PATIENCE)
     with open_store(home) as store:
         last = store.runs.events(run_id)[-1][1]

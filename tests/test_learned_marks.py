@@ -65,10 +65,7 @@ def test_a_learned_threshold_counts_in_new_checks_and_only_there(home: Path) -> 
     assert (
         plain.plan and plain.plan.span_threshold,
         taught.plan and taught.plan.span_threshold,
-    ) == (
-        NONE,
-        number,
-    )
+    ) == (NONE, number)
     with open_store(home) as store, store.writing():
         go_back(store, Choice(THRESHOLD, case.project_id, NONE, 2.0, "Lea", "too strict"))
     _, again = checked(jobs, case, second)

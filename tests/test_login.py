@@ -131,9 +131,7 @@ def test_somebody_without_a_role_leaves_nothing_behind(store: Store) -> None:
     assert list(store.db.conn.iterdump()) == before
 
 
-def test_an_address_stays_with_the_first_identity_that_did_something_under_it(
-    store: Store,
-) -> None:
+def test_an_address_stays_with_the_first_identity_that_did_something_under_it(store: Store) -> None:
     project = first_project(store, "Mira", 1.0)
     joined(store, project.id, "anna@example.org")
     heir = Identity("https://id.example.org", "9", "anna@example.org")

@@ -124,6 +124,7 @@ BAD = [
     (["--claim", "x", "--protocol", "duel"], "duel"),
     (["--claim", "x", "--samples", "3"], "--samples"),
     (["--claim", "x", "--protocol", "adaptive", "--then", "single"], "single"),
+    (["--claim", "x", "--protocol", "mad"], "built-in readers say the same in every round"),
     (["--claim", "x", *TWICE, "cooperation", "--without", "adversary"], "cooperation, adversary"),
     (["--claim-file", "{tmp}/none.txt"], "none.txt"),
     (["--claim-file", "{tmp}/latin.txt"], "latin.txt"),

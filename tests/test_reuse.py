@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from core import reuse
 from core.baseline.judge import BuiltInJudge
 from core.concurrency import Stop
 from core.config import Settings
 from core.documents.library import reindex, store_file
 from core.errors import ModelError, ReviewError
 from core.events import TRANSIENT, Event, ProblemMet, RunStarted
+from core.pipeline import reuse
 from core.pipeline import review as review_module
 from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
-from core.pipeline.review import Resources, review
+from core.pipeline.reuse import Earlier, code_digest
+from core.pipeline.review import Resources
 from core.progress import Progress, folded
 from core.records import Case, Plan
-from core.reuse import Earlier, code_digest
 from core.review.people import first_project
 from core.roles import Agent, Roster
 from core.store import Store, open_store
 from core.verdict.classifier import Classifier
 from core.verdict.head import Head
-from tests.fakes import Line, ScriptedDebater
+from tests.fakes import Line, ScriptedDebater, review
 from tests.readers import paw_assessor
 
 pytestmark = pytest.mark.usefixtures("without_weights")

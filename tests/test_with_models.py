@@ -40,16 +40,7 @@ from core.review.people import first_project
 from core.seats import RosterSheet, Seat
 from core.store import open_store
 from tests.documents.builders import bar_chart, png
-from tests.llm.cast import (
-    Cast,
-    Part,
-    as_json,
-    endless,
-    in_turn,
-    judged,
-    oversized,
-    role_of,
-)
+from tests.llm.cast import Cast, Part, as_json, endless, in_turn, judged, oversized, role_of
 from tests.llm.hostile import HOSTILE
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 

@@ -9,6 +9,7 @@ pair on average (distillation).
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
 import math
@@ -17,7 +18,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,21 @@ class TrainingPair:
     name: str
     language: str
     times: float
+
+
+def add_recipe(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Options for these fields of a recipe, and for where training runs."""
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=0)
+    for name in names:
+        default = getattr(Recipe, name)
+        flags = dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}"))
+        parser.add_argument(*flags, type=type(default), default=default)
+
+
+def recipe_of(given: argparse.Namespace, *names: str) -> Recipe:
+    """The recipe with what was given."""
+    return replace(Recipe(), **{name: getattr(given, name) for name in names})
 
 
 def read_pairs(path: Path) -> tuple[list[TrainingPair], list[TrainingPair]]:

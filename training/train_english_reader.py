@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,11 @@ from training.reader_pairs import SHOWN_OF_A_SET, labelled_pairs, sample_of
 from training.reader_training import (
     EncodedPairs,
     Layout,
-    Recipe,
+    add_recipe,
     figures_of,
     probabilities,
     read_pairs,
+    recipe_of,
     show,
     train,
 )
@@ -39,6 +40,7 @@ from training.train_reader import with_heads
 PAD, BEGIN, END, MASK = 0, 101, 102, 103
 VOCABULARY, WIDTH, LAYERS, HEADS = 30522, 384, 6, 12
 DROPOUT = 0.1
+SETTINGS = ("views", "minutes", "rate", "tokens_per_batch", "seed")
 MATRICES = (
     "attention.self.query", "attention.self.key", "attention.self.value",
     "attention.output.dense", "intermediate.dense", "output.dense",
@@ -124,13 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="of the trained weights in their mean with those that training began from",
     )
     parser.add_argument("--out", type=Path, required=True, help="a folder")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--workers", type=int, default=0)
-    settings = {"views": int, "minutes": float, "rate": float, "tokens_per_batch": int, "seed": int}
-    for field, kind in settings.items():
-        parser.add_argument(f"--{field}", type=kind, default=getattr(Recipe, field))
+    add_recipe(parser, *SETTINGS)
     given = parser.parse_args(arguments)
-    recipe = replace(Recipe(), **{field: getattr(given, field) for field in settings})
+    recipe = recipe_of(given, *SETTINGS)
     seen, dev = ([p for p in part if p.language == "en"] for part in read_pairs(given.pairs))
     layout, classifier = english_layout(), new_classifier()
     classifier.load_state_dict(shipped_weights())

@@ -7,35 +7,189 @@ over questions. Beside the paper's vote (most runs, 0.7) and the same with a thr
 folds stands a weighted vote: weights not below 0 that come closest to the shares of annotators by
 least squares, every language alike, and a threshold, both fitted on the other four folds. `--write`
 fits both on all rows and writes them where the built-in panel finds them.
+
+Rows go through the real pipeline (reading, segmenting, retrieving) without a debate. The span
+reader was trained on them: here it tells what readers that saw none of the row's fold told. What
+was said of a row is kept in a folder outside the project, by all that it depends on.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import logging
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from core.baseline.panel import WEIGHTS
+from core.agents.rosters import panel_reader
+from core.baseline.encoder import load_multilingual_encoder
+from core.baseline.entailment import shared_assessor
+from core.baseline.panel import WEIGHTS, WordPanelist
+from core.baseline.shipped_reader import load_reader
 from core.baseline.span_features import FOLDER
 from core.baseline.span_reader import load_span_reader
+from core.concurrency import Stop
+from core.config import Settings
 from core.evaluation.datasets import load
-from core.evaluation.gold import GoldSpan
+from core.evaluation.gold import GoldRow, GoldSpan
 from core.evaluation.metrics import figures, measures
-from core.evaluation.outcomes import Numbers, Outcomes, Prediction, mark_all
+from core.evaluation.outcomes import Outcomes, Prediction, digest_of, mark_all
 from core.events import SoftLabel
-from core.learning.span_threshold import GRID, best
-from core.pipeline.span_voting import KEPT_FROM, VotedRun, hard_places, soft_labels
-from training.panel_rows import PanelRow, panel_rows
-from training.span_rows import FOLDS, marked_rows
-from training.train_span_reader import CHOSEN_ON, SETS, out_of_fold
+from core.learning.bench import Bench, Material, opened_bench
+from core.learning.evidence_calibration import code_digest_of, observed_staff
+from core.learning.metrics import Numbers
+from core.learning.span_threshold import best, iou_at
+from core.learning.span_tuning import cut
+from core.pipeline.span_voting import KEPT_FROM, VotedRun, hard_places, rotate, soft_labels
+from core.records import Judgement, Plan, WordScore
+from core.roles import CaseView, JudgeView
+from core.seats import PANEL_READERS
+from training.train_span_reader import (
+    CHOSEN_ON,
+    FOLDS,
+    SETS,
+    MarkedRow,
+    every,
+    marked_rows,
+    marked_shares,
+    out_of_fold,
+)
+
+DEPENDS_ON = ("baseline", "documents", "pipeline")
+Runs = tuple[VotedRun, ...]
+
+
+@dataclass(frozen=True)
+class PanelRow:
+    """A row with its fold, and the runs of the panel over it."""
+
+    row: GoldRow
+    fold: int
+    runs: Runs
+
+
+class _Line(msgspec.Struct, frozen=True):
+    row: str
+    runs: Runs
+
+
+LINES = msgspec.json.Decoder(_Line)
+
+
+class _Watcher:
+    """Sits in the judge's seat and keeps what a judge would see."""
+
+    name = "Watcher"
+    built_in = True
+    rule = "Keeps what there is to see."
+
+    def __init__(self) -> None:
+        self.seen: CaseView | None = None
+
+    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+        """Nothing is decided."""
+        self.seen = view.view
+        return Judgement(self.name, "unclear", "Watched.", cause="not_addressed")
+
+
+class _UnseenWords(WordPanelist):
+    """The span reader with the scores of readers that saw none of the row's fold."""
+
+    def __init__(self) -> None:
+        super().__init__(shared_assessor())
+        self.scores: tuple[WordScore, ...] = ()
+
+    def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
+        """What was put there for the row."""
+        return self.scores
+
+
+class _Watching:
+    """The pipeline, a panel over what it finds, and the scores of the row under way."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._watcher, self._words = _Watcher(), _UnseenWords()
+        self._panel = [panel_reader(name) for name in PANEL_READERS if name != "words"]
+        self._bench, self._staff = bench, observed_staff(bench, self._watcher)
+
+    def runs(self, row: GoldRow, scores: tuple[WordScore, ...]) -> Runs:
+        """What each member marks in the row and all others vote."""
+        self._watcher.seen, self._words.scores = None, scores
+        material = Material(row.response, row.question, row.documents)
+        self._bench.check(material, self._staff, Plan(max_turns=1), Stop())
+        if self._watcher.seen is None:
+            return ()
+        work = rotate([*self._panel, self._words], self._watcher.seen, Stop(), lambda: 0.0)
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                runs: Runs = end.value
+                return runs
+
+
+def panel_rows(
+    marked: Sequence[MarkedRow],
+    told: Sequence[Numbers],
+    cache: Path,
+    tell: Callable[[int], None],
+) -> Iterator[PanelRow]:
+    """The rows with their runs; `told` are each row's shares by readers that saw none of its fold.
+
+    Raises:
+        InputError: a row cannot be checked.
+        ConfigError: a reader or the encoder cannot be loaded.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    path = cache / f"panel-{_version()}.jsonl"
+    known = _known(path)
+    with opened_bench(Settings()) as bench, path.open("ab") as kept:
+        watching: _Watching | None = None
+        for number, (row, shares) in enumerate(zip(marked, told, strict=True)):
+            pairs = zip(row.places, shares.tolist(), strict=True)
+            scores = tuple(WordScore(*place, round(p, 3)) for place, p in pairs)
+            digest = _digest(row.row, scores)
+            runs = known.get(digest)
+            if runs is None:
+                watching = watching or _Watching(bench)
+                runs = watching.runs(row.row, scores)
+                kept.write(msgspec.json.encode(_Line(digest, runs)) + b"\n")
+                kept.flush()
+            tell(number)
+            yield PanelRow(row.row, row.fold, runs)
+
+
+def _digest(row: GoldRow, scores: tuple[WordScore, ...]) -> str:
+    words = msgspec.json.encode([(score.start, score.p) for score in scores])
+    return digest_of(row) + hashlib.sha256(words).hexdigest()[:12]
+
+
+def _known(path: Path) -> Mapping[str, Runs]:
+    """The runs by the row's digest; a line cut off is worked out again."""
+    found: dict[str, Runs] = {}
+    for line in path.read_bytes().split(b"\n") if path.is_file() else ():
+        try:
+            told = LINES.decode(line)
+        except msgspec.MsgspecError:
+            continue
+        found[told.row] = told.runs
+    return found
+
+
+def _version() -> str:
+    """Changes when the same row could get other votes."""
+    readers = f"{load_multilingual_encoder().id} {load_reader().id}"
+    code = code_digest_of(DEPENDS_ON)
+    return hashlib.sha256(f"{readers} {code}".encode()).hexdigest()[:12]
+
 
 Pairs = tuple[tuple[str, str], ...]
 Said = list[Prediction]
@@ -90,9 +244,7 @@ def _pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
     length = len(row.row.response)
     cuts = sorted({0, length, *(cut for part in parts for cut in part)})
     by_name = {run.extractor: run for run in row.runs}
-    shares = np.zeros(length)
-    for span in row.row.soft:
-        shares[span.start : span.end] = np.maximum(shares[span.start : span.end], span.p)
+    shares = marked_shares(row.row.soft, length)
     starts, ends = cuts[:-1], cuts[1:]
     given = [
         [by_name[e].by(a, start) if e in by_name else 0.0 for e, a in pairs] for start in starts
@@ -109,14 +261,9 @@ def threshold_of(rows: Sequence[PanelRow], labels: Sequence[Sequence[SoftLabel]]
 
 def _curve(row: PanelRow, labels: Sequence[SoftLabel]) -> Numbers:
     """The row's IoU at each threshold of the grid."""
-    level, gold = np.zeros(len(row.row.response)), np.zeros(len(row.row.response), dtype=bool)
-    for label in labels:
-        level[label.start : label.end] = label.level
-    for span in row.row.spans or ():
-        gold[span.start : span.end] = True
-    marked = level[None, :] >= GRID[:, None]
-    both, either = (marked & gold).sum(axis=1), (marked | gold).sum(axis=1)
-    return np.asarray(np.where(either == 0, 1.0, both / np.maximum(1, either)))
+    gold, levels = row.row, ((label.level, label.start, label.end) for label in labels)
+    places = [(span.start, span.end) for span in gold.spans or ()]
+    return iou_at(cut(gold.id, gold.group, gold.language, levels, places, len(gold.response)))
 
 
 def said_by(row: PanelRow, labels: Sequence[SoftLabel], threshold: float) -> Prediction:
@@ -226,16 +373,8 @@ def rows_of(data: Path, cache: Path, limit: int) -> list[PanelRow]:
     told = out_of_fold(rows, columns)
     own = [i for i, row in enumerate(rows) if row.is_chosen_on]
     chosen = own[:: max(1, len(own) // limit)][:limit]
-    tell = _every(50, len(chosen))
+    tell = every(50, len(chosen))
     return list(panel_rows([rows[i] for i in chosen], [told[i] for i in chosen], cache, tell))
-
-
-def _every(step: int, total: int) -> Callable[[int], None]:
-    def tell(number: int) -> None:
-        if number % step == 0:
-            log.info("row %d of %d", number, total)
-
-    return tell
 
 
 def main() -> None:

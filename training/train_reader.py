@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,13 @@ from core.baseline.e5_weights import Q4_0, PackedModel, open_packed, unpack, wei
 from training.reader_training import (
     EncodedPairs,
     Layout,
-    Recipe,
+    add_recipe,
     figures_of,
     load_weights,
     mean_of,
     probabilities,
     read_pairs,
+    recipe_of,
     save,
     show,
     train,
@@ -37,6 +38,7 @@ BEGIN, PAD, END, MASK = 0, 1, 2, 250_001
 WORDS = "embeddings.word_embeddings.weight"
 DROPOUT = 0.1
 HEADS = 12
+SETTINGS = ("views", "minutes", "rate", "seed", "tokens_per_batch", "averaging")
 
 
 def write_base(pairs: Path, out: Path) -> None:
@@ -56,8 +58,7 @@ def write_base(pairs: Path, out: Path) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {"kept": kept.astype(np.int32)}
     words = packed.blocks("emb.word").reshape(packed.vocabulary, -1)[kept]
     arrays["word_blocks"] = np.frombuffer(words.tobytes(), np.uint8)
-    for name, value in _layers_of(packed).items():
-        arrays[name] = value
+    arrays |= _layers_of(packed)
     with out.open("wb") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub has one bool
     tokenizer.save(str(out.with_suffix(".tokenizer.json")), pretty=False)
@@ -68,9 +69,7 @@ def _layers_of(packed: PackedModel) -> dict[str, npt.NDArray[Any]]:
     """Matrices as their 4-bit blocks (`…:blocks`), all else as float32."""
     from core.baseline.e5_weights import MATRICES
 
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for name, value in packed.state(words=False).items():
-        arrays[name] = value
+    arrays: dict[str, npt.NDArray[Any]] = dict(packed.state(words=False))
     for layer in range(packed.layers):
         for short, long in MATRICES:
             name = f"encoder.layer.{layer}.{long}.weight"
@@ -159,22 +158,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--teach", type=Path, help="write what the model says of every pair")
     parser.add_argument("--teachers", type=Path, nargs="*", default=[])
     parser.add_argument("--out", type=Path, help="weights, as safetensors")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--frozen-layers", type=int, default=0)
-    for field, kind in (("views", int), ("minutes", float), ("rate", float), ("seed", int),
-                        ("tokens_per_batch", int), ("averaging", float)):  # fmt: skip
-        parser.add_argument(
-            f"--{field.replace('_', '-')}", type=kind, default=getattr(Recipe, field)
-        )
+    add_recipe(parser, *SETTINGS)
     given = parser.parse_args(arguments)
     if given.write_base:
         write_base(given.pairs, given.base)
         return 0
-    recipe = replace(
-        Recipe(), views=given.views, minutes=given.minutes, rate=given.rate, seed=given.seed,
-        tokens_per_batch=given.tokens_per_batch, averaging=given.averaging,
-    )  # fmt: skip
+    recipe = recipe_of(given, *SETTINGS)
     seen, dev = read_pairs(given.pairs)
     state, layout = read_base(given.base)
     sys.stderr.write(f"{len(seen)} pairs, {len(dev)} of dev, {asdict(recipe)}\n")

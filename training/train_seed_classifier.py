@@ -27,10 +27,11 @@ from core.config import ENCODER_DIR
 from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load
 from core.evaluation.gold import GoldRow, fold_of
+from core.learning.bench import JudgedClaim, LabelledClaim, judged
 from core.learning.head_fit import fit_head
 from core.learning.metrics import reliability, scores
 from core.learning.options import Options
-from core.learning.training_set import JudgedClaim, LabelledClaim, Lesson, judged
+from core.learning.training_set import Lesson
 from core.llm.encoder import Embedder, load_encoder
 from core.verdict.classifier import SEED_FOLDER, save_head
 from core.verdict.head import logit_of, sigmoid

@@ -14,7 +14,8 @@ import hashlib
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,20 +25,216 @@ import numpy.typing as npt
 
 from core.baseline.entailment import load_multilingual_reader
 from core.baseline.evidence_model import Trees, trees_of
-from core.baseline.span_features import FOLDER
-from core.baseline.span_reader import LEAST, MOST
-from core.evaluation.datasets import load, rule_of
-from training.span_figures import all_marked, best_threshold, measured, rule_of_thumb
-from training.span_rows import (
-    FOLDS,
-    Features,
-    MarkedRow,
-    Numbers,
-    common_terms,
-    marked_rows,
-    sampled,
-    write_common_terms,
+from core.baseline.span_features import (
+    CITATION,
+    FOLDER,
+    Commonness,
+    grounds,
+    repeated,
+    word_features,
+    words_of,
 )
+from core.baseline.span_reader import LEAST, MOST, between, read_sentences, stretches
+from core.evaluation.datasets import load, rule_of
+from core.evaluation.gold import GoldRow, GoldSpan, normalised
+from core.evaluation.metrics import span_scores
+from core.evaluation.outcomes import Outcomes, Prediction, mark_all
+from core.records import WordScore
+
+Numbers = npt.NDArray[np.float64]
+Features = npt.NDArray[np.float32]
+Lists = Mapping[str, Mapping[str, float]]
+FOLDS = 5
+LEAST_ROWS = 6  # in which a term must stand to count as common in its language
+LEAST_SHARE = 0.0004
+LONGEST_TERM = 20
+MOST_WORDS = 70  # of one response; a sample stands for a longer one
+
+
+@dataclass(frozen=True)
+class MarkedRow:
+    """A row's words as `[start, end)`, their features (n, f) and the share of people who marked.
+
+    `unlisted` are the features in a language without a list of common terms; `is_chosen_on` is True
+    for rows that features and threshold are chosen and reported on.
+    """
+
+    row: GoldRow
+    places: tuple[tuple[int, int], ...]
+    features: Features
+    unlisted: Features
+    shares: Numbers
+    names: tuple[str, ...]
+    is_chosen_on: bool = True
+
+    @property
+    def fold(self) -> int:
+        """Related rows lie in one fold."""
+        digest = hashlib.sha256(normalised(self.row.group).encode("utf-8", "surrogatepass"))
+        return int.from_bytes(digest.digest(), "big") // 100 % FOLDS
+
+
+def common_terms(rows: Sequence[GoldRow]) -> dict[str, dict[str, float]]:
+    """Each language's common terms with their shares of all words, from the evidence alone."""
+    lists: dict[str, dict[str, float]] = {}
+    for language in sorted({row.language for row in rows}):
+        counts: Counter[str] = Counter()
+        in_rows: Counter[str] = Counter()
+        for row in rows:
+            if row.language == language:
+                terms = _terms(row)
+                counts.update(terms)
+                in_rows.update(set(terms))
+        total = max(1, sum(counts.values()))
+        lists[language] = {
+            term: float(f"{count / total:.3g}")
+            for term, count in counts.most_common()
+            if in_rows[term] >= LEAST_ROWS
+            and count / total >= LEAST_SHARE
+            and len(term) <= LONGEST_TERM
+        }
+    return lists
+
+
+def write_common_terms(lists: Lists, path: Path) -> str:
+    """Write the lists; the file's sha256."""
+    text = json.dumps(lists, ensure_ascii=False, indent=0, sort_keys=False)
+    path.write_text(text + "\n", encoding="utf-8")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def marked_rows(
+    rows: Iterable[GoldRow], lists: Lists, progress: Callable[[int], None]
+) -> list[MarkedRow]:
+    """Every row with words and evidence, seen with the lists given and without any."""
+    found = []
+    for number, row in enumerate(rows):
+        if row.documents and row.spans is not None and words_of(row.response, row.language):
+            found.append(_marked(row, lists))
+        progress(number)
+    return found
+
+
+def _marked(row: GoldRow, lists: Lists) -> MarkedRow:
+    words = words_of(row.response, row.language)
+    listed = Commonness(lists[row.language])
+    unlisted = repeated(Counter(_terms(row)))
+    reader = load_multilingual_reader()
+    read = read_sentences(row.response, row.question, row.documents, row.language, reader)
+    seen = []
+    for common in (listed, unlisted):
+        held = grounds(row.question, row.documents, row.language, common)
+        names, columns = word_features(row.response, words, held, read)
+        seen.append(columns)
+    # where no shares are told, the marks
+    shares = marked_shares(row.soft or row.spans or (), len(row.response))
+    return MarkedRow(
+        row,
+        tuple((word.start, word.end) for word in words),
+        seen[0],
+        seen[1],
+        np.array([shares[word.start : word.end].mean() for word in words]),
+        tuple(names),
+    )
+
+
+def marked_shares(marks: Sequence[GoldSpan], length: int) -> Numbers:
+    """(length,) the share of people who marked each character."""
+    shares = np.zeros(length)
+    for span in marks:
+        inside = slice(span.start, span.end)
+        shares[inside] = np.maximum(shares[inside], span.p)
+    return shares
+
+
+def _terms(row: GoldRow) -> list[str]:
+    return [
+        word.term
+        for text in row.documents
+        for word in words_of(CITATION.sub("", text), row.language)
+    ]
+
+
+def sampled(rows: Sequence[MarkedRow], seed: int) -> tuple[Features, Numbers, Numbers]:
+    """Features, shares and weights of at most `MOST_WORDS` words of each row.
+
+    Every language weighs the same, within it every row, within that every character; English counts
+    the rows of both sets.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = Counter(row.row.language for row in rows)
+    features, shares, weights = [], [], []
+    for row in rows:
+        n = len(row.places)
+        chosen = np.sort(rng.permutation(n)[:MOST_WORDS])
+        lengths = np.array([end - start for start, end in row.places], dtype=np.float64)[chosen]
+        features.append(row.features[chosen])
+        shares.append(row.shares[chosen])
+        weights.append(lengths / lengths.sum() / sizes[row.row.language])
+    return np.concatenate(features), np.concatenate(shares), np.concatenate(weights)
+
+
+THRESHOLDS = (0.3, 0.35, 0.38, 0.4, 0.42, 0.45, 0.5)
+log = logging.getLogger(__name__)
+
+
+def _prediction(row: MarkedRow, shares: Numbers, threshold: float) -> Prediction:
+    scores = [
+        WordScore(start, end, float(p)) for (start, end), p in zip(row.places, shares, strict=True)
+    ]
+    marked = stretches(scores, row.row.response, threshold)
+    return Prediction(
+        "hallucinated",
+        spans=tuple(GoldSpan(s.start, s.end) for s in marked),
+        soft=tuple(GoldSpan(s.start, s.end, s.p) for s in between(scores)),
+    )
+
+
+def figures(rows: Sequence[GoldRow], said: Sequence[Prediction]) -> dict[str, Any]:
+    """Mean over languages of IoU and correlation, and each language's own."""
+    found = span_scores(Outcomes(rows, said))
+    if found is None:
+        return {}
+    languages = sorted({row.language for row in rows})
+    of = {name: [i for i, row in enumerate(rows) if row.language == name] for name in languages}
+    kinds = {"iou": found.iou, "correlation": found.correlation}
+    report: dict[str, Any] = {}
+    for kind, values in kinds.items():
+        if values is not None:
+            each = {name: round(float(values[of[name]].mean()), 4) for name in languages}
+            report[kind] = round(float(np.mean(list(each.values()))), 4)
+            report[f"{kind}_by_language"] = each
+    return report
+
+
+def measured(
+    rows: Sequence[MarkedRow], told: Sequence[Numbers], threshold: float
+) -> dict[str, Any]:
+    """The figures at that threshold."""
+    said = [_prediction(row, p, threshold) for row, p in zip(rows, told, strict=True)]
+    return figures([row.row for row in rows], said)
+
+
+def best_threshold(rows: Sequence[MarkedRow], told: Sequence[Numbers]) -> float:
+    """The one whose mean IoU over languages, smoothed over its neighbours, is greatest."""
+    means = [measured(rows, told, threshold)["iou"] for threshold in THRESHOLDS]
+    smooth = np.convolve(means, (0.25, 0.5, 0.25), mode="valid")
+    for threshold, iou in zip(THRESHOLDS, means, strict=True):
+        log.info("threshold %.2f: IoU %.4f", threshold, iou)
+    return THRESHOLDS[1 + int(np.argmax(smooth))]
+
+
+def rule_of_thumb(row: MarkedRow) -> Numbers:
+    """The simple rule to beat: a word is wrong if neither evidence nor question holds it."""
+    shares: Numbers = 1.0 - row.features[:, row.names.index("held")].astype(np.float64)
+    return shares
+
+
+def all_marked(rows: Sequence[MarkedRow]) -> dict[str, Any]:
+    """The figures of the trivial answer that marks every character."""
+    gold = [row.row for row in rows]
+    return figures(gold, mark_all(gold).said)
+
 
 SETS = (("mushroom", None), ("entailment_wice", "tokens"))
 CHOSEN_ON = "mushroom"
@@ -48,7 +245,6 @@ PARAMETERS: Mapping[str, Any] = {
     "min_samples_leaf": 60, "l2_regularization": 10.0, "max_features": 0.3,
     "early_stopping": False,
 }  # fmt: skip
-log = logging.getLogger(__name__)
 Places = npt.NDArray[np.int64]
 
 
@@ -147,7 +343,7 @@ def train(data: Path, out: Path) -> dict[str, Any]:
     rows = [
         replace(row, is_chosen_on=name == CHOSEN_ON)
         for name in gold
-        for row in marked_rows(gold[name], lists, _every(200))
+        for row in marked_rows(gold[name], lists, every(200, len(gold[name])))
     ]
     learnt = learn(rows)
     out.mkdir(parents=True, exist_ok=True)
@@ -204,10 +400,12 @@ def _is_used(path: Path) -> bool:
     )
 
 
-def _every(step: int) -> Callable[[int], None]:
+def every(step: int, total: int) -> Callable[[int], None]:
+    """Logs each `step`th row of so many."""
+
     def tell(number: int) -> None:
         if number % step == 0:
-            log.info("row %d", number)
+            log.info("row %d of %d", number, total)
 
     return tell
 

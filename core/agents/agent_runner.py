@@ -33,7 +33,7 @@ UNREADABLE = "The judge gave no reply that could be used, so there is no verdict
 
 
 @dataclass(frozen=True)
-class Play:
+class RunContext:
     """What all roles of one run share."""
 
     roster: Roster
@@ -41,87 +41,87 @@ class Play:
     now: Callable[[], float]
 
 
-def calls_of(play: Play) -> tuple[ModelCalled, ...]:
+def calls_of(run: RunContext) -> tuple[ModelCalled, ...]:
     """The calls to models that were made since this was last asked."""
-    return tuple(ModelCalled(play.now(), call) for call in play.roster.calls_made())
+    return tuple(ModelCalled(run.now(), call) for call in run.roster.calls_made())
 
 
-def notes_of(play: Play, stage: Stage) -> Iterator[Event]:
+def notes_of(run: RunContext, stage: Stage) -> Iterator[Event]:
     """What agents want said of their work."""
-    yield from (ProblemMet(play.now(), stage, words) for words in play.roster.notes_made())
+    yield from (ProblemMet(run.now(), stage, words) for words in run.roster.notes_made())
 
 
-def segmented(play: Play, case: Case, known: Mapping[int, Statement]) -> Iterator[Event]:
+def segmented(run: RunContext, case: Case, known: Mapping[int, Statement]) -> Iterator[Event]:
     """The statements after those that are known: what was cut once is not cut otherwise."""
-    segmenter = play.roster.segmenter
+    segmenter = run.roster.segmenter
     statements, told = part_played(
-        play,
+        run,
         segmenter,
         "searching",
-        lambda: segmenter.segment(case, play.stop),
-        lambda spare: spare.segmenter.segment(case, play.stop),
+        lambda: segmenter.segment(case, run.stop),
+        lambda spare: spare.segmenter.segment(case, run.stop),
         role="Segmenter",
     )
     yield from told
     end = max((statement.end for statement in known.values()), default=0)
     rest = [statement for statement in statements or () if statement.start >= end]
     for index, statement in enumerate(rest, max(known, default=-1) + 1):
-        yield StatementFound(play.now(), replace(statement, index=index))
+        yield StatementFound(run.now(), replace(statement, index=index))
 
 
-def context_built(play: Play, view: CaseView, names: Sequence[str]) -> Iterator[Event]:
+def context_built(run: RunContext, view: CaseView, names: Sequence[str]) -> Iterator[Event]:
     """Agent C's part for debaters of these names (CEDA 3.3)."""
-    writer = play.roster.context_writer
+    writer = run.roster.context_writer
     context, told = part_played(
-        play,
+        run,
         writer,
         "debating",
-        lambda: writer.write(view, names, play.stop),
-        lambda spare: spare.context_writer.write(view, names, play.stop),
+        lambda: writer.write(view, names, run.stop),
+        lambda spare: spare.context_writer.write(view, names, run.stop),
         role="Context writer",
     )
     yield from told
     if context is None:
         raise ModelError(f"{writer.name} put no context together and nobody stands in for it.")
-    yield ContextBuilt(play.now(), writer.name, context)
-    yield from notes_of(play, "debating")
+    yield ContextBuilt(run.now(), writer.name, context)
+    yield from notes_of(run, "debating")
 
 
-def judged(play: Play, seen: JudgeView) -> Iterator[Event]:
+def judged(run: RunContext, seen: JudgeView) -> Iterator[Event]:
     """The judge's part; nobody stands in for it: an unusable reply is no verdict."""
-    play.stop.check()
-    yield ProgressMade(play.now(), "judging", "Weighing what was said")
-    judgement, seconds, cost = yield from _heard_out(play, seen, "So there is no verdict.")
-    yield JudgementReached(play.now(), judgement, seconds, cost)
+    run.stop.check()
+    yield ProgressMade(run.now(), "judging", "Weighing what was said")
+    judgement, seconds, cost = yield from _heard_out(run, seen, "So there is no verdict.")
+    yield JudgementReached(run.now(), judgement, seconds, cost)
 
 
-def sampled(play: Play, seen: JudgeView, note: str) -> Iterator[Event]:
+def sampled(run: RunContext, seen: JudgeView, note: str) -> Iterator[Event]:
     """One judgement of several; an unusable reply is one that is `unclear`, and counts for none."""
-    judgement, seconds, cost = yield from _heard_out(play, seen, "So it counts for no label.")
-    yield JudgementSampled(play.now(), judgement, seen.number, note, seconds, cost)
+    judgement, seconds, cost = yield from _heard_out(run, seen, "So it counts for no label.")
+    yield JudgementSampled(run.now(), judgement, seen.number, note, seconds, cost)
 
 
 def _heard_out(
-    play: Play, seen: JudgeView, so: str
+    run: RunContext, seen: JudgeView, so: str
 ) -> Generator[Event, None, tuple[Judgement, float, float | None]]:
     """The events of one judgement; returns it, the seconds it took and the cost of its calls."""
-    began = play.now()
-    judgement, told = _decided(play, seen, so)
+    began = run.now()
+    judgement, told = _decided(run, seen, so)
     yield from told
-    yield from notes_of(play, "judging")
+    yield from notes_of(run, "judging")
     cost = total_cost(event.call for event in told if event.kind == "model_called")
-    return judgement, play.now() - began, cost
+    return judgement, run.now() - began, cost
 
 
-def _decided(play: Play, seen: JudgeView, so: str) -> tuple[Judgement, list[Event]]:
+def _decided(run: RunContext, seen: JudgeView, so: str) -> tuple[Judgement, list[Event]]:
     """What the judge concludes, and what there is to tell of it; `so` is what a loss means."""
-    play.stop.check()
-    judge = play.roster.judge
+    run.stop.check()
+    judge = run.roster.judge
     try:
-        judgement = judge.decide(seen, play.stop)
+        judgement = judge.decide(seen, run.stop)
     except ReplyError as error:
         words = f"{why_unusable(judge, 'Judge', error)} {so}"
-        unusable = ProblemMet(play.now(), "judging", words, reply=error.reply)
+        unusable = ProblemMet(run.now(), "judging", words, reply=error.reply)
         judgement = Judgement(
             agent=judge.name,
             label="unclear",
@@ -129,12 +129,12 @@ def _decided(play: Play, seen: JudgeView, so: str) -> tuple[Judgement, list[Even
             cause="unreadable_reply",
             cause_words=words,
         )
-        return judgement, [*calls_of(play), unusable]
-    return judgement, [*calls_of(play)]
+        return judgement, [*calls_of(run), unusable]
+    return judgement, [*calls_of(run)]
 
 
 def part_played(
-    play: Play,
+    run: RunContext,
     agent: Agent,
     stage: Stage,
     act: Callable[[], Part],
@@ -143,16 +143,16 @@ def part_played(
     role: str,
 ) -> tuple[Part | None, list[Event]]:
     """What the agent did, or its spare where its reply is unusable, and what there is to tell."""
-    play.stop.check()
+    run.stop.check()
     try:
         part = act()
     except ReplyError as error:
-        spare = play.roster.spare
+        spare = run.roster.spare
         rest = "The built-in agent stands in." if spare else "Nobody stands in."
         message = f"{why_unusable(agent, role, error)} {rest}"
-        unusable = ProblemMet(play.now(), stage, message, reply=error.reply)
-        return (stand_in(spare) if spare else None), [*calls_of(play), unusable]
-    told: list[Event] = [*calls_of(play)]
+        unusable = ProblemMet(run.now(), stage, message, reply=error.reply)
+        return (stand_in(spare) if spare else None), [*calls_of(run), unusable]
+    told: list[Event] = [*calls_of(run)]
     return part, told
 
 

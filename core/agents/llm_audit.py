@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from core.agents.prompt_call import Asking, LlmAgent
+from core.agents.prompt_call import LlmAgent, PromptCall
 from core.agents.span_alignment import placed
 from core.concurrency import Stop
 from core.documents.segmentation import sentences
@@ -317,7 +317,7 @@ def _call(thought: str, tool: str, given: object) -> str:
     return msgspec.json.encode(body).decode()
 
 
-def _steps(asking: Asking, used: Sequence[ToolUse]) -> str:
+def _steps(asking: PromptCall, used: Sequence[ToolUse]) -> str:
     """Thought, action and observation of every step; what came back is untrusted."""
     told = [
         f"{number}. thought: {use.thought}\n   action: {use.tool}({use.given[:SHOWN]})\n"
@@ -327,7 +327,7 @@ def _steps(asking: Asking, used: Sequence[ToolUse]) -> str:
     return asking.fenced("steps", "\n".join(told) or NONE_YET)
 
 
-def _memory(asking: Asking, view: AuditView) -> str:
+def _memory(asking: PromptCall, view: AuditView) -> str:
     """What is held of others, in the order of the response."""
     texts = {s.index: s.text for s in view.view.statements}
     told = [_line(entry, texts) for entry in view.memory if entry.statement in texts]

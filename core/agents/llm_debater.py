@@ -25,7 +25,7 @@ import msgspec
 from PIL import Image
 
 from core.agents.llm_judge import MARK, contested_in, marked_in, place_lines
-from core.agents.prompt_call import Asking, LlmAgent, case_fields, one_line
+from core.agents.prompt_call import LlmAgent, PromptCall, case_fields, one_line
 from core.agents.reply_parser import (
     confidence_in,
     doubt_in,
@@ -287,14 +287,14 @@ class LlmDebater(LlmAgent):
         return Turn(view.debater, self.name, view.number, view.round, reply, stance, mended)
 
 
-def _with_room(asking: Asking, view: DebateView) -> Asking:
+def _with_room(asking: PromptCall, view: DebateView) -> PromptCall:
     """The asking with tokens enough for what the manner wants."""
     response = estimated_tokens(view.view.case.response)
     room = turn_tokens(view.manner, asking.seat.max_tokens, response)
     return replace(asking, seat=replace(asking.seat, max_tokens=room))
 
 
-def _fields(asking: Asking, view: DebateView) -> dict[str, str]:
+def _fields(asking: PromptCall, view: DebateView) -> dict[str, str]:
     """What the fields of the manner's prompt hold; debate and evidence go in last."""
     evidence, wanted = view.view.evidence, FIELDS[view.manner]
     conflicts = conflict_lines(view.conflicts, evidence, view.share)
@@ -309,7 +309,7 @@ def _fields(asking: Asking, view: DebateView) -> dict[str, str]:
     return {name: text for name, text in known.items() if name in wanted}
 
 
-def _places(asking: Asking, view: DebateView) -> str:
+def _places(asking: PromptCall, view: DebateView) -> str:
     """The places that are contested, the first of them where not all fit their share."""
     lines = place_lines([p for turn in view.turns for p in turn.points]).splitlines()
     kept = fitting(lines, window_of(asking.seat) // PLACES_SHARE)
@@ -321,7 +321,7 @@ def _places(asking: Asking, view: DebateView) -> str:
     return "\n".join(lines[:kept])
 
 
-def _told(asking: Asking, view: DebateView) -> Told | None:
+def _told(asking: PromptCall, view: DebateView) -> Told | None:
     """What the manner's prompt shows of the debate so far; None where it shows nothing."""
     if "heard" in FIELDS[view.manner]:
         return heard(asking, view)

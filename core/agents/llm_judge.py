@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.prompt_call import Asking, LlmAgent, case_fields
+from core.agents.prompt_call import LlmAgent, PromptCall, case_fields
 from core.agents.reply_parser import WORDS_LINE, parted
 from core.agents.span_alignment import placed
 from core.agents.transcript import (
@@ -181,11 +181,11 @@ class LlmRanker(LlmAgent):
 
     def _fitted(
         self,
-        asking: Asking,
+        asking: PromptCall,
         fields: Mapping[str, str],
         lines: Sequence[str],
         revisions: Sequence[str],
-    ) -> tuple[Asking, tuple[Message, ...], int]:
+    ) -> tuple[PromptCall, tuple[Message, ...], int]:
         """(the asking, the messages over as many of the first revisions as fit, how many)."""
         for count in range(len(revisions), LEAST - 1, -1):
             shown = "\n".join(

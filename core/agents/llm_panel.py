@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import msgspec
 from rapidfuzz.distance import JaroWinkler
 
-from core.agents.prompt_call import Asking, LlmAgent, Work
+from core.agents.prompt_call import AgentContext, LlmAgent, PromptCall
 from core.agents.span_alignment import placed
 from core.agents.transcript import fitted_debate, last_turns, passage_lines
 from core.concurrency import Stop
@@ -82,8 +82,8 @@ class MarkingAgent(LlmAgent):
         return f"{super().rule}\n\n{self._prompts_words(EXAMPLES_PROMPT)}\n{named}"
 
     def _fitted(
-        self, asking: Asking, lines: Sequence[str], fields: Mapping[str, str], case: Case
-    ) -> tuple[Asking, tuple[Message, ...]]:
+        self, asking: PromptCall, lines: Sequence[str], fields: Mapping[str, str], case: Case
+    ) -> tuple[PromptCall, tuple[Message, ...]]:
         """The messages, with the examples unless they would take a passage's place."""
         plain, messages, most = asking.fitted(lines, fields, "evidence")
         preface = self._examples(case)
@@ -236,7 +236,7 @@ class LlmSpanAdjudicator(LlmAgent):
         return SpanRuling(ruled, ruled.p >= least, told)
 
 
-def _vote_fields(asking: Asking, view: JudgeView, span: Span) -> dict[str, str]:
+def _vote_fields(asking: PromptCall, view: JudgeView, span: Span) -> dict[str, str]:
     """The words, and why they were marked."""
     why = category_words(span.category)
     if span.instead:
@@ -283,7 +283,7 @@ class LlmPanelist(MarkingAgent):
 
     prompts = ("panel_spans", "panel_votes")
 
-    def __init__(self, seat: Seat, work: Work, number: int, *, sees_evidence: bool) -> None:
+    def __init__(self, seat: Seat, work: AgentContext, number: int, *, sees_evidence: bool) -> None:
         super().__init__(seat, work)
         self._role = f"{PANEL}{number}"
         self._sees_evidence = sees_evidence
@@ -340,12 +340,12 @@ class LlmPanelist(MarkingAgent):
 
     def _panel_asking(
         self, prompt: str, view: CaseView, stop: Stop, slot: str, shape: Shape[Any]
-    ) -> Asking:
+    ) -> PromptCall:
         return self._asking(
             prompt, view.case, stop, role=self._role, slot=slot, schema=shape.schema
         )
 
-    def _fields(self, asking: Asking, view: CaseView) -> dict[str, str]:
+    def _fields(self, asking: PromptCall, view: CaseView) -> dict[str, str]:
         return {
             "language": base_of(view.case.language),
             "question": asking.fenced("question", view.case.question),

@@ -1,11 +1,9 @@
-"""What every agent behind a language model does alike: fence, fill, fit, and ask at the desk.
+"""What every agent and tool that asks a language model does alike: fence, fill, fit, and ask.
 
-Untrusted text enters a prompt only through `Asking.fenced`. Slots name a run's calls and stay the
-same on Resume, so that what was paid for is found again in the ledger.
-
-Lets a tool ask a language model: one question by a prompt's name, one reply in its shape. The
-calls go over the run's desk like any other: reserved under the caps, counted, found again on
-Resume. Source: HaluAgent 2.2 (the semantic checker asks a model).
+Untrusted text enters a prompt only through `PromptCall.fenced`. All calls go over the run's desk:
+they are reserved under its caps and counted. Slots name them and stay the same on Resume, so that
+what was paid for is found again in the ledger. Tools ask by `SeatAsker` (HaluAgent 2.2: the
+semantic checker asks a model).
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ class Notes:
 
 
 @dataclass(frozen=True)
-class Work:
+class AgentContext:
     """What the agents of one run share: desk, prompts in force, fence, files, learned marks.
 
     `manners`, `judging` and `writing` name the prompts that the run's protocol has its debaters,
@@ -94,7 +92,7 @@ class LlmAgent:
     built_in = False
     prompts: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, seat: Seat, work: Work) -> None:
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
         self._seat = seat
         self._work = work
 
@@ -127,18 +125,18 @@ class LlmAgent:
         role: str,
         slot: str,
         schema: Mapping[str, Any] | None = None,
-    ) -> Asking:
+    ) -> PromptCall:
         chosen = self._work.book.prompt(prompt, case.language)
         mend = self._work.book.prompt("mend", case.language)
-        return Asking(self._seat, self._work, role, slot, chosen, mend, stop, schema)
+        return PromptCall(self._seat, self._work, role, slot, chosen, mend, stop, schema)
 
 
 @dataclass(frozen=True)
-class Asking:
+class PromptCall:
     """One question of one role, from its prompt to the reply."""
 
     seat: Seat
-    work: Work
+    work: AgentContext
     role: str
     slot: str
     prompt: Prompt
@@ -167,7 +165,7 @@ class Asking:
 
     def fitted(
         self, parts: Sequence[str], fields: Mapping[str, str], key: str
-    ) -> tuple[Asking, tuple[Message, ...], int]:
+    ) -> tuple[PromptCall, tuple[Message, ...], int]:
         """As many leading parts as the model's window takes, fenced in the field `key`.
 
         (The asking, which says what was cut; the messages; how many parts are in them.)
@@ -246,7 +244,7 @@ def too_small(role: str, seat: Seat, needed: int) -> str:
     )
 
 
-def case_fields(asking: Asking, case: Case) -> dict[str, str]:
+def case_fields(asking: PromptCall, case: Case) -> dict[str, str]:
     """The claim, its question, and the person's role and instruction (CEDA A.3.1)."""
     return {
         "role": asking.fenced("role", case.role or Project.role),
@@ -275,7 +273,7 @@ class SeatAsker:
     """
 
     seat: Seat
-    work: Work
+    work: AgentContext
     language: str
     stop: Stop
     role: str = "tool"
@@ -292,7 +290,9 @@ class SeatAsker:
         book = self.work.book
         chosen, mend = (book.prompt(name, self.language) for name in (prompt, "mend"))
         slot = _slot(prompt, fields)
-        asking = Asking(self.seat, self.work, self.role, slot, chosen, mend, self.stop, form.schema)
+        asking = PromptCall(
+            self.seat, self.work, self.role, slot, chosen, mend, self.stop, form.schema
+        )
         fenced = {name: asking.fenced(_kind(name), text) for name, text in fields.items()}
         reply: Given = ask_structured(asking.say, asking.whole(fenced), form, asking.mend)
         return reply

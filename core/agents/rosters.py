@@ -32,7 +32,7 @@ from core.seats import (
 from core.store import Store, open_store
 
 if TYPE_CHECKING:
-    from core.agents.prompt_call import Work
+    from core.agents.prompt_call import AgentContext
     from core.baseline.assessment import Assessor
 
 TURN_TOKENS = 100
@@ -294,7 +294,7 @@ def roster_named(
     )
 
 
-def seated(sheet: RosterSheet, work: Work) -> Roster:
+def seated(sheet: RosterSheet, work: AgentContext) -> Roster:
     """An agent in every seat of the sheet; the built-in ones stand in for unusable replies.
 
     The retriever's seat is not an agent's: whoever starts the run makes its embedder.
@@ -312,7 +312,7 @@ def seated(sheet: RosterSheet, work: Work) -> Roster:
     from core.agents.llm_judge import LlmJudge
     from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor
 
-    def player(seat: Seat, own: Player, make: Callable[[Seat, Work], Player]) -> Player:
+    def player(seat: Seat, own: Player, make: Callable[[Seat, AgentContext], Player]) -> Player:
         return own if seat.is_built_in else make(seat, work)
 
     return Roster(
@@ -333,7 +333,7 @@ def seated(sheet: RosterSheet, work: Work) -> Roster:
     )
 
 
-def _panel(sheet: RosterSheet, work: Work) -> tuple[SpanPanelist, ...]:
+def _panel(sheet: RosterSheet, work: AgentContext) -> tuple[SpanPanelist, ...]:
     """Readers and models that mark words by rotation; none where the sheet has no panel."""
     from core.agents.llm_panel import LlmPanelist
 
@@ -345,7 +345,7 @@ def _panel(sheet: RosterSheet, work: Work) -> tuple[SpanPanelist, ...]:
     )
 
 
-def _panel_rule(sheet: RosterSheet, work: Work) -> PanelRule:
+def _panel_rule(sheet: RosterSheet, work: AgentContext) -> PanelRule:
     """The paper's rule; for the panel of all built-in readers, in any order, weights that ship.
 
     What people's marks taught comes first.
@@ -371,7 +371,7 @@ def panel_reader(
     return panelist(name, assessor or shared_assessor(), threshold)
 
 
-def _debaters(sheet: RosterSheet, work: Work) -> dict[str, Debater]:
+def _debaters(sheet: RosterSheet, work: AgentContext) -> dict[str, Debater]:
     """Built-in readers take turns where the sheet does not say which it is."""
     from core.agents.llm_debater import LlmDebater
 

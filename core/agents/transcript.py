@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 
-from core.agents.prompt_call import SPARE_SHARE, Asking, one_line
+from core.agents.prompt_call import SPARE_SHARE, PromptCall, one_line
 from core.agents.reply_parser import whole_sentences, without_marks
 from core.baseline.wording import SIDES, cited, counted, place_of
 from core.errors import ModelError
@@ -309,17 +309,17 @@ class Told:
     has_marks: bool = True
 
 
-def transcript(asking: Asking, view: JudgeView) -> Told:
+def transcript(asking: PromptCall, view: JudgeView) -> Told:
     """What the judge reads of the debate: a summary of what is left out, the turns, remarks."""
     return Told(_spoken(asking, view), "transcript", "transcript")
 
 
-def heard(asking: Asking, view: DebateView) -> Told:
+def heard(asking: PromptCall, view: DebateView) -> Told:
     """What a debater hears of the debate, laid out as the judge reads it."""
     return Told(_spoken(asking, view), "heard", "heard")
 
 
-def last_message(asking: Asking, view: DebateView) -> Told:
+def last_message(asking: PromptCall, view: DebateView) -> Told:
     """What is answered, as it stands, with what people have said into the debate."""
     harmless, person = asking.work.fence.harmless, PERSON[asking.prompt.language]
     remarks = [f"{person.format(one_line(who))}{words}" for who, words in view.remarks]
@@ -327,13 +327,13 @@ def last_message(asking: Asking, view: DebateView) -> Told:
     return Told(Talk(lines, asking.prompt.language), "last_message", "last message", False)
 
 
-def last_turns(asking: Asking, view: JudgeView) -> Told:
+def last_turns(asking: PromptCall, view: JudgeView) -> Told:
     """How the debate ended: its last two turns as they stand."""
     lines = tuple(Line(f"{turn.debater}: ", turn.text) for turn in view.turns[-2:])
     return Told(Talk(lines, asking.prompt.language), "last_turns", "last turns", False)
 
 
-def _spoken(asking: Asking, view: JudgeView | DebateView) -> Talk:
+def _spoken(asking: PromptCall, view: JudgeView | DebateView) -> Talk:
     fence, evidence = asking.work.fence, view.view.evidence
     language = asking.prompt.language
 
@@ -353,7 +353,7 @@ def _spoken(asking: Asking, view: JudgeView | DebateView) -> Talk:
     return Talk(tuple(lines), language)
 
 
-def _how(asking: Asking, turn: Turn) -> str:
+def _how(asking: PromptCall, turn: Turn) -> str:
     """Of whose answer a turn speaks, and for which side."""
     about, language = asking.work.fence.harmless(one_line(turn.about)), asking.prompt.language
     to = ABOUT[language].format(about) if turn.about else ""
@@ -361,12 +361,12 @@ def _how(asking: Asking, turn: Turn) -> str:
 
 
 def fitted_debate(
-    asking: Asking,
+    asking: PromptCall,
     told: Told | None,
     fields: Mapping[str, str],
     passages: Sequence[str] = (),
     key: str = "",
-) -> tuple[Asking, tuple[Message, ...]]:
+) -> tuple[PromptCall, tuple[Message, ...]]:
     """The messages with as much of the debate, and of the passages in the field `key`, as fit.
 
     (The asking, which says what was cut; the messages.) None is for prompts that show no debate.
@@ -398,19 +398,19 @@ def fitted_debate(
 
 
 def _filled(
-    asking: Asking,
+    asking: PromptCall,
     told: Told,
     shown: Shown,
     fields: Mapping[str, str],
     passages: Sequence[str],
     key: str,
-) -> tuple[Asking, tuple[Message, ...], int]:
+) -> tuple[PromptCall, tuple[Message, ...], int]:
     """(the asking, the messages with that much of the debate, how many passages are in them)."""
     known = {**fields, told.key: _fenced(asking, told, shown.text)}
     return asking.fitted(passages, known, key) if key else (asking, asking.whole(known), 0)
 
 
-def _fenced(asking: Asking, told: Told, text: str) -> str:
+def _fenced(asking: PromptCall, told: Told, text: str) -> str:
     """The text in its fence; ours stand behind quotations, which `around` would take away."""
     fence = asking.work.fence
     return fence.enclosed(told.kind, text) if told.has_marks else fence.around(told.kind, text)

@@ -3,34 +3,45 @@
 The entailment reader goes by what a passage means for the statement, the value checker by numbers,
 dates and names, the overlap reader by how much of the words the sources have at all. Each has a
 small model over its own features, fitted with the evidence model's; what they say is drawn from
-what was measured. A passage that another debater quotes, or a person points to, is read too.
+what was measured. In a debate in turn each agrees or denies and says what is new, or in a few words
+that nothing is; asked alone it states its verdict, confidence and doubt. A passage that another
+debater quotes, or a person points to, is read too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.baseline.assessment import Assessment, Assessor
-from core.baseline.debate_manners import (
-    Own,
-    Side,
-    answered,
-    is_spoken,
-    new_words,
-    pointed_at,
-    turn_in_manner,
-)
 from core.baseline.evidence import Window
 from core.baseline.evidence_model import Part
 from core.baseline.explanation import best_passage, points_of
-from core.baseline.wording import cited, counted, listed, quote_of, turn_said
+from core.baseline.wording import (
+    SIDES,
+    WORDS_OF_STANCE,
+    cited,
+    counted,
+    in_brief,
+    listed,
+    quote_of,
+    reply_to,
+    shortened,
+)
 from core.concurrency import Stop
 from core.documents.terms import WORD, query_terms, terms
 from core.records import Passage, Point, Quote, Stance, Turn
 from core.roles import DebateView, Speak
 
 MOST_QUOTES = 2
+MOST_SURE = 0.95  # words that are all carried are no certainty
+NOTHING_NEW = "I have nothing new"
+QUOTED = re.compile(r"[“„«「『\"]([^“”„«»「」『』\"]{4,})[”»」』\"]")
+VALUE = re.compile(r"\d+(?:[.,]\d+)*")
+ENDING = re.compile(r"\.\w{1,5}$")
+NAME_CHARACTERS = 40
+LEAST_NAME = 4  # characters of a file's name that can be told from a word
 NO_STATEMENT = "There is nothing in this text that sources could speak about."
 NO_PASSAGE = "I was given no passage that speaks about this."
 NOT_KNOWN = "I do not know the language of this text or of its sources."
@@ -90,16 +101,34 @@ class BuiltInDebater:
             for item in self._assessor.assess(view.view, stop, allowed=allowed)
         ]
         stance = overall([opinion.stance for opinion in opinions])
-        points = tuple(point for opinion in opinions for point in opinion.points)
-        own = self._own(opinions, stance, points)
-        if is_spoken(view.manner):
-            turn = turn_in_manner(view, self.name, own)
+        words, quotes, doubt = self._found(opinions, stance)
+        confidence = None
+        if view.manner == "answer":
+            confidence = round(min(_strength(opinions, stance), MOST_SURE), 2) if doubt else None
         else:
-            quotes = own.side.quotes
-            said = [*answered(view), *new_words(own.side.words, stance, quotes, view)]
-            turn = turn_said(view, self.name, stance, said, quotes=quotes, points=points)
-        speak(turn.text)
-        return turn
+            words, doubt = new_words(words, stance, quotes, view), ""
+        reply = reply_to(stance, view.turns)
+        opening = SIDES[stance] if view.manner == "answer" else reply.upper()
+        lines = [in_brief([f"{opening}.", *answered(view), *words])]
+        if confidence is not None:
+            lines.append(f"Confidence: {round(100 * confidence)} %")
+        if doubt:
+            lines.append(f"Doubt: {doubt}")
+        text = "\n".join(lines)
+        speak(text)
+        return Turn(
+            debater=view.debater,
+            agent=self.name,
+            number=view.number,
+            round=view.round,
+            reply=reply,
+            stance=stance,
+            text=text,
+            quotes=quotes,
+            points=tuple(point for opinion in opinions for point in opinion.points),
+            confidence=confidence,
+            doubt=doubt,
+        )
 
     def _opinion(self, item: Assessment, stop: Stop) -> Opinion:
         p = self._assessor.model.part(self._kind.part, item.measured)
@@ -108,26 +137,26 @@ class BuiltInDebater:
         held = Assessment(item.measured, p, stance, None if stance != "unclear" else item.cause)
         return Opinion(held, p, stance, points_of(held, self._assessor.reader, stop))
 
-    def _own(self, opinions: Sequence[Opinion], stance: Stance, points: tuple[Point, ...]) -> Own:
-        """What it has for each side: the statement that speaks for it most, and how surely."""
+    def _found(
+        self, opinions: Sequence[Opinion], stance: Stance
+    ) -> tuple[list[str], tuple[Quote, ...], str]:
+        """What speaks for its stance: sentences, the passages quoted in them, and its doubt.
+
+        The doubt is the one way in which it would most likely be mistaken; "" where it cannot
+        measure.
+        """
         if not opinions:
-            return Own(stance, {stance: Side((NO_STATEMENT,))}, "")
+            return [NO_STATEMENT], (), ""
         if all(opinion.item.cause == "language_not_known" for opinion in opinions):
-            return Own(stance, {stance: Side((NOT_KNOWN,))}, "")
-        sides: dict[Stance, Side] = {}
-        for side in ("supported", "hallucinated", "unclear"):
-            chosen = _deciding(opinions, side)
-            words = self._kind.says[side](chosen)
-            if not words and side != stance:
-                continue
-            words = words or [ON_THE_WHOLE]
-            if side == stance and len(opinions) > 1:
-                count = sum(opinion.stance == stance for opinion in opinions)
-                words = [f"In my view {count} of {counted(len(opinions), 'statement')} "
-                         f"{'is' if count == 1 else 'are'} {VIEWS[stance]}.", *words]  # fmt: skip
-            sides[side] = Side(tuple(words), _quotes(chosen, side), _strength(opinions, side))
-        wrong = frozenset(o.item.statement.index for o in opinions if o.stance == "hallucinated")
-        return Own(stance, sides, self._kind.doubts[stance], points, wrong)
+            return [NOT_KNOWN], (), ""
+        chosen = _deciding(opinions, stance)
+        words = self._kind.says[stance](chosen) or [ON_THE_WHOLE]
+        if len(opinions) > 1:
+            count = sum(opinion.stance == stance for opinion in opinions)
+            verb = "is" if count == 1 else "are"
+            whole = counted(len(opinions), "statement")
+            words = [f"In my view {count} of {whole} {verb} {VIEWS[stance]}.", *words]
+        return words, _quotes(chosen, stance), self._kind.doubts[stance]
 
 
 VIEWS: Mapping[Stance, str] = {
@@ -135,6 +164,81 @@ VIEWS: Mapping[Stance, str] = {
     "hallucinated": "wrong",
     "unclear": "not decided",
 }
+
+
+def own_turns(view: DebateView) -> list[Turn]:
+    """The debater's own turns that it is shown, in their order."""
+    return [turn for turn in view.turns if turn.debater == view.debater]
+
+
+def has_said(view: DebateView, sentence: str) -> bool:
+    """True where it said so in a turn that it is shown."""
+    return any(sentence.casefold() in turn.text.casefold() for turn in own_turns(view))
+
+
+def new_words(
+    sentences: Sequence[str], stance: Stance, quotes: Sequence[Quote], view: DebateView
+) -> list[str]:
+    """Those of the sentences for that stance that it has not said yet; without any, that it is so.
+
+    Who came to an end of them before has none: turns from before that are not always shown.
+    """
+    own = own_turns(view)
+    if not own or own[-1].stance != stance:
+        return list(sentences)
+    is_over = has_come_to_an_end(quotes, stance, view)
+    fresh = [] if is_over else [said for said in sentences if not has_said(view, said)]
+    return fresh or [nothing_new(stance, quotes)]
+
+
+def has_come_to_an_end(quotes: Sequence[Quote], stance: Stance, view: DebateView) -> bool:
+    """True where its last turn said that there was nothing new, and these are its quotes still."""
+    last = own_turns(view)[-1:]
+    return any(
+        NOTHING_NEW in turn.text
+        and turn.stance == stance
+        and {quote.text for quote in quotes} <= {quote.text for quote in turn.quotes}
+        for turn in last
+    )
+
+
+def nothing_new(stance: Stance, quotes: Sequence[Quote]) -> str:
+    """In a few words: the stance that it holds to, and what it has quoted for it."""
+    texts = list(dict.fromkeys(quote.text for quote in quotes))[:MOST_QUOTES]
+    quoted = f"quoted {listed(texts)} and " if texts else ""
+    return f"{NOTHING_NEW}: I {quoted}hold to “{WORDS_OF_STANCE[stance]}”."
+
+
+def pointed_at(view: DebateView) -> tuple[Passage, ...]:
+    """The passages that people's words quote, whose source they name, or that hold their values."""
+    said = " ".join(words for _, words in view.remarks).casefold()
+    quoted = [" ".join(found.split()) for found in QUOTED.findall(said)]
+    values = set(VALUE.findall(said))
+    return tuple(
+        passage
+        for passage in view.view.evidence.passages.values()
+        if _is_named(passage, said)
+        or any(quote in " ".join(passage.text.casefold().split()) for quote in quoted)
+        or values & set(VALUE.findall(passage.text))
+    )
+
+
+def answered(view: DebateView) -> list[str]:
+    """What is said to people, in one sentence, where it was not said yet; nothing unless asked."""
+    if not view.remarks:
+        return []
+    who = shortened(" ".join(view.remarks[-1][0].split()) or "somebody", NAME_CHARACTERS)
+    found = pointed_at(view)
+    words = f"What {who} says names nothing in the sources; I go by the evidence alone."
+    if found:
+        words = f"I have read what {who} points to: {cited(found[0])}."
+    own = (turn.text for turn in view.turns if turn.debater == view.debater)
+    return [] if any(words in text for text in own) else [words]
+
+
+def _is_named(passage: Passage, said: str) -> bool:
+    name = ENDING.sub("", passage.source.casefold())
+    return len(name) >= LEAST_NAME and name in said
 
 
 def overall(stances: Sequence[Stance]) -> Stance:

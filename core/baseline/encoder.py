@@ -8,10 +8,8 @@ texts are alike in kind, as a statement and a sentence of a source are.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +17,7 @@ import numpy.typing as npt
 
 from core.baseline.export import ENCODER, open_session, read_card
 from core.baseline.tokens import BEGIN, END, MAX_TOKENS, load_vocabulary
-from core.concurrency import Stop
+from core.concurrency import Stop, loaded_once
 from core.config import E5_DIR
 
 PREFIX = "query: "
@@ -71,19 +69,11 @@ class MultilingualEncoder:
         return np.asarray(mean / max(1e-12, float(np.linalg.norm(mean))), dtype=np.float32)
 
 
-_LOADING = threading.Lock()
-
-
-@lru_cache(maxsize=1)
-def _loaded(folder: Path) -> MultilingualEncoder:
-    return MultilingualEncoder(folder)
-
-
+@loaded_once
 def load_multilingual_encoder(folder: Path = E5_DIR) -> MultilingualEncoder:
     """The encoder in that folder, loaded once per process.
 
     Raises:
         ConfigError: it is missing or incomplete.
     """
-    with _LOADING:
-        return _loaded(folder)
+    return MultilingualEncoder(folder)

@@ -18,7 +18,6 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +32,8 @@ import numpy.typing as npt
 from core.baseline.export import open_session, read_card, write_card
 from core.baseline.export import open_session as open_onnx
 from core.baseline.tokens import encode_pair, load_vocabulary
-from core.concurrency import Stop
+from core.concurrency import Stop, loaded_once
+from core.config import E5_DIR
 from core.documents.language import KNOWN_LANGUAGES, UNKNOWN, language_of
 from core.errors import ConfigError, InputError
 
@@ -599,7 +599,7 @@ class MultilingualReader(PairwiseReader):
         self.card = read_card(folder, WEIGHTS)
         self.id = str(self.card["id"])
         self._temperature = float(self.card["temperature"])
-        self._vocabulary = load_vocabulary()
+        self._vocabulary = load_vocabulary(E5_DIR)
         self._session = open_session(folder / WEIGHTS)
 
     def knows(self, text: str) -> bool:
@@ -625,22 +625,14 @@ class MultilingualReader(PairwiseReader):
         return PairReading(supported, contradicted, neutral, marks)
 
 
-_LOADING = threading.Lock()
-
-
-@lru_cache(maxsize=1)
-def _loaded() -> MultilingualReader:
-    return MultilingualReader()
-
-
+@loaded_once
 def load_multilingual_reader() -> MultilingualReader:
     """The reader that ships, loaded once per process.
 
     Raises:
         ConfigError: it is missing, incomplete, or not what its card says.
     """
-    with _LOADING:
-        return _loaded()
+    return MultilingualReader()
 
 
 def _without_blanks(offsets: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:

@@ -5,8 +5,6 @@ The English reader (MiniLM as a cross-encoder) has seen more pairs, and reads tw
 
 from __future__ import annotations
 
-import threading
-from functools import lru_cache
 from pathlib import Path
 
 from core.baseline.entailment import (
@@ -16,6 +14,7 @@ from core.baseline.entailment import (
     PairwiseReader,
     load_multilingual_reader,
 )
+from core.concurrency import loaded_once
 from core.documents.language import UNKNOWN, language_of
 
 ENGLISH_DIR = Path(__file__).parent / "weights" / "english"
@@ -39,19 +38,11 @@ class ReaderByLanguage(PairwiseReader):
         return (self._english if is_english else self._multilingual).read_one(pair)
 
 
-_LOADING = threading.Lock()
-
-
-@lru_cache(maxsize=1)
-def _loaded() -> ReaderByLanguage:
-    return ReaderByLanguage(OnnxReader(ENGLISH_DIR), load_multilingual_reader())
-
-
+@loaded_once
 def load_reader() -> ReaderByLanguage:
     """The readers that ship, loaded once per process.
 
     Raises:
         ConfigError: one is missing, incomplete, or not what its card says.
     """
-    with _LOADING:
-        return _loaded()
+    return ReaderByLanguage(OnnxReader(ENGLISH_DIR), load_multilingual_reader())

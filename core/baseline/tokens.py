@@ -7,10 +7,8 @@ is read as `<s> evidence </s></s> claim </s>`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.baseline.e5_weights import PackedModel, WordVectors, open_word_vectors
-from core.config import E5_DIR
+from core.concurrency import loaded_once
 from core.errors import ConfigError
 
 BEGIN, PAD, END, UNKNOWN = 0, 1, 2, 3
@@ -84,11 +82,13 @@ class Vocabulary:
         return bool(ids) and sum(i == UNKNOWN for i in ids) > MUTED_ABOVE * len(ids)
 
 
-_LOADING = threading.Lock()
+@loaded_once
+def load_vocabulary(folder: Path) -> Vocabulary:
+    """The vocabulary that `make setup` made, loaded once per process.
 
-
-@lru_cache(maxsize=1)
-def _loaded(folder: Path) -> Vocabulary:
+    Raises:
+        ConfigError: it is missing.
+    """
     from tokenizers import Tokenizer
 
     try:
@@ -98,13 +98,3 @@ def _loaded(folder: Path) -> Vocabulary:
             f"Expected the reader's tokenizer in {folder}, found none; run `make setup`."
         ) from error
     return Vocabulary(tokenizer, open_word_vectors())
-
-
-def load_vocabulary(folder: Path = E5_DIR) -> Vocabulary:
-    """The vocabulary that `make setup` made.
-
-    Raises:
-        ConfigError: it is missing.
-    """
-    with _LOADING:
-        return _loaded(folder)

@@ -27,6 +27,7 @@ from core.records import Case, Statement
 from core.roles import AuditView, Step
 from core.tools.code import is_code
 from core.tools.registry import Tool, toolbox
+from core.tools.vocabulary import read_words
 
 SEARCH, MATCH = "search", "match"
 # What can be worked out for certain comes first; tools that are not named follow by their names.
@@ -63,14 +64,15 @@ class BuiltInToolPicker:
         thoughts = thoughts_in(case.language)
         wrong = (u for u in view.used if u.label == "hallucinated" and u.tool != MATCH)
         if (refuting := next(wrong, None)) is not None:
-            return Step(thoughts.refuted.format(tool=refuting.tool))
+            return Step(thoughts["refuted"].format(tool=refuting.tool))
         done = {use.tool for use in view.used}
         for tool in self._that_work_out():
             given = None if tool.name in done else _given(tool, statement, case)
             if given is not None and not _is_for_statements(tool, given, view):
-                return Step(thoughts.for_tool(tool.name), tool.name, given)
+                other = thoughts["other"].format(tool=tool.name)
+                return Step(thoughts["meant"].get(tool.name, other), tool.name, given)
         if statement is None:
-            return Step(thoughts.whole_done)
+            return Step(thoughts["whole_done"])
         return self._by_reading(view, statement, done)
 
     def _that_work_out(self) -> list[Tool[Any]]:
@@ -88,20 +90,24 @@ class BuiltInToolPicker:
         names = _names(statement.text, case.language)
         is_told = rest.says_something(case.language) and view.view.evidence.of(statement.index)
         if right and not names and not is_told:
-            return Step(thoughts.right)
+            return Step(thoughts["right"])
         if SEARCH in tools and SEARCH not in done and (names or not right):
-            why = thoughts.search_rest if right else thoughts.search
+            why = thoughts["search_rest"] if right else thoughts["search"]
             return Step(why, SEARCH, _given(tools[SEARCH], statement, case) or "{}")
         is_found = _is_something_found(view, statement)
         if MATCH in tools and MATCH not in done and is_found:
-            why = thoughts.compare_rest if right else thoughts.compare
+            why = thoughts["compare_rest"] if right else thoughts["compare"]
             return Step(why, MATCH, _compared(tools[MATCH], view, statement, rest))
         if any(use.tool == MATCH and use.label == "hallucinated" for use in view.used):
             return _compared_in_vain(view, statement, rest, right, is_named=bool(names))
-        if right and all(use.tool != MATCH for use in right) and names - _known(case):
+        if (
+            right
+            and all(use.tool != MATCH for use in right)
+            and names - set(query_terms(case.question, case.language))
+        ):
             words = f"{right[-1].words} Nothing here speaks of the rest."
-            return Step(thoughts.rest_unknown, label="unclear", evidence=words)
-        return Step(thoughts.done if is_found else thoughts.nothing_found)
+            return Step(thoughts["rest_unknown"], label="unclear", evidence=words)
+        return Step(thoughts["done"] if is_found else thoughts["nothing_found"])
 
 
 def _is_for_statements(tool: Tool[Any], given: str, view: AuditView) -> bool:
@@ -147,8 +153,8 @@ def _compared_in_vain(
     stands = denies_only_parts if is_named else denies_no_value
     if right and stands(use, rest, statement, sources):
         words = f"{right[-1].words} The sources have no other value."
-        return Step(thoughts.not_denied, label="supported", evidence=words)
-    return Step(thoughts.denied)
+        return Step(thoughts["not_denied"], label="supported", evidence=words)
+    return Step(thoughts["denied"])
 
 
 def _compared(tool: Tool[Any], view: AuditView, statement: Statement, rest: Rest) -> str:
@@ -192,97 +198,16 @@ def _names(text: str, language: str) -> set[str]:
     return {term for name in named for term in query_terms(name, language)}
 
 
-def _known(case: Case) -> set[str]:
-    """Words of the question: whom it names, the answer may name without a source."""
-    return set(query_terms(case.question, case.language))
-
-
-# --- thoughts ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Thoughts:
-    """The sentences of one language; `{tool}` is a tool's name.
+def thoughts_in(language: str) -> Mapping[str, Any]:
+    """The sentences for a response in that language (a BCP 47 tag or `und`).
 
     `meant` tells of each tool that works something out what it saw there, `other` of any tool that
     is not named. `whole_done` ends the response as a whole, the others after them a statement.
     """
+    told_in = "zh" if prompt_language(language) == "zh" else "en"
+    thoughts: Mapping[str, Any] = read_words("thoughts")[told_in]
+    return thoughts
 
-    meant: Mapping[str, str]
-    other: str
-    whole_done: str
-    refuted: str
-    right: str
-    search: str
-    search_rest: str
-    compare: str
-    compare_rest: str
-    not_denied: str
-    denied: str
-    rest_unknown: str
-    nothing_found: str
-    done: str
-
-    def for_tool(self, tool: str) -> str:
-        """Why a tool is called that works something out."""
-        return self.meant.get(tool, self.other.format(tool=tool))
-
-
-ENGLISH = Thoughts(
-    meant={
-        "calculator": "It states a calculation, so I work it out again instead of believing it.",
-        "calendar": "It depends on dates that are stated in full, so I work it out on a calendar.",
-        "code": "It holds program code, so I see what running it shows.",
-        "conditions": "The question says how the answer must be, so I count whether it is so.",
-        "units": "It turns a value into another unit, so I convert it again.",
-    },
-    other="It states what the tool {tool} can work out, so I have it worked out.",
-    whole_done="Nothing else about the response as a whole can be worked out.",
-    refuted="The tool {tool} shows that it is wrong; nothing more is needed.",
-    right="It was worked out to be right and names nothing that a source would have to know.",
-    search="Nothing in it can be worked out, so I look for sources about it.",
-    search_rest="What can be worked out holds, but it names something too that only sources know, "
-    "so I look for some.",
-    compare="There are passages that may speak of it, so I compare it with what they say.",
-    compare_rest="What was worked out holds; there are passages that may speak of the rest, so I "
-    "compare that with what they say.",
-    not_denied="The sources have no other value for what was worked out, so it stands.",
-    denied="The sources say otherwise; nothing more is needed.",
-    rest_unknown="What it says beside the part that was worked out is found nowhere, so it stays "
-    "open.",
-    nothing_found="No source that speaks of it was found, so there is nothing to compare it with.",
-    done="Everything that can be worked out or looked up has been; what came of it decides.",
-)
-CHINESE = Thoughts(
-    meant={
-        "calculator": "这里给出了一个算式，不能直接相信，先重新计算。",
-        "calendar": "这里的说法取决于完整给出的日期，先用日历推算。",
-        "code": "这里有程序代码，先看看运行结果。",
-        "conditions": "问题对回答的形式提出了要求，先数一数是否满足。",
-        "units": "这里把一个数值换算成另一种单位，先重新换算。",
-    },
-    other="这里的内容可以用工具 {tool} 推算，先推算看看。",
-    whole_done="整段回复没有其他可以推算的内容了。",
-    refuted="工具 {tool} 表明它是错的，不必再查。",
-    right="推算结果表明它是对的，也没有提到需要来源证实的内容。",
-    search="其中没有可以推算的内容，因此查找谈到它的来源。",
-    search_rest="可以推算的部分成立，但它还提到了只有来源才能证实的内容，因此再去查找。",
-    compare="有段落可能谈到它，因此把它与这些段落的说法比较。",
-    compare_rest="推算的部分成立；有段落可能谈到其余的内容，因此把其余内容与这些段落的说法比较。",
-    not_denied="来源中没有与推算结果不同的数值，因此它成立。",
-    denied="来源的说法与它不符，不必再查。",
-    rest_unknown="推算之外的内容在任何地方都没有找到，因此不能下结论。",
-    nothing_found="没有找到谈到它的来源，无从比较。",
-    done="能推算和能查找的都已完成，以所得结果为准。",
-)
-
-
-def thoughts_in(language: str) -> Thoughts:
-    """Those for a response in that language (a BCP 47 tag or `und`)."""
-    return CHINESE if prompt_language(language) == "zh" else ENGLISH
-
-
-# --- what is still to be found -------------------------------------------------------------------
 
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 MULTIPLIES = re.compile(r"[*×xX·/÷%^]|\b(?:of|times|by|per)\b|[乘除的]", re.IGNORECASE)
@@ -433,44 +358,8 @@ def _decoded(told: str) -> _Told:
         return _Told()
 
 
-# --- what can be checked -------------------------------------------------------------------------
-
 QUESTION = re.compile(r"[?？؟][\s\"'”’)）】」]*$")
 FIGURE = re.compile(r"\d|[零一二两三四五六七八九十百千万亿]{2,}")
-# Words that only lead up to what is said: "Of course, …", "Please note that …".
-LEADS_IN: Mapping[str, str] = {
-    "en": "sure|of course|certainly|(?:i['’]m |i am )?sorry,? but|"
-    "please (?:note|remember|be aware|keep in mind)(?: that)?",
-    "zh": "当然|好的|请(?:注意|记住)",
-    "de": "gerne|natürlich|bitte beachten sie,?(?: dass)?",
-    "fr": "bien sûr|(?:veuillez )?notez que",
-    "es": "por supuesto|claro(?: que)?|tenga en cuenta que",
-}
-# How a greeting, an offer or a wish begins; folded by case.
-GREETINGS: Mapping[str, str] = {
-    "en": "hello|hi|hey|dear|great question|good question|thank you|thanks(?! to)|"
-    "you['’]re welcome|let me|feel free|please|hope (?:this|that)|i hope|"
-    "(?:i['’]m |i am )?sorry|as an ai(?: language)?(?: model| assistant)?,|here is|here are|"
-    "here['’]s|let['’]s|best regards|good luck|"
-    "i can(?:not|['’]t)?|i['’]d|i['’]ll|i will|i would|"
-    "(?:i['’]m |i am )?(?:happy|glad) to|no problem",
-    "zh": "你好|您好|大家好|亲爱的|谢谢|感谢|不客气|我希望|希望(?:这|以上|对)|"
-    "如果(?:你|您)(?:还)?有|请|抱歉|对不起|作为(?:一个)?(?:ai|人工智能)|以下是|祝(?:你|您|大家|好运|愉快|一切)|"
-    "我(?:可以|来|会|将)|没问题|(?:我?(?:很|非常)(?:高兴|乐意|荣幸)|乐意)(?:为|能|可以|帮|和|与|回答|见到|认识)",
-    "de": "ich hoffe|hallo|guten tag|danke|vielen dank|bitte|lass mich wissen|hier (?:ist|sind)|"
-    "viel erfolg|ich (?:kann|helfe)",
-    "fr": "j['’]espère|bonjour|salut|merci|n['’]hésitez pas|désolé|voici|bonne chance|je peux",
-    "es": "espero que|hola|buenos días|gracias(?! a)|por favor|no dudes|lo siento|"
-    "aquí (?:está|están|tienes)|buena suerte|puedo",
-}
-OPINIONS: Mapping[str, str] = {
-    "en": "i think|i believe|i feel|i would say|i['’]d say|in my (?:humble )?opinion|personally|"
-    "to my mind",
-    "zh": "我认为|我觉得|我相信|在我看来|个人认为|依我看",
-    "de": "ich (?:denke|glaube|finde|meine)|meiner meinung nach",
-    "fr": "je (?:pense|crois|trouve)|à mon avis|selon moi",
-    "es": "(?:yo )?(?:creo|pienso|opino) que|en mi opinión",
-}
 ASKS = "It asks, and states nothing."
 NO_FACT = "It greets, offers, wishes or gives an opinion, and states no fact to check."
 CODE = "It is code: running it tells whether it works, comparing its words does not."
@@ -489,12 +378,12 @@ def why_not_checkable(case: Case, statement: Statement) -> str:
     if QUESTION.search(text):
         return ASKS
     said = text
-    while lead := _opening("lead", case.language).match(said):
+    while lead := _opening("leads_in", case.language).match(said):
         said = said[lead.end() :]
     if not FIGURE.search(text):
-        if not said.strip(" .,!:;…。，！：；") or _opening("opener", case.language).match(said):
+        if not said.strip(" .,!:;…。，！：；") or _opening("greetings", case.language).match(said):
             return NO_FACT
-        if _opening("opinion", case.language).match(said) and not _names(said, case.language):
+        if _opening("opinions", case.language).match(said) and not _names(said, case.language):
             return NO_FACT
     return "" if says_something(statement, case) else NOTHING
 
@@ -502,49 +391,29 @@ def why_not_checkable(case: Case, statement: Statement) -> str:
 @lru_cache(maxsize=64)
 def _opening(kind: str, language: str) -> re.Pattern[str]:
     """How a lead, an opener or an opinion begins; in English where the language is unknown."""
-    by_language = {"lead": LEADS_IN, "opener": GREETINGS, "opinion": OPINIONS}[kind]
-    known = language if language in by_language else "en"
-    end = "" if known == "zh" else r"(?![\w-])"
-    return re.compile(rf"[\W_]*(?:{by_language[known]}){end}", re.IGNORECASE)
+    words, end = _openings(kind, language)
+    return re.compile(rf"[\W_]*(?:{words}){end}", re.IGNORECASE)
 
 
-# --- what concludes from other statements --------------------------------------------------------
-
-CONCLUSIONS: Mapping[str, str] = {
-    "en": "therefore|thus|hence|so|consequently|accordingly|as a result|that means|this means|"
-    "which means|it follows|in conclusion|overall|then",
-    "zh": "因此|因而|所以|于是|故而|故|从而|由此|综上|总之|那么|可见|也就是说",
-    "de": "also|daher|deshalb|deswegen|folglich|somit|demnach|damit|das bedeutet|das heißt",
-    "fr": "donc|ainsi|par conséquent|c['’]est pourquoi|cela signifie|il s['’]ensuit",
-    "es": "por lo tanto|por tanto|por consiguiente|así que|entonces|luego|esto significa",
-    "pt": "portanto|por isso|assim|logo|consequentemente|isso significa",
-    "it": "quindi|dunque|perciò|pertanto|di conseguenza|ciò significa",
-    "nl": "dus|daarom|derhalve|bijgevolg|dat betekent",
-}
-TOTALS: Mapping[str, str] = {
-    "en": "in total|altogether|in all|all together|the total|combined",
-    "zh": "总共|一共|合计|总计|共计",
-    "de": "insgesamt|zusammen|alles in allem",
-    "fr": "au total|en tout",
-    "es": "en total",
-    "pt": "no total|ao todo",
-    "it": "in totale|complessivamente",
-    "nl": "in totaal|samen",
-}
+def _openings(kind: str, language: str) -> tuple[str, str]:
+    """The language's words of a kind as a pattern, and what ends a word in it."""
+    lists = read_words("openings")[kind]
+    known = language if language in lists else "en"
+    return "|".join(lists[known]), "" if known == "zh" else r"(?![\w-])"
 
 
 def concludes(text: str, language: str) -> bool:
     """True where the statement says by its words that it follows from others."""
-    opener, total = _conclusions(language if language in CONCLUSIONS else "en")
+    opener, total = _conclusions(language)
     return bool(opener.match(text) or total.search(text))
 
 
 @lru_cache(maxsize=16)
 def _conclusions(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    end = "" if language == "zh" else r"(?!\w)"
-    start = "" if language == "zh" else r"(?<!\w)"
+    (opener, end), (total, _) = (_openings(k, language) for k in ("conclusions", "totals"))
+    start, end = (r"(?<!\w)", r"(?!\w)") if end else ("", "")
     lead = r"[\W_]*(?:(?:and|und|et|y|e|en|而)\s+)?"
     return (
-        re.compile(rf"{lead}(?:{CONCLUSIONS[language]}){end}", re.IGNORECASE),
-        re.compile(rf"{start}(?:{TOTALS[language]}){end}", re.IGNORECASE),
+        re.compile(rf"{lead}(?:{opener}){end}", re.IGNORECASE),
+        re.compile(rf"{start}(?:{total}){end}", re.IGNORECASE),
     )

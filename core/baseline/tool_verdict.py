@@ -60,10 +60,8 @@ def tool_finding(
 ) -> ToolFinding | None:
     """What the tools find; None where none applies. A broken condition weighs most.
 
-    `statements` are those whose sums are worked out.
-
-    Raises:
-        Stopped: the person stopped the check while code ran.
+    `statements` are those whose sums are worked out. Raises Stopped if the person stopped the
+    check while code ran.
     """
     bench = Bench(stop)
     found = []
@@ -129,8 +127,7 @@ def what_is_off(case: Case) -> str:
 def with_tools(judgement: Judgement, view: CaseView, stop: Stop) -> Judgement:
     """The judgement as it stands once the tools have spoken; mostly the same.
 
-    Raises:
-        Stopped: the person stopped the check while code ran.
+    Raises Stopped if the person stopped the check while code ran.
     """
     return _with_note(_weighed(judgement, view, stop), what_is_off(view.case))
 

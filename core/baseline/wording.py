@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from core.records import Label, Passage, Point, Quote, Reply, Span, Stance, Turn
-from core.roles import DebateView
 
 IN_WORDS: dict[Label, str] = {
     "supported": "The judge agrees that the statement is correct. "
@@ -54,9 +53,9 @@ WORDS_OF_STANCE: dict[Stance, str] = {
     "hallucinated": "wrong",
     "unclear": "not decided by this evidence",
 }
-# How a turn begins in every manner but CEDA's own.
 DEGREES = ((0.95, "certainly"), (0.85, "very likely"), (0.7, "likely"), (0.0, "rather"))
 """How sure a verdict is, in words, by the probability of its side."""
+# How an answer begins, and the sides that CopMAD assigns.
 SIDES: dict[Stance, str] = {
     "supported": "CORRECT",
     "hallucinated": "WRONG",
@@ -115,30 +114,6 @@ def listed_plainly(names: Sequence[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """“1 statement”, “2 statements”."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def turn_said(
-    view: DebateView,
-    agent: str,
-    stance: Stance,
-    sentences: Sequence[str],
-    *,
-    quotes: Sequence[Quote],
-    points: Sequence[Point],
-) -> Turn:
-    """The view's next turn: the reply to the last message, then the sentences, in brief."""
-    reply = reply_to(stance, view.turns)
-    return Turn(
-        debater=view.debater,
-        agent=agent,
-        number=view.number,
-        round=view.round,
-        reply=reply,
-        stance=stance,
-        text=in_brief([f"{reply.upper()}.", *sentences]),
-        quotes=tuple(quotes),
-        points=tuple(points),
-    )
 
 
 def reply_to(stance: Stance, turns: Sequence[Turn]) -> Reply:

@@ -1,4 +1,4 @@
-"""Protocols of debate; all argue on the floor of `floor.py` and yield the same events."""
+"""Protocols of debate; all argue over the same `DebateState` and yield the same events."""
 
 from core.seats import NAMES
 

@@ -11,34 +11,41 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from core.agents.agent_runner import judged
-from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.turns import judge_view, spoken, with_context
+from core.debate.state import (
+    Calls,
+    DebateProtocol,
+    DebateState,
+    TurnRequest,
+    judge_view,
+    spoken,
+    with_context,
+)
 from core.events import ConsensusReached, Event
 from core.records import Plan, Turn
 
 LEAST_WINDOW = 2
 
 
-def argue_ceda(floor: Floor) -> Iterator[Event]:
+def argue_ceda(state: DebateState) -> Iterator[Event]:
     """The debate, then the judge."""
-    yield from debate_ceda(floor)
-    yield from floor.heard()
-    yield from judged(floor.play, judge_view(floor))
+    yield from debate_ceda(state)
+    yield from state.heard()
+    yield from judged(state.run, judge_view(state))
 
 
-def debate_ceda(floor: Floor) -> Iterator[Event]:
+def debate_ceda(state: DebateState) -> Iterator[Event]:
     """Agent C's part and the turns, as far as they are not there yet."""
-    yield from with_context(floor)
-    names, turns = floor.debaters, floor.progress.turns
+    yield from with_context(state)
+    names, turns = state.debaters, state.progress.turns
     number = turns[-1].number if turns else 0
-    while number < floor.plan.max_turns and not reached_consensus(turns, len(names)):
-        floor.play.stop.check()
+    while number < state.plan.max_turns and not reached_consensus(turns, len(names)):
+        state.run.stop.check()
         number += 1
         place, name = divmod(number - 1, len(names))
-        speech = Speech(number, names[name], place + 1, "debate", tuple(turns))
-        yield from spoken(floor, [speech])
-    if reached_consensus(turns, len(names)) and not floor.progress.reached_consensus:
-        yield ConsensusReached(floor.play.now(), turns[-1].stance, len(turns))
+        request = TurnRequest(number, names[name], place + 1, "debate", tuple(turns))
+        yield from spoken(state, [request])
+    if reached_consensus(turns, len(names)) and not state.progress.reached_consensus:
+        yield ConsensusReached(state.run.now(), turns[-1].stance, len(turns))
 
 
 def calls(debaters: int, plan: Plan) -> Calls:

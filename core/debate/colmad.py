@@ -9,61 +9,216 @@ the transcript with the marks (C.1); it is the first debater's model unless the 
 The number of rounds is missing in the text that we have of 4.3; R = 2 unless chosen. Temperatures
 are the seats' own, 0 by default as in 4.1.
 Calls: n answers, n·R turns, 1 judgement; in a row 1 + n·R + 1.
+
+CopMAD: two debaters are assigned opposing answers and argue to win; a judge concludes. The first
+argues that the claim is correct, the second that it is wrong, whatever they hold themselves: a
+zero-sum game over R rounds, in which they speak in turn and each hears all before (ColMAD 2.2,
+after Kenton et al.). R = 2 unless chosen, as in colmad.py. `is_swapped`: there is a second
+debate, beside the first, in which both argue the other side; the places are the same, so that
+each side begins once. The judge hears both debates; equal findings count, others leave it
+`not_settled` with both named. A side of which no turn was usable leaves its debate undecided:
+nobody may win because the other was not heard. More than two debaters: the first two are seated.
+The judge is the first debater's model unless the roster seats another (4.3). Calls: 2R turns and
+1 judgement, 2R + 1 in a row; both twice when swapped, in the same chain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from core.agents.agent_runner import judged
-from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.turns import judge_view, spoken
-from core.debate.votes import unheard
-from core.events import Event, JudgementReached
-from core.records import Plan
+from core.baseline.wording import SIDES, listed_plainly
+from core.concurrency import merged
+from core.debate.state import (
+    Calls,
+    DebateProtocol,
+    DebateState,
+    TurnRequest,
+    judge_view,
+    noted,
+    rounds_of,
+    spoken,
+)
+from core.debate.votes import drawing, unheard
+from core.events import Event, JudgementReached, JudgementSampled
+from core.records import Judgement, Plan, Stance, Turn
 
-ROUNDS = 2
+PAIR = 2
+TOO_FEW = "opposing sides need two debaters, and the roster seats fewer"
+
+
+@dataclass(frozen=True)
+class _Debate:
+    """One assignment of sides; its turns are numbered from `first` on, `length` of them."""
+
+    number: int
+    sides: tuple[tuple[str, Stance], ...]
+    first: int
+    length: int
+
+    @property
+    def note(self) -> str:
+        """Who argues what."""
+        return ", ".join(f"{name} argues {SIDES[side]}" for name, side in self.sides)
+
+    def turns(self, state: DebateState, *, until: int = 0) -> tuple[Turn, ...]:
+        """Those of its turns that were taken, before the one of number `until` where given."""
+        end = until or self.first + self.length
+        return tuple(turn for turn in state.turns_before(end) if turn.number >= self.first)
+
+    def request(self, state: DebateState, step: int) -> TurnRequest:
+        """Its turn of that step, from 0; rounds of a second debate go on counting."""
+        number = self.first + step
+        name, side = self.sides[step % PAIR]
+        hears = self.turns(state, until=number)
+        turn_round = (number - 1) // PAIR + 1
+        return TurnRequest(number, name, turn_round, "compete", hears, assigned=side)
+
+
+def argue_copmad(state: DebateState) -> Iterator[Event]:
+    """The debate or both at once, then the judge."""
+    names = tuple(state.run.roster.debaters)
+    if len(names) < PAIR:
+        judgement = replace(unheard(state, TOO_FEW), cause="not_settled")
+        yield JudgementReached(state.run.now(), judgement, 0.0)
+        return
+    if len(names) > PAIR:
+        yield from noted(state, _not_seated(names))
+    debates = _debates(state)
+    for step in range(debates[0].length):
+        state.run.stop.check()
+        yield from spoken(state, [debate.request(state, step) for debate in debates])
+    if len(debates) == 1:
+        yield from _judged(state, debates[0])
+    else:
+        yield from _judged_twice(state, debates)
+
+
+def count_copmad_calls(debaters: int, plan: Plan) -> Calls:
+    """As the head of this file says."""
+    if debaters < PAIR:
+        return Calls(0, 0, chain=0)
+    length, times = PAIR * rounds_of(plan), 1 + plan.options.is_swapped
+    return Calls(length * times, times, chain=length + 1, heard=times * sum(range(length)))
+
+
+def _debates(state: DebateState) -> list[_Debate]:
+    one, other = tuple(state.run.roster.debaters)[:PAIR]
+    length = PAIR * rounds_of(state.plan)
+    debates = [_Debate(1, ((one, "supported"), (other, "hallucinated")), 1, length)]
+    if state.plan.options.is_swapped:
+        swapped: tuple[tuple[str, Stance], ...] = ((one, "hallucinated"), (other, "supported"))
+        debates.append(_Debate(2, swapped, 1 + length, length))
+    return debates
+
+
+def _not_seated(names: tuple[str, ...]) -> str:
+    rest = listed_plainly(names[PAIR:])
+    verb = "is" if len(names) == PAIR + 1 else "are"
+    return f"CopMAD has two sides: {names[0]} and {names[1]} argue, {rest} {verb} not seated."
+
+
+def _one_sided(state: DebateState, debate: _Debate) -> Judgement | None:
+    """No verdict where a side was not heard."""
+    heard = {turn.assigned for turn in debate.turns(state)}
+    silent = [f"{name} for {SIDES[side]}" for name, side in debate.sides if side not in heard]
+    return unheard(state, f"nobody heard {' and '.join(silent)}") if silent else None
+
+
+def _judged(state: DebateState, debate: _Debate) -> Iterator[Event]:
+    missing = _one_sided(state, debate)
+    if missing:
+        yield JudgementReached(state.run.now(), missing, 0.0)
+        return
+    yield from state.heard()
+    yield from judged(state.run, judge_view(state, debate.turns(state), manner="compete"))
+
+
+def _judged_twice(state: DebateState, debates: list[_Debate]) -> Iterator[Event]:
+    """A judgement on each debate, then what they come to together."""
+    began = state.run.now()
+    waiting = [debate for debate in debates if debate.number not in state.progress.samples]
+    work = [lambda debate=debate: _sampled(state, debate) for debate in waiting]
+    yield from merged(work, workers=PAIR)
+    found = [state.progress.samples[debate.number] for debate in debates]
+    now = state.run.now()
+    yield JudgementReached(now, together(state, found), now - began)
+
+
+def _sampled(state: DebateState, debate: _Debate) -> Iterator[Event]:
+    missing = _one_sided(state, debate)
+    if missing:
+        now = state.run.now()
+        yield JudgementSampled(now, missing, debate.number, debate.note, 0.0)
+        return
+    turns = debate.turns(state)
+    seen = judge_view(state, turns, manner="compete", number=debate.number)
+    yield from drawing(state, seen, debate.note)()
+
+
+def together(state: DebateState, found: list[JudgementSampled]) -> Judgement:
+    """Equal findings count, with the mean of their p; others settle nothing."""
+    first, second = (sample.judgement for sample in found)
+    if (first.label, first.cause) != (second.label, second.cause):
+        words = "; ".join(f"{sample.note}: {sample.judgement.label}" for sample in found)
+        return replace(
+            unheard(state, f"the judge's finding hangs on who argues which side ({words})"),
+            cause="not_settled",
+        )
+    p = None if first.p is None or second.p is None else (first.p + second.p) / 2
+    prose = "\n\n".join(f"{s.note}: {s.judgement.prose}" for s in found if s.judgement.prose)
+    return replace(first, p=p, prose=prose)
+
+
+COPMAD = DebateProtocol(
+    "copmad",
+    argue_copmad,
+    count_copmad_calls,
+    manners=("compete",),
+    judging=("compete",),
+    is_judged_by_first=True,
+    options=("rounds", "is_swapped"),
+    seats=PAIR,
+)
+
+
 NOBODY = "no debater gave a reply that could be used"
 
 
-def argue_colmad(floor: Floor) -> Iterator[Event]:
+def argue_colmad(state: DebateState) -> Iterator[Event]:
     """First answers, rounds, judgement."""
-    names = floor.debaters
-    yield from spoken(floor, [Speech(n, name, 0, "answer") for n, name in enumerate(names, 1)])
-    for number in range(len(names) + 1, len(names) * (1 + rounds_of(floor.plan)) + 1):
-        floor.play.stop.check()
-        yield from spoken(floor, [_speech(floor, number)])
-    if floor.progress.turns:
-        yield from floor.heard()
-        yield from judged(floor.play, judge_view(floor, manner="collaborate"))
+    names = state.debaters
+    yield from spoken(state, [TurnRequest(n, name, 0, "answer") for n, name in enumerate(names, 1)])
+    for number in range(len(names) + 1, len(names) * (1 + rounds_of(state.plan)) + 1):
+        state.run.stop.check()
+        yield from spoken(state, [_speech(state, number)])
+    if state.progress.turns:
+        yield from state.heard()
+        yield from judged(state.run, judge_view(state, manner="collaborate"))
     else:
-        yield JudgementReached(floor.play.now(), unheard(floor, NOBODY), 0.0)
+        yield JudgementReached(state.run.now(), unheard(state, NOBODY), 0.0)
 
 
-def calls(debaters: int, plan: Plan) -> Calls:
+def count_colmad_calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
     said = debaters * rounds_of(plan)
     heard = sum(range(debaters, debaters + said))
     return Calls(debaters + said, 1, chain=min(debaters, 1) + said + 1, heard=heard)
 
 
-def rounds_of(plan: Plan) -> int:
-    """How many rounds follow the first answers."""
-    return plan.options.rounds or ROUNDS
-
-
-def _speech(floor: Floor, number: int) -> Speech:
+def _speech(state: DebateState, number: int) -> TurnRequest:
     """The turn of that number; whoever has nobody to hear answers alone."""
-    names = floor.debaters
+    names = state.debaters
     place, name = divmod(number - 1, len(names))
-    hears = floor.turns_before(number)
-    return Speech(number, names[name], place, "collaborate" if hears else "answer", hears)
+    hears = state.turns_before(number)
+    return TurnRequest(number, names[name], place, "collaborate" if hears else "answer", hears)
 
 
 COLMAD = DebateProtocol(
     "colmad",
     argue_colmad,
-    calls,
+    count_colmad_calls,
     manners=("answer", "collaborate"),
     judging=("collaborate",),
     is_judged_by_first=True,

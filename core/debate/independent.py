@@ -33,8 +33,15 @@ from functools import partial
 
 from core.agents.agent_runner import judged
 from core.baseline.wording import counted, verdict_text
-from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.turns import judge_view, spoken, taken
+from core.debate.state import (
+    Calls,
+    DebateProtocol,
+    DebateState,
+    TurnRequest,
+    judge_view,
+    spoken,
+    taken,
+)
 from core.debate.votes import (
     Tally,
     barred,
@@ -55,17 +62,17 @@ from core.roles import EvidenceReader, JudgeView
 AGENT = "Ensemble"
 
 
-def argue_ensemble(floor: Floor) -> Iterator[Event]:
+def argue_ensemble(state: DebateState) -> Iterator[Event]:
     """The answers, then what they come to."""
-    began = floor.play.now()
-    judgement = barred(AGENT, floor.view)
+    began = state.run.now()
+    judgement = barred(AGENT, state.view)
     if judgement is None:
-        speeches = [
-            Speech(number, name, 1, "answer") for number, name in enumerate(floor.debaters, 1)
+        requests = [
+            TurnRequest(number, name, 1, "answer") for number, name in enumerate(state.debaters, 1)
         ]
-        yield from spoken(floor, speeches)
-        judgement = _counted(floor, taken(floor, speeches))
-    now = floor.play.now()
+        yield from spoken(state, requests)
+        judgement = _counted(state, taken(state, requests))
+    now = state.run.now()
     yield JudgementReached(now, judgement, now - began)
 
 
@@ -81,16 +88,16 @@ def coin(seed: int, case: Case) -> Label:
     return "hallucinated" if thrown % 2 else "supported"
 
 
-def _counted(floor: Floor, turns: Sequence[Turn]) -> Judgement:
+def _counted(state: DebateState, turns: Sequence[Turn]) -> Judgement:
     """What the answers come to."""
-    votes = tally((turn.stance for turn in turns), len(floor.debaters))
+    votes = tally((turn.stance for turn in turns), len(state.debaters))
     if not votes.cast:
-        return nobody_voted(AGENT, floor.view, len(turns))
+        return nobody_voted(AGENT, state.view, len(turns))
     label, how = votes.label, ""
     if label == "unclear" and not votes.is_tie:
         return without_majority(AGENT, votes, "debater")
     if votes.is_tie:
-        label = coin(floor.plan.options.seed, floor.view.case)
+        label = coin(state.plan.options.seed, state.view.case)
         how = f" They cancel out, so a coin was thrown: {label}."
     prose = f"{votes.words('debater')}{how}{_reason(turns, label, votes)}"
     return Judgement(AGENT, label, verdict_text(label, prose), prose=prose, p=votes.p)
@@ -109,27 +116,27 @@ ENSEMBLE = DebateProtocol(
 )
 
 
-def argue_single(floor: Floor) -> Iterator[Event]:
+def argue_single(state: DebateState) -> Iterator[Event]:
     """One judgement, or the vote of several, by what the evidence says alone."""
-    wanted = max(1, floor.plan.options.samples)
-    yield from said_once(floor, wanted)
-    views = asked_alone(floor, possible(floor, wanted))
+    wanted = max(1, state.plan.options.samples)
+    yield from said_once(state, wanted)
+    views = asked_alone(state, possible(state, wanted))
     if len(views) == 1:
-        yield from judged(floor.play, views[0])
+        yield from judged(state.run, views[0])
         return
-    began = floor.play.now()
-    yield from drawn(floor, views, "sample")
-    judgement, _ = vote_of(samples_of(floor, views))
-    now = floor.play.now()
+    began = state.run.now()
+    yield from drawn(state, views, "sample")
+    judgement, _ = vote_of(samples_of(state, views))
+    now = state.run.now()
     yield JudgementReached(now, judgement, now - began)
 
 
-def asked_alone(floor: Floor, count: int, first: int = 1) -> list[JudgeView]:
+def asked_alone(state: DebateState, count: int, first: int = 1) -> list[JudgeView]:
     """So many views of a judge who hears no debate, numbered from `first`."""
-    manner = floor.plan.options.style or "plain"
+    manner = state.plan.options.style or "plain"
     is_sampled = count > 1
     return [
-        judge_view(floor, (), manner=manner, number=number, is_sampled=is_sampled)
+        judge_view(state, (), manner=manner, number=number, is_sampled=is_sampled)
         for number in range(first, first + count)
     ]
 
@@ -173,25 +180,25 @@ def next_of(debates: Mapping[str, DebateProtocol], plan: Plan) -> DebateProtocol
     return next(debates[name] for name in names if name in debates)
 
 
-def argue_adaptive(debates: Mapping[str, DebateProtocol], floor: Floor) -> Iterator[Event]:
+def argue_adaptive(debates: Mapping[str, DebateProtocol], state: DebateState) -> Iterator[Event]:
     """The single judgement, whether it is enough, and the debate where it is not."""
-    then, began = next_of(debates, floor.plan), floor.play.now()
-    wanted = max(1, floor.plan.options.samples)
-    yield from said_once(floor, wanted)
+    then, began = next_of(debates, state.plan), state.run.now()
+    wanted = max(1, state.plan.options.samples)
+    yield from said_once(state, wanted)
     # Numbered after those of the debate, so that neither takes the other's for its own.
-    first = then.calls(len(floor.debaters), floor.plan).judgements + 1
-    views = asked_alone(floor, possible(floor, wanted), first)
-    yield from drawn(floor, views, NOTE)
-    judgement, _ = vote_of(samples_of(floor, views))
-    decided = floor.progress.decided
+    first = then.calls(len(state.debaters), state.plan).judgements + 1
+    views = asked_alone(state, possible(state, wanted), first)
+    yield from drawn(state, views, NOTE)
+    judgement, _ = vote_of(samples_of(state, views))
+    decided = state.progress.decided
     if decided is None:
-        why = reasons(judgement, *_contradiction(floor, views[0], judgement))
-        decided = _decided(floor, why, then.name)
+        why = reasons(judgement, *_contradiction(state, views[0], judgement))
+        decided = _decided(state, why, then.name)
         yield decided
     if decided.is_needed:
-        yield from then.argue(floor)
+        yield from then.argue(state)
         return
-    now = floor.play.now()
+    now = state.run.now()
     yield JudgementReached(now, judgement, now - began)
 
 
@@ -214,7 +221,7 @@ def reasons(judgement: Judgement, *against: str) -> tuple[str, ...]:
     return against
 
 
-def _contradiction(floor: Floor, seen: JudgeView, judgement: Judgement) -> tuple[str, ...]:
+def _contradiction(state: DebateState, seen: JudgeView, judgement: Judgement) -> tuple[str, ...]:
     """That the built-in readers contradict the judgement, where they do."""
     other = OTHER.get(judgement.label)
     if other is None:
@@ -225,10 +232,10 @@ def _contradiction(floor: Floor, seen: JudgeView, judgement: Judgement) -> tuple
         is_most = 2 * len(against) > whole
         words = f"{len(against)} of {counted(whole, 'built-in reader')} call it {other}."
         return (words,) if is_most else ()
-    spare = floor.play.roster.spare
+    spare = state.run.roster.spare
     if spare is None or not isinstance(spare.judge, EvidenceReader):
         return ()
-    read = spare.judge.read(seen, floor.play.stop)
+    read = spare.judge.read(seen, state.run.stop)
     return (f"{spare.judge.name} calls it {other}.",) if read.label == other else ()
 
 
@@ -242,6 +249,6 @@ def _readers_for(label: Label, judgement: Judgement) -> Sequence[str]:
     return [reader for reader, own in stances.items() if overall(own) == label]
 
 
-def _decided(floor: Floor, why: Sequence[str], then: str) -> DebateDecided:
+def _decided(state: DebateState, why: Sequence[str], then: str) -> DebateDecided:
     enough = "The single judge left nothing open that a debate could settle."
-    return DebateDecided(floor.play.now(), bool(why), " ".join(why) or enough, then)
+    return DebateDecided(state.run.now(), bool(why), " ".join(why) or enough, then)

@@ -25,8 +25,15 @@ from rapidfuzz.distance import Levenshtein
 
 from core.agents.agent_runner import calls_of, notes_of, why_unusable
 from core.baseline.wording import listed
-from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.turns import judge_view, spoken, taken
+from core.debate.state import (
+    Calls,
+    DebateProtocol,
+    DebateState,
+    TurnRequest,
+    judge_view,
+    spoken,
+    taken,
+)
 from core.debate.votes import barred, by_majority, last_answers, tally
 from core.errors import ReplyError
 from core.events import Event, JudgementReached, ProblemMet, ResponseRevised
@@ -129,24 +136,24 @@ AGENT = "Majority of the agents"
 STAGES: tuple[Manner, ...] = ("detect", "critique", "revise")
 
 
-def argue_mamm_refine(floor: Floor) -> Iterator[Event]:
+def argue_mamm_refine(state: DebateState) -> Iterator[Event]:
     """Detect, critique, revise; what was detected is the judgement."""
-    began = floor.play.now()
-    judgement = barred(AGENT, floor.view)
+    began = state.run.now()
+    judgement = barred(AGENT, state.view)
     if judgement is None:
-        yield from _stage(floor, 0, ())
-        found = _taken(floor, 0)
-        if _is_contested(found, len(floor.debaters)):
-            yield from _stage(floor, 1, found)
-        critics = _taken(floor, 1)
+        yield from _stage(state, 0, ())
+        found = _taken(state, 0)
+        if _is_contested(found, len(state.debaters)):
+            yield from _stage(state, 1, found)
+        critics = _taken(state, 1)
         last = last_answers((*found, *critics))
-        kept = kept_by_most(last, len(floor.debaters)) if critics else ()
-        judgement = _judgement(floor, last, kept)
+        kept = kept_by_most(last, len(state.debaters)) if critics else ()
+        judgement = _judgement(state, last, kept)
         if judgement.label == "hallucinated" and kept:
-            yield from _stage(floor, 2, with_kept(last, kept))
-            yield from _picked(floor, kept)
-    yield from notes_of(floor.play, "judging")
-    now = floor.play.now()
+            yield from _stage(state, 2, with_kept(last, kept))
+            yield from _picked(state, kept)
+    yield from notes_of(state.run, "judging")
+    now = state.run.now()
     yield JudgementReached(now, judgement, now - began)
 
 
@@ -157,23 +164,23 @@ def calls(debaters: int, plan: Plan) -> Calls:
     return Calls(turns, 1, chain=len(STAGES) + 1, heard=later * debaters**2)
 
 
-def _speeches(floor: Floor, stage: int, hears: Sequence[Turn] = ()) -> list[Speech]:
+def _speeches(state: DebateState, stage: int, hears: Sequence[Turn] = ()) -> list[TurnRequest]:
     """Everybody's turn of that stage."""
-    names = floor.debaters
+    names = state.debaters
     first = stage * len(names) + 1
     return [
-        Speech(first + place, name, stage + 1, STAGES[stage], tuple(hears))
+        TurnRequest(first + place, name, stage + 1, STAGES[stage], tuple(hears))
         for place, name in enumerate(names)
     ]
 
 
-def _stage(floor: Floor, stage: int, hears: Sequence[Turn]) -> Iterator[Event]:
-    floor.play.stop.check()
-    yield from spoken(floor, _speeches(floor, stage, hears))
+def _stage(state: DebateState, stage: int, hears: Sequence[Turn]) -> Iterator[Event]:
+    state.run.stop.check()
+    yield from spoken(state, _speeches(state, stage, hears))
 
 
-def _taken(floor: Floor, stage: int) -> tuple[Turn, ...]:
-    return taken(floor, _speeches(floor, stage))
+def _taken(state: DebateState, stage: int) -> tuple[Turn, ...]:
+    return taken(state, _speeches(state, stage))
 
 
 def _is_contested(found: Sequence[Turn], debaters: int) -> bool:
@@ -182,13 +189,13 @@ def _is_contested(found: Sequence[Turn], debaters: int) -> bool:
     return votes.hallucinated > 0 and votes.label != "supported" and bool(contested(found))
 
 
-def _judgement(floor: Floor, turns: Sequence[Turn], kept: Sequence[Point]) -> Judgement:
+def _judgement(state: DebateState, turns: Sequence[Turn], kept: Sequence[Point]) -> Judgement:
     """What most of the last stances say, with the places that most critics keep."""
-    judgement = by_majority(AGENT, floor, turns)
+    judgement = by_majority(AGENT, state, turns)
     if judgement.label == "unclear":
         return judgement
     if judgement.label == "supported":
-        return replace(judgement, statement_labels=_labels(floor, ()))
+        return replace(judgement, statement_labels=_labels(state, ()))
     if not kept:
         words = "They name no words that most of them hold to be wrong."
         return replace(judgement, prose=f"{judgement.prose} {words}")
@@ -197,43 +204,43 @@ def _judgement(floor: Floor, turns: Sequence[Turn], kept: Sequence[Point]) -> Ju
         judgement,
         prose=f"{judgement.prose} {words}",
         points=tuple(kept),
-        statement_labels=_labels(floor, kept),
+        statement_labels=_labels(state, kept),
     )
 
 
-def _labels(floor: Floor, kept: Sequence[Point]) -> tuple[Label, ...]:
+def _labels(state: DebateState, kept: Sequence[Point]) -> tuple[Label, ...]:
     """Hallucinated for statements with a place that was kept, supported for all others."""
     return tuple(
         "hallucinated"
         if any(point.start < s.end and s.start < point.end for point in kept)
         else "supported"
-        for s in floor.view.statements
+        for s in state.view.statements
     )
 
 
-def _picked(floor: Floor, kept: Sequence[Point]) -> Iterator[Event]:
+def _picked(state: DebateState, kept: Sequence[Point]) -> Iterator[Event]:
     """The best of the revisions, unless it is picked already, or nobody changed anything."""
-    if floor.progress.revised is not None:
+    if state.progress.revised is not None:
         return
-    revised = _taken(floor, 2)
-    ranked = best_first(floor.view.case.response, [turn.text for turn in revised], kept)
+    revised = _taken(state, 2)
+    ranked = best_first(state.view.case.response, [turn.text for turn in revised], kept)
     if not ranked:
         return
     best = ranked[0]
-    judge, play = floor.play.roster.judge, floor.play
+    judge, run = state.run.roster.judge, state.run
     if len(ranked) > 1 and isinstance(judge, Ranker):
-        play.stop.check()
+        run.stop.check()
         try:
-            best = ranked[judge.best_of(judge_view(floor), kept, ranked, play.stop)]
+            best = ranked[judge.best_of(judge_view(state), kept, ranked, run.stop)]
         except ReplyError as error:
             words = (
                 f"{why_unusable(judge, 'Judge', error)} So the version that mends most and changes "
                 "least is taken."
             )
-            yield ProblemMet(play.now(), "judging", words, reply=error.reply)
-        yield from calls_of(play)
+            yield ProblemMet(run.now(), "judging", words, reply=error.reply)
+        yield from calls_of(run)
     author = next(turn for turn in revised if turn.text == best)
-    yield ResponseRevised(play.now(), f"{author.debater} ({author.agent})", best)
+    yield ResponseRevised(run.now(), f"{author.debater} ({author.agent})", best)
 
 
 MAMM_REFINE = DebateProtocol(

@@ -7,17 +7,24 @@ from dataclasses import replace
 
 from core.debate import NAMES
 from core.debate.ceda import CEDA
-from core.debate.colmad import COLMAD
-from core.debate.copmad import COPMAD
-from core.debate.floor import DebateProtocol
+from core.debate.colmad import COLMAD, COPMAD
 from core.debate.independent import ENSEMBLE, SINGLE, next_of, over
 from core.debate.mamm_refine import MAMM_REFINE
 from core.debate.sc_maks import SC_MAKS
 from core.debate.society import MAD, SOCIETY
+from core.debate.state import DebateProtocol
 from core.errors import InputError
 from core.events import AUDIT
 from core.records import Plan
-from core.seats import AS_IS, MOST_ROUNDS, JudgeManner, Manner, Option, RosterSheet
+from core.seats import (
+    AS_IS,
+    FOR_READERS,
+    MOST_ROUNDS,
+    JudgeManner,
+    Manner,
+    Option,
+    RosterSheet,
+)
 
 DEBATES: Mapping[str, DebateProtocol] = {
     protocol.name: protocol
@@ -40,6 +47,8 @@ OPTION_WORDS: Mapping[Option, str] = {
     "is_swapped": "--swap", "then": "--then", "without": "--without",
 }  # fmt: skip
 
+WHY_READERS = "built-in readers say the same in every round, so they cannot debate in it."
+
 
 def protocol_of(plan: Plan) -> DebateProtocol:
     """The plan's own; CEDA's for an audit, which debates as it does."""
@@ -58,6 +67,30 @@ def protocol_named(name: str) -> DebateProtocol:
             "does not know: read the run as it is, or check its case again by another protocol."
         )
     return PROTOCOLS[name]
+
+
+def offered_to(sheet: RosterSheet | None) -> tuple[str, ...]:
+    """The names of what a roster can be checked by, the audit last; None is the built-in engine."""
+    has_readers = sheet is None or any(own.seat.is_built_in for own in sheet.debaters)
+    return (*(FOR_READERS if has_readers else NAMES), AUDIT)
+
+
+def require_protocol(plan: Plan) -> None:
+    """Refuse a protocol that is not known here, or that the plan's roster cannot argue by.
+
+    Raises:
+        InputError: with the protocols that can be chosen instead.
+    """
+    if plan.protocol == AUDIT:
+        return
+    protocol_named(plan.protocol)
+    offered = offered_to(plan.sheet)
+    if plan.protocol not in offered:
+        raise InputError(
+            f"Expected a protocol of {', '.join(offered)} for roster {plan.roster}, found "
+            f"{plan.protocol}: {WHY_READERS} Choose one of these, or a roster whose debaters are "
+            "all language models."
+        )
 
 
 def then_of(plan: Plan) -> DebateProtocol | None:

@@ -23,8 +23,16 @@ from collections.abc import Iterator, Sequence
 
 from core.agents.agent_runner import judged, sampled
 from core.baseline.wording import listed
-from core.debate.floor import Calls, DebateProtocol, Floor, Speech
-from core.debate.turns import judge_view, noted, spoken
+from core.debate.state import (
+    Calls,
+    DebateProtocol,
+    DebateState,
+    TurnRequest,
+    judge_view,
+    noted,
+    rounds_of,
+    spoken,
+)
 from core.debate.votes import all_agree, barred, by_majority, last_answers, nobody_voted
 from core.events import ConsensusReached, Event, JudgementReached
 from core.records import Cause, Plan, Stance, Turn
@@ -40,64 +48,61 @@ OPPOSITE: dict[Stance, Stance] = {
 FINAL: frozenset[Cause | None] = frozenset({"no_evidence", "image_not_readable"})
 
 
-def argue_mad(floor: Floor) -> Iterator[Event]:
+def argue_mad(state: DebateState) -> Iterator[Event]:
     """Rounds until the judge sees a clear answer, at most R."""
-    yield from _unseated(floor)
-    last = mad_rounds_of(floor.plan)
+    yield from _unseated(state)
+    last = rounds_of(state.plan, MAD_ROUNDS)
     for number in range(1, last):
-        yield from _round(floor, number)
-        if not floor.progress.turns:  # nothing that a judge could rule on
+        yield from _round(state, number)
+        if not state.progress.turns:  # nothing that a judge could rule on
             continue
-        if number not in floor.progress.samples:
-            seen = judge_view(floor, manner="moderate", number=number)
-            yield from sampled(floor.play, seen, f"after round {number}")
-        sample = floor.progress.samples[number]
+        if number not in state.progress.samples:
+            seen = judge_view(state, manner="moderate", number=number)
+            yield from sampled(state.run, seen, f"after round {number}")
+        sample = state.progress.samples[number]
         if sample.judgement.label != "unclear" or sample.judgement.cause in FINAL:
-            yield JudgementReached(floor.play.now(), sample.judgement, sample.seconds)
+            yield JudgementReached(state.run.now(), sample.judgement, sample.seconds)
             return
-    yield from _round(floor, last)
-    if floor.progress.turns:
-        yield from floor.heard()
-        yield from judged(floor.play, judge_view(floor, number=last))
+    yield from _round(state, last)
+    if state.progress.turns:
+        yield from state.heard()
+        yield from judged(state.run, judge_view(state, number=last))
     else:
-        nobody = nobody_voted(floor.play.roster.judge.name, floor.view, 0)
-        yield JudgementReached(floor.play.now(), nobody, 0.0)
-
-
-def mad_rounds_of(plan: Plan) -> int:
-    """How many rounds there are at most."""
-    return plan.options.rounds or MAD_ROUNDS
+        nobody = nobody_voted(state.run.roster.judge.name, state.view, 0)
+        yield JudgementReached(state.run.now(), nobody, 0.0)
 
 
 def count_mad_calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
-    rounds = mad_rounds_of(plan)
+    rounds = rounds_of(plan, MAD_ROUNDS)
     turns = min(debaters, SEATS) * rounds
     return Calls(turns, rounds, chain=turns + rounds, heard=sum(range(turns)))
 
 
-def _round(floor: Floor, number: int) -> Iterator[Event]:
+def _round(state: DebateState, number: int) -> Iterator[Event]:
     """One turn each; both hear all that was said before."""
-    for place, name in enumerate(_seated(floor)):
-        floor.play.stop.check()
+    for place, name in enumerate(_seated(state)):
+        state.run.stop.check()
         own = SEATS * (number - 1) + place + 1
-        heard = floor.turns_before(own)
+        heard = state.turns_before(own)
         side = OPPOSITE[heard[-1].stance] if number == 1 and heard else None
-        yield from spoken(floor, [Speech(own, name, number, "tit_for_tat", heard, assigned=side)])
+        yield from spoken(
+            state, [TurnRequest(own, name, number, "tit_for_tat", heard, assigned=side)]
+        )
 
 
-def _seated(floor: Floor) -> tuple[str, ...]:
+def _seated(state: DebateState) -> tuple[str, ...]:
     """The roster's first two, in the order in which they speak."""
-    names = tuple(floor.play.roster.debaters)[:SEATS]
-    return names[::-1] if floor.plan.options.is_swapped else names
+    names = tuple(state.run.roster.debaters)[:SEATS]
+    return names[::-1] if state.plan.options.is_swapped else names
 
 
-def _unseated(floor: Floor) -> Iterator[Event]:
+def _unseated(state: DebateState) -> Iterator[Event]:
     """That debaters beyond two do not speak, said once."""
-    others = tuple(floor.play.roster.debaters)[SEATS:]
+    others = tuple(state.run.roster.debaters)[SEATS:]
     if others:
         words = f"Tit for tat is between two: {listed(others)} did not take part."
-        yield from noted(floor, words)
+        yield from noted(state, words)
 
 
 MAD = DebateProtocol(
@@ -112,38 +117,32 @@ MAD = DebateProtocol(
 
 
 AGENT = "Majority of the agents"
-ROUNDS = 2
 
 
-def argue_society(floor: Floor) -> Iterator[Event]:
+def argue_society(state: DebateState) -> Iterator[Event]:
     """Answers, rounds, and the vote."""
-    began = floor.play.now()
-    judgement = barred(AGENT, floor.view)
+    began = state.run.now()
+    judgement = barred(AGENT, state.view)
     if judgement is None:
-        yield from _rounds(floor)
-        judgement = by_majority(AGENT, floor, last_answers(floor.progress.turns))
-    now = floor.play.now()
+        yield from _rounds(state)
+        judgement = by_majority(AGENT, state, last_answers(state.progress.turns))
+    now = state.run.now()
     yield JudgementReached(now, judgement, now - began)
 
 
-def _rounds(floor: Floor) -> Iterator[Event]:
+def _rounds(state: DebateState) -> Iterator[Event]:
     """The first answers, then rounds until all agree, and that they do."""
-    debaters = len(floor.debaters)
-    for stage in range(rounds_of(floor.plan) + 1):
-        answers = _answers_before(floor, stage)
+    debaters = len(state.debaters)
+    for stage in range(rounds_of(state.plan) + 1):
+        answers = _answers_before(state, stage)
         if all_agree(answers, debaters) or (stage and not answers):  # nothing to reconsider
             break
-        floor.play.stop.check()
-        yield from spoken(floor, [_speech(floor, i, stage, answers) for i in range(debaters)])
-    answers = last_answers(floor.progress.turns)
-    if all_agree(answers, debaters) and not floor.progress.reached_consensus:
-        turns = len(floor.progress.turns)
-        yield ConsensusReached(floor.play.now(), answers[0].stance, turns)
-
-
-def rounds_of(plan: Plan) -> int:
-    """How many rounds follow the first answers."""
-    return plan.options.rounds or ROUNDS
+        state.run.stop.check()
+        yield from spoken(state, [_speech(state, i, stage, answers) for i in range(debaters)])
+    answers = last_answers(state.progress.turns)
+    if all_agree(answers, debaters) and not state.progress.reached_consensus:
+        turns = len(state.progress.turns)
+        yield ConsensusReached(state.run.now(), answers[0].stance, turns)
 
 
 def calls(debaters: int, plan: Plan) -> Calls:
@@ -152,20 +151,20 @@ def calls(debaters: int, plan: Plan) -> Calls:
     return Calls(debaters * stages, 0, chain=stages, heard=debaters**2 * (stages - 1))
 
 
-def _answers_before(floor: Floor, stage: int) -> tuple[Turn, ...]:
+def _answers_before(state: DebateState, stage: int) -> tuple[Turn, ...]:
     """Each debater's last answer from before that stage; stages count from 0, the first answers."""
-    last = stage * len(floor.debaters)
-    return last_answers([turn for turn in floor.progress.turns if turn.number <= last])
+    last = stage * len(state.debaters)
+    return last_answers([turn for turn in state.progress.turns if turn.number <= last])
 
 
-def _speech(floor: Floor, place: int, stage: int, answers: Sequence[Turn]) -> Speech:
+def _speech(state: DebateState, place: int, stage: int, answers: Sequence[Turn]) -> TurnRequest:
     """The debater's own answer comes first, so that the last message is another's."""
-    names = floor.debaters
+    names = state.debaters
     number = stage * len(names) + place + 1
     if not stage:
-        return Speech(number, names[place], 1, "answer")
+        return TurnRequest(number, names[place], 1, "answer")
     hears = sorted(answers, key=lambda turn: turn.debater != names[place])
-    return Speech(number, names[place], stage + 1, "reconsider", tuple(hears))
+    return TurnRequest(number, names[place], stage + 1, "reconsider", tuple(hears))
 
 
 SOCIETY = DebateProtocol(

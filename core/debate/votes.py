@@ -16,21 +16,19 @@ from dataclasses import dataclass, replace
 
 from core.agents.agent_runner import sampled
 from core.agents.reply_parser import argument_in
-from core.baseline.debate_manners import PHRASE
 from core.baseline.wording import capitalised, counted, listed, shortened, verdict_text
 from core.concurrency import merged
-from core.debate.floor import Floor
-from core.debate.turns import AT_ONCE
+from core.debate.state import AT_ONCE, DebateState
 from core.events import Event, ModelCalled, ProblemMet
 from core.progress import total_cost
 from core.records import Cause, Judgement, Label, Turn
 from core.roles import CaseView, JudgeView
 
 
-def unheard(floor: Floor, words: str) -> Judgement:
+def unheard(state: DebateState, words: str) -> Judgement:
     """Unclear, without asking the judge: there is no debate that it could read."""
     return Judgement(
-        agent=floor.play.roster.judge.name,
+        agent=state.run.roster.judge.name,
         label="unclear",
         text=f"No verdict: {words}.",
         cause="unreadable_reply",
@@ -140,22 +138,22 @@ def all_agree(answers: Sequence[Turn], debaters: int) -> bool:
     return len(answers) == debaters > 1 and len({turn.stance for turn in answers}) == 1
 
 
-def by_majority(agent: str, floor: Floor, answers: Sequence[Turn]) -> Judgement:
+def by_majority(agent: str, state: DebateState, answers: Sequence[Turn]) -> Judgement:
     """The judgement by these answers, one of each debater; unclear with its cause where none is."""
-    votes = tally((turn.stance for turn in answers), len(floor.debaters))
+    votes = tally((turn.stance for turn in answers), len(state.debaters))
     if not votes.cast:
-        return nobody_voted(agent, floor.view, len(answers))
+        return nobody_voted(agent, state.view, len(answers))
     if votes.label == "unclear":
         return without_majority(agent, votes, "agent")
-    prose = f"{votes.words('agent')} {_reason(floor, votes.label, answers)}"
+    prose = f"{votes.words('agent')} {_reason(state, votes.label, answers)}"
     return Judgement(agent, votes.label, verdict_text(votes.label, prose), prose=prose, p=votes.p)
 
 
-def _reason(floor: Floor, label: Label, answers: Sequence[Turn]) -> str:
+def _reason(state: DebateState, label: Label, answers: Sequence[Turn]) -> str:
     """The words of the surest of those who agree with the label; of equals the first's."""
     own = [turn for turn in answers if turn.stance == label]
     surest = max(own, key=lambda turn: turn.confidence or 0.0)
-    return told(last_reason(floor.progress.turns, surest))
+    return told(last_reason(state.progress.turns, surest))
 
 
 def last_reason(turns: Sequence[Turn], answer: Turn) -> Turn:
@@ -170,7 +168,6 @@ def last_reason(turns: Sequence[Turn], answer: Turn) -> Turn:
         and turn.number <= answer.number
         and not turn.about
         and turn.manner != "revise"
-        and PHRASE not in turn.text
     ]
     return own[-1] if own else answer
 
@@ -180,43 +177,43 @@ def told(turn: Turn) -> str:
     return f"{turn.debater} ({turn.agent}): {shortened(argument_in(turn.text), MOST_SAID)}"
 
 
-def drawn(floor: Floor, views: Sequence[JudgeView], note: str) -> Iterator[Event]:
+def drawn(state: DebateState, views: Sequence[JudgeView], note: str) -> Iterator[Event]:
     """The judgements on these views that are not there yet, all at once."""
-    waiting = [seen for seen in views if seen.number not in floor.progress.samples]
-    yield from merged([drawing(floor, seen, note) for seen in waiting], workers=AT_ONCE)
+    waiting = [seen for seen in views if seen.number not in state.progress.samples]
+    yield from merged([drawing(state, seen, note) for seen in waiting], workers=AT_ONCE)
 
 
-def drawing(floor: Floor, seen: JudgeView, note: str) -> Callable[[], Iterator[Event]]:
+def drawing(state: DebateState, seen: JudgeView, note: str) -> Callable[[], Iterator[Event]]:
     """One judgement's events; its cost is that of its own calls, whoever tells of them."""
-    roster = replace(floor.play.roster, calls_made=lambda: floor.calls_made("")[0])
-    play = replace(floor.play, roster=roster)
+    roster = replace(state.run.roster, calls_made=lambda: state.calls_made("")[0])
+    run = replace(state.run, roster=roster)
 
     def events() -> Iterator[Event]:
-        for event in sampled(play, seen, note):
-            yield from _with_own_cost(floor, seen, event)
+        for event in sampled(run, seen, note):
+            yield from _with_own_cost(state, seen, event)
 
     return events
 
 
-def samples_of(floor: Floor, views: Sequence[JudgeView]) -> list[Judgement]:
+def samples_of(state: DebateState, views: Sequence[JudgeView]) -> list[Judgement]:
     """What was concluded on these views, in their order."""
-    samples = floor.progress.samples
+    samples = state.progress.samples
     return [samples[seen.number].judgement for seen in views if seen.number in samples]
 
 
-def possible(floor: Floor, wanted: int) -> int:
+def possible(state: DebateState, wanted: int) -> int:
     """How many of so many samples may differ: one of a judge that is built in."""
-    return 1 if floor.play.roster.judge.built_in else max(1, wanted)
+    return 1 if state.run.roster.judge.built_in else max(1, wanted)
 
 
-def said_once(floor: Floor, wanted: int) -> Iterator[Event]:
+def said_once(state: DebateState, wanted: int) -> Iterator[Event]:
     """That fewer samples are drawn than were asked for, where that is so."""
-    if possible(floor, wanted) < wanted and not floor.progress.samples:
+    if possible(state, wanted) < wanted and not state.progress.samples:
         words = (
-            f"{floor.play.roster.judge.name} always says the same about the same evidence, so it "
+            f"{state.run.roster.judge.name} always says the same about the same evidence, so it "
             f"was asked once instead of {wanted} times."
         )
-        yield ProblemMet(floor.play.now(), "judging", words)
+        yield ProblemMet(state.run.now(), "judging", words)
 
 
 def vote_of(samples: Sequence[Judgement]) -> tuple[Judgement, Tally]:
@@ -232,9 +229,9 @@ def vote_of(samples: Sequence[Judgement]) -> tuple[Judgement, Tally]:
     return replace(chosen, p=votes.p, prose=prose), votes
 
 
-def _with_own_cost(floor: Floor, seen: JudgeView, event: Event) -> Iterator[Event]:
+def _with_own_cost(state: DebateState, seen: JudgeView, event: Event) -> Iterator[Event]:
     if event.kind == "judgement_sampled":
-        calls, own = floor.calls_made(seen.slot)
+        calls, own = state.calls_made(seen.slot)
         yield from (ModelCalled(event.at, call) for call in calls)
         yield replace(event, cost=total_cost(own))
     else:

@@ -202,7 +202,7 @@ class Retriever:
 
         Scores are fused: the cosine as its share of the way from the sources' median to their
         best, and half of bm25's share of the best. Fused by rank instead, 2 to 7 of 100 decisive
-        sentences fewer were among five (`core.evaluation.retrieval_recall`).
+        sentences fewer were among five.
         """
         cosines = self._cosines(query)
         matches = self._store.readings.match(

@@ -28,17 +28,17 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from core.agents.prompt_call import SeatAsker, Work
-from core.agents.roster_files import keys_here
+from core.agents.prompt_call import AgentContext, SeatAsker
 from core.agents.rosters import chosen_roster
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, home_from
 from core.errors import BudgetReached, InputError, ModelError, ReplyError, ReviewError
 from core.evaluation.metrics import figures
 from core.evaluation.outcomes import Numbers
+from core.learning.metrics import numbered
 from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
-from core.learning.weights import numbered
 from core.llm.injection import Fence
+from core.llm.keys import keys_here
 from core.llm.limits import Caps
 from core.llm.metering import Account, LedgerDesk
 from core.llm.prompting import PromptBook
@@ -211,7 +211,7 @@ class Rating(msgspec.Struct, frozen=True):
 
 def work_of(
     home: Path, store: Store, project: Project, person: str, token_cap: int = 0
-) -> tuple[Work, LedgerDesk]:
+) -> tuple[AgentContext, LedgerDesk]:
     """What a rating model works with, and its desk, on the project's account."""
     from core.llm.client import LiteLlm
 
@@ -220,10 +220,10 @@ def work_of(
     caps = Caps.of(store.projects.settings(), token_cap)
     table = LedgerDesk(LiteLlm(keys), home, account, caps, time.time)
     book = PromptBook(store.prompt_edits.of_project(project.id))
-    return Work(table, book, Fence.of_run(account.run_id), home), table
+    return AgentContext(table, book, Fence.of_run(account.run_id), home), table
 
 
-def rated_at(work: Work, seat: Seat) -> Rate:
+def rated_at(work: AgentContext, seat: Seat) -> Rate:
     """Ratings by the model of a seat, over a desk."""
 
     def rate(reasons: Reasons, reason: str) -> int | None:

@@ -1,15 +1,8 @@
-"""`python -m core evaluate`: an engine, a system over recorded verdicts, or a tool, on a set.
+"""The commands `evaluate` (an engine, a recorded system or one tool on a set) and `reader`.
 
-An evaluation's result for people, and as a file beside others.
-
-Measures one tool alone on a labelled set: `evaluate --tool NAME`. Each row's whole response is
-given to what the tool reads by itself, with the row's question. Where it reads nothing, or says
-nothing, the row is unclear, and `causes` counts why.
-
-Finds what the evidence model's scores are worth with a reader that people brought. On labelled
-rows of public sets, or on what people of this home decided of their own cases.
-
-`python -m core reader import|calibrate|use|list`: readers that people bring into their home.
+`evaluate --tool NAME` gives each row's whole response, with its question, to what the tool reads by
+itself; where it reads or says nothing the row is unclear, and `causes` counts why. `reader` brings
+readers of evidence into a home and calibrates them on labelled rows.
 """
 
 from __future__ import annotations
@@ -45,29 +38,30 @@ from core.evaluation.evaluate import (
     Measured,
     Order,
     answers,
-    counted_rows,
     evaluate,
-    figures_of,
+    result_of,
     sampled,
 )
 from core.evaluation.evaluate import labelled_rows as rows_of
 from core.evaluation.gold import GoldRow, GoldSpan, part_of
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
-from core.evaluation.recorded_evaluation import Wanted, evaluate_recorded
+from core.evaluation.recorded import Wanted, evaluate_recorded
 from core.learning.evidence_calibration import (
     HALLUCINATED_ERROR,
     SUPPORTED_ERROR,
+    EvidenceRow,
+    MeasuredRow,
     answered_unseen,
     calibrations,
     cross_calibrated,
     figures,
     figures_by_material,
     limits,
+    measured_rows,
     reliability_by_material,
     scored_statements,
 )
-from core.learning.measured_rows import EvidenceRow, MeasuredRow, measured_rows
-from core.learning.overview import taught
+from core.learning.training_set import taught
 from core.llm.keys import Keys
 from core.pipeline.checking import Request, planned
 from core.records import Case, Plan
@@ -306,24 +300,9 @@ def evaluate_tool(
     rows = sampled(rows_of(order), order.limit, order.seed)
     tell(f"{order.dataset} {rule.task}: the tool {name} alone is measured, no engine is run")
     found = Outcomes(rows, [predicted(tool, row, bench) for row in rows])
-    trivial = answers(rows)
-    measured = Measured(found, trivial, sum(one.is_failure for one in found.said))
-    return {
-        "dataset": order.dataset,
-        "task": rule.task or None,
-        "split": order.split,
-        "limit": order.limit,
-        "seed": order.seed,
-        "tool": name,
-        **counted_rows(measured),
-        "metrics": figures_of(found, order.seed),
-        "trivial": {n: figures_of(one, order.seed) for n, one in trivial.items()},
-        "trivial_rows": {n: len(one.rows) for n, one in trivial.items()},
-        "roster": f"tool-{name}",
-        "protocol": None,
-        "engine": engine_digest()[:12],
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock())),
-    }
+    measured = Measured(found, answers(rows), sum(one.is_failure for one in found.said))
+    by = {"roster": f"tool-{name}", "protocol": None, "engine": engine_digest()[:12]}
+    return result_of(order, measured, asked={"tool": name}, by=by, now=clock())
 
 
 def predicted(tool: Tool[Any], row: GoldRow, bench: Bench) -> Prediction:

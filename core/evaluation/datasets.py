@@ -1,46 +1,69 @@
-"""Loads labelled rows from folders of public data as they lie; `RULES` says what each set means.
+"""Loads labelled rows from folders of public data as they lie.
 
-`python -m core.evaluation.datasets` prints the rules as one table. A set's name is its folder's
-name. Label words become `supported`, `hallucinated` or `unclear` in the loaders and nowhere else.
-No row is kept in the project: the folder is given.
+`sets/rules.csv` says what each set means: its unit, labels, groups and licence; `python -m
+core.evaluation.datasets` prints that as one table. A set's name is its folder's name. Label words
+become `supported`, `hallucinated` or `unclear` in the loaders and nowhere else. No row is kept in
+the project: the folder is given.
 """
 
 from __future__ import annotations
 
+import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import InputError
-from core.evaluation.gold import PARTS, GoldRow, Rule, as_table, part_of
-from core.evaluation.sets.answers import ANSWERS_RULES
-from core.evaluation.sets.claims import CLAIMS_RULES
-from core.evaluation.sets.factcheck import FACTCHECK_RULES
-from core.evaluation.sets.facts import FACTS_RULES
-from core.evaluation.sets.haluagent import HALUAGENT_RULES, HALUEVAL_RULES, UNLABELLED_RULES
-from core.evaluation.sets.marked_answers import MARKED_ANSWERS_RULES, MUSHROOM_RULES
-from core.evaluation.sets.realmistake import REALMISTAKE_RULES
-from core.evaluation.sets.sentence_pairs import SENTENCE_PAIRS_RULES
-from core.evaluation.sets.summaries import PICTURES_RULES, SUMMARIES_RULES
-from core.evaluation.sets.written_answers import WRITTEN_ANSWERS_RULES
+from core.evaluation.gold import PARTS, GoldRow, Loader, part_of
+from core.evaluation.sets import entailment, facts, haluagent, marked_answers, pictures, realmistake
 
-# One line for each task of each set; a set's first task is the one taken where none is named.
-RULES: tuple[Rule, ...] = (
-    *CLAIMS_RULES,
-    *SENTENCE_PAIRS_RULES,
-    *WRITTEN_ANSWERS_RULES,
-    *MUSHROOM_RULES,
-    *HALUEVAL_RULES,
-    *SUMMARIES_RULES,
-    *PICTURES_RULES,
-    *ANSWERS_RULES,
-    *FACTS_RULES,
-    *FACTCHECK_RULES,
-    *HALUAGENT_RULES,
-    *REALMISTAKE_RULES,
-    *MARKED_ANSWERS_RULES,
-    *UNLABELLED_RULES,
-)
+LOADERS: Mapping[str, Loader] = {  # by set, or by set/task
+    **entailment.LOADERS,
+    **facts.LOADERS,
+    **haluagent.LOADERS,
+    **marked_answers.LOADERS,
+    **pictures.LOADERS,
+    **realmistake.LOADERS,
+}
+COLUMNS = ("set", "task", "unit", "labels", "group", "licence", "may be shipped", "note")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One task of one set. `task` is "" where the set has only one.
+
+    `labels` tells what the set's own words mean. `group` names the text that ties rows together.
+    `permits`: may the licence's terms be met by weights trained on the set and shipped for any use?
+    "copyleft": perhaps only if the whole were shipped under the same licence, which ours is not.
+    `is_recorded`: its rows are the verdicts of another detector, which are measured themselves.
+    """
+
+    name: str
+    task: str
+    loader: Loader
+    unit: str
+    labels: str
+    group: str
+    licence: str
+    permits: str
+    note: str
+    is_recorded: bool
+
+
+def _rules() -> Iterator[Rule]:
+    """One for each task of each line; several tasks of a line are parted by semicolons."""
+    path = Path(__file__).parent / "sets" / "rules.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        for cells in csv.DictReader(file):
+            name, recorded = cells.pop("set"), cells.pop("recorded")
+            for task in cells.pop("task").split(";"):
+                loader = LOADERS.get(f"{name}/{task}") or LOADERS[name]
+                yield Rule(name, task, loader, is_recorded=bool(recorded), **cells)
+
+
+# A set's first task is the one taken where none is named.
+RULES: tuple[Rule, ...] = tuple(_rules())
 NAMES: tuple[str, ...] = tuple(sorted({rule.name for rule in RULES}))
 
 
@@ -92,6 +115,19 @@ def rule_of(name: str, task: str | None = None) -> Rule:
             return rule
     known = ", ".join(one for one in tasks if one) or "none: leave the task out"
     raise InputError(f"Expected a task of {name} ({known}); found “{task}”.")
+
+
+def as_table(rules: Iterable[Rule]) -> str:
+    """The rules as one Markdown table, sorted by set; the first task is the one by default."""
+    lines = [_line(COLUMNS), _line("---" for _ in COLUMNS)]
+    for rule in sorted(rules, key=lambda rule: rule.name):
+        cells = (rule.name, rule.task, rule.unit, rule.labels, rule.group, rule.licence)
+        lines.append(_line((*cells, rule.permits, rule.note)))
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 if __name__ == "__main__":

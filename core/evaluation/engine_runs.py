@@ -40,8 +40,7 @@ from core.config import PROJECT_ROOT
 from core.debate.protocols import is_weighed, may_be_learned
 from core.errors import InputError, ModelError
 from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.kept import Kept, digest_of
-from core.evaluation.outcomes import FAILED, REFUSED, Numbers, Outcomes, Prediction
+from core.evaluation.outcomes import FAILED, REFUSED, Kept, Numbers, Outcomes, Prediction, digest_of
 from core.learning.bench import BY, Bench, Material, opened_bench
 from core.llm.keys import Keys
 from core.pipeline.jobs import warm_up

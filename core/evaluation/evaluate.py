@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from core.debate.protocols import PROTOCOLS
@@ -178,24 +179,19 @@ def evaluate(
         measured = Measured(recorded(rows), answers(rows))
     else:
         measured = _checked(rows, there, order, engine, tell)
-    return {
-        "dataset": order.dataset,
-        "task": rule.task or None,
-        "split": order.split,
-        "limit": order.limit,
-        "seed": order.seed,
-        **counted_rows(measured),
-        "metrics": figures_of(measured.found, order.seed),
-        "risk_coverage": risk_coverage(measured.found),
-        "trivial": {n: figures_of(one, order.seed) for n, one in measured.trivial.items()},
-        "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
-        "roster": RECORDED if rule.is_recorded else engine.plan.roster,
-        "protocol": None if rule.is_recorded else engine.plan.protocol,
-        "options": {} if rule.is_recorded else engine.plan.options.chosen,
-        "weights": measured.weights,
-        "engine": None if rule.is_recorded else engine.id,
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock())),
-    }
+    return result_of(
+        order,
+        measured,
+        beside={"risk_coverage": risk_coverage(measured.found)},
+        by={
+            "roster": RECORDED if rule.is_recorded else engine.plan.roster,
+            "protocol": None if rule.is_recorded else engine.plan.protocol,
+            "options": {} if rule.is_recorded else engine.plan.options.chosen,
+            "weights": measured.weights,
+            "engine": None if rule.is_recorded else engine.id,
+        },
+        now=clock(),
+    )
 
 
 @dataclass(frozen=True)
@@ -212,7 +208,7 @@ class Measured:
     weights: str | None = None
 
 
-def counted_rows(measured: Measured) -> dict[str, Any]:
+def _counted_rows(measured: Measured) -> dict[str, Any]:
     """How many rows there are, of which kinds, and how long they took."""
     found = measured.found
     rows, seconds = len(found.rows), sum(one.seconds for one in found.said)
@@ -228,6 +224,36 @@ def counted_rows(measured: Measured) -> dict[str, Any]:
         "trivial_failed": measured.trivial_failed,
         "seconds": round(seconds, 3),
         "rows_per_second": round(rows / seconds, 3) if seconds else None,
+    }
+
+
+def result_of(
+    order: Order,
+    measured: Measured,
+    *,
+    by: Mapping[str, Any],
+    now: float,
+    asked: Mapping[str, Any] = MappingProxyType({}),
+    beside: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """The object that `evaluate --json` prints.
+
+    `asked` stands beside the order, `beside` with the figures; `by` says who was measured.
+    """
+    return {
+        "dataset": order.dataset,
+        "task": rule_of(order.dataset, order.task).task or None,
+        "split": order.split,
+        "limit": order.limit,
+        "seed": order.seed,
+        **asked,
+        **_counted_rows(measured),
+        "metrics": figures_of(measured.found, order.seed),
+        **beside,
+        "trivial": {n: figures_of(one, order.seed) for n, one in measured.trivial.items()},
+        "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
+        **by,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
     }
 
 

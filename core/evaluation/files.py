@@ -1,7 +1,7 @@
-"""Reads the files of public sets as they lie: plain, gzipped or in a zip; every error has a place.
+"""Reads the files of public sets as they lie: plain, gzipped or in a zip.
 
-Files are untrusted: sizes are limited, nothing is unpacked to disk. What the rows mean is said in
-`core.evaluation.sets`.
+Files are untrusted: sizes are limited, nothing is unpacked to disk, and every error names file and
+line. What the rows mean is said in `core.evaluation.sets`.
 """
 
 from __future__ import annotations
@@ -138,6 +138,20 @@ def _decoded(place: str, read: Callable[[], bytes]) -> str:
         raise InputError(f"Expected a data file at {place}, found: {error}.") from error
 
 
+def rows_in(
+    folder: Path, patterns: Sequence[str], split: str | None = None, *, delimiter: str = ""
+) -> Iterator[tuple[str, Record]]:
+    """(id of the row, record) of every record of the files that match."""
+    for path in data_files(folder, patterns, split):
+        for record in records(path, delimiter=delimiter):
+            yield row_id(path, folder, record.line), record
+
+
+def row_id(path: Path, folder: Path, line: int) -> str:
+    """File and line as an id: the same whether the file is gzipped or not."""
+    return f"{_inside(path, folder).removesuffix('.gz')}:{line}"
+
+
 def records(path: Path, *, delimiter: str = "") -> Iterator[Record]:
     """The rows of a file in the format that its name tells; `delimiter` overrides a table's."""
     text, name = read_text(path), path.name.removesuffix(".gz")
@@ -162,18 +176,60 @@ def json_lines(text: str, file: str) -> Iterator[Record]:
 
 def json_list(text: str, file: str) -> Iterator[Record]:
     """The objects of one JSON list, each at the line where it begins."""
-    here, line, seen = _next(text, text.index("[") + 1), 1, 0
-    while text[here : here + 1] != "]":
+    first = _next(text, text.index("[") + 1)
+    return (record for _, record in _objects(text, file, first, "]", is_whole=True))
+
+
+def keyed(path: Path) -> Iterator[tuple[str, Record]]:
+    """(key, object) of a file that holds `{"key": {…}, …}`."""
+    text, file = read_text(path), str(path)
+    return _objects(text, file, _after(text, 0, "{", file, 1), "}")
+
+
+def listed_under(path: Path, name: str) -> Iterator[Record]:
+    """The objects of the list in a file that holds `{"name": […]}`."""
+    text, file = read_text(path), str(path)
+    key, end = _parsed(text, file, 1, _after(text, 0, "{", file, 1))
+    start = _after(text, end, ":", file, 1)
+    if key != name or text[start : start + 1] != "[":
+        raise InputError(f"{file}, line 1: expected a JSON list called {name}, found {key!r}.")
+    return (record for _, record in _objects(text, file, _next(text, start + 1), "]"))
+
+
+def json_object(data: bytes, file: str) -> Record:
+    """The one object of a file."""
+    text = _decoded(file, lambda: data)
+    value, _ = _parsed(text, file, 1, _next(text, 0))
+    return _as_record(value, file, 1)
+
+
+def _objects(
+    text: str, file: str, here: int, close: str, *, is_whole: bool = False
+) -> Iterator[tuple[str, Record]]:
+    """The objects up to the closing bracket, with their keys where it closes an object."""
+    line, seen, key = 1, 0, ""
+    while text[here : here + 1] != close:
         line, seen = line + text.count("\n", seen, here), here
+        if close == "}":
+            name, end = _parsed(text, file, line, here)
+            key, here = str(name), _after(text, end, ":", file, line)
         value, end = _parsed(text, file, line, here)
-        yield _as_record(value, file, line)
+        yield key, _as_record(value, file, line)
         here = _next(text, end)
-        if text[here : here + 1] not in (",", "]"):
-            raise InputError(f"{file}, line {line}: expected a JSON list that ends, found none.")
-        here = _next(text, here + 1) if text[here] == "," else here
-    if text[here + 1 :].strip():
+        if text[here : here + 1] != close:
+            here = _after(text, here, ",", file, line)
+    if is_whole and text[here + 1 :].strip():
         line += text.count("\n", seen, here)
         raise InputError(f"{file}, line {line}: expected nothing after the JSON list, found more.")
+
+
+def _after(text: str, place: int, sign: str, file: str, line: int) -> int:
+    """The place of what follows the sign, which must come next."""
+    place = _next(text, place)
+    if text[place : place + 1] != sign:
+        found = text[place : place + 20] or "the end of the file"
+        raise InputError(f"{file}, line {line}: expected “{sign}”, found: {found!r}.")
+    return _next(text, place + 1)
 
 
 def _next(text: str, place: int) -> int:

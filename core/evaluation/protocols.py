@@ -1,18 +1,11 @@
-"""Every way to argue on the same rows, each beside a single judge: does debate help?
+"""Compares protocols on the same rows, each beside a single judge: does debate help?
 
-`python -m core.evaluation.protocols --path DATA --dataset NAME` prints one table, in Markdown. What
-is done is kept in the home, row by row, so that a command that was stopped goes on. Rows, labels
-and figures are those of `python -m core evaluate`; a difference is a paired one.
-`--protocols colmad,colmad:rounds=1` lays options beside each other,
-and `--against sc_maks --protocols sc_maks:without=adversary` a way beside itself without a part
-(SC-MAKS 4.10). Calls are those that language models would be asked for at most, by each
-protocol's own formula and for as many debaters as the roster seats: built-in agents make none.
-
-Ways to argue side by side, as Markdown: what each comes to, and what its agents said (4.7).
-
-Two engines on the same rows: by how much one's figures differ, and whether that may be chance.
-The interval is a bootstrap of the difference itself: a draw of groups weighs both engines' rows
-alike, so what makes a row hard for both cancels out (`core/evaluation/metrics.py`).
+`python -m core.evaluation.protocols --path DATA --dataset NAME` prints Markdown tables. What is
+done is kept in the home, row by row, so that a command that was stopped goes on. `--protocols
+colmad,colmad:rounds=1` compares options, `--against sc_maks --protocols sc_maks:without=adversary`
+a protocol with itself less a part (SC-MAKS 4.10). Calls are those that language models would be
+asked for at most; built-in agents make none. A difference is paired: a draw of groups weighs both
+engines' rows alike, so what makes a row hard for both cancels out.
 """
 
 from __future__ import annotations
@@ -27,7 +20,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from core.agents.roster_files import keys_here
 from core.agents.rosters import SHIPPED
 from core.config import PROJECT_ROOT, home_from
 from core.debate.protocols import PROTOCOLS
@@ -45,10 +37,10 @@ from core.evaluation.evaluate import Order, Way, figures_of, labelled_rows, samp
 from core.evaluation.gold import GoldRow
 from core.evaluation.metrics import Figure, Measure, figures, measures
 from core.evaluation.outcomes import Numbers, Outcomes, always
-from core.llm.keys import Keys
+from core.llm.keys import Keys, keys_here
 from core.pipeline.checking import Request, planned
 from core.records import Plan
-from core.seats import BUILT_IN
+from core.seats import BUILT_IN, FOR_READERS
 
 COMPARED = ("balanced_accuracy", "auroc")
 BESIDE = ("f1", "fcr", "hr")  # what ablations are expected to move (SC-MAKS table 4)
@@ -351,8 +343,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--protocols",
-        default=",".join(PROTOCOLS),
-        help="default: all; an option of one as in colmad:rounds=1 or copmad:swap",
+        default="",
+        help="default: all that the roster can do; an option as in colmad:rounds=1 or copmad:swap",
     )
     parser.add_argument(
         "--against", default=SINGLE.name, metavar="WAY", help="the way that all are laid beside"
@@ -390,7 +382,9 @@ def _wanted(given: argparse.Namespace) -> Compared:
     Raises:
         InputError: a number is out of range, or a protocol is not known.
     """
-    ways, (baseline, *others) = ways_of(given.protocols), ways_of(given.against)
+    is_built_in = not given.model and given.roster == BUILT_IN
+    names = ",".join(FOR_READERS if is_built_in else PROTOCOLS)
+    ways, (baseline, *others) = ways_of(given.protocols or names), ways_of(given.against)
     if others:
         raise InputError(
             f"Expected one way in --against, found {1 + len(others)}; leave the rest out."

@@ -1,57 +1,32 @@
-"""Cases with what several detectors said of each: verdicts and reasonings that a set records.
+"""What can be decided from verdicts that a set records: `evaluate --task recorded --system …`.
 
-Debates over labelled rows as answers to be weighed; recorded verdicts are such, each alone.
-
-Systems that decide from what detectors are recorded to have said: one, most, or all of them.
-`own_answer` and `majority` learn nothing. `classifier` reads one detector's reasoning, and the
-answer that it was about; `consensus` all verdicts, all reasonings and the answer. Both say p as
-the stack of cross-fitted scores has it (core/learning/weights.py), and call hallucinated what is
-likelier wrong than the cases they learned from. `variants` are parts of the same, on the same
-folds. Source: CEDA 3.4 (a classifier over verdict texts), SC-MAKS 3.5 (learned consensus).
+`own_answer` is one detector's verdict, `majority` that of most; both learn nothing. `classifier`
+reads one detector's reasoning and the answer that it was about (CEDA 3.4), `consensus` all
+verdicts, all reasonings and the answer (SC-MAKS 3.5). Both stack cross-fitted scores
+(core/learning/weights.py) and call hallucinated what is likelier wrong than the cases they learned
+from. Variants are parts of a system on the same folds.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from core.errors import InputError
-from core.evaluation.gold import GoldRow
-from core.evaluation.outcomes import Flags, Numbers, Places, Prediction, numbered
-from core.learning.answers import STRANGER, Answers
+from core.evaluation.evaluate import Measured, Order, answers, figures_of, result_of, sampled
+from core.evaluation.gold import PARTS, part_of
+from core.evaluation.outcomes import Flags, Numbers, Outcomes, Places, Prediction, numbered
+from core.evaluation.sets.realmistake import Detector, RecordedCase, load_cases
+from core.learning.calibration import Scorer, cross_fitted, fit_stack
+from core.learning.consensus import Votes, Weighting
 from core.learning.consensus import fit as fit_weights
-from core.learning.weights import Scorer, Votes, Weighting, cross_fitted, fit_stack, grouped_folds
-from core.learning.word_model import CountedWords, Reading, counted, fit_words
-from core.records import Label, Turn
-from core.verdict.answer_features import NAMES, answer_features, vector
-from core.verdict.weigher import Answerer
-
-
-@dataclass(frozen=True, order=True)
-class Detector:
-    """A model under one of the prompts that it was asked with."""
-
-    name: str
-    prompt: str
-
-
-@dataclass(frozen=True)
-class Said:
-    """A recorded verdict; `unclear` where it could not be read."""
-
-    label: Label
-    reasoning: str
-
-
-@dataclass(frozen=True)
-class RecordedCase:
-    """A labelled answer, what kind of task it answers, and what each detector said of it."""
-
-    row: GoldRow
-    kind: str
-    said: Mapping[Detector, Said]
+from core.learning.head_fit import CountedWords, Reading, counted, fit_words
+from core.learning.metrics import grouped_folds
 
 
 def detectors_of(
@@ -72,65 +47,6 @@ def detectors_of(
             f"Expected a detector of {names} with a prompt of {prompts}; found “{asked}”."
         )
     return found
-
-
-def answers_from(cases: Sequence[RecordedCase], detectors: Sequence[Detector]) -> Answers:
-    """The verdicts of these detectors, who all spoke of every case, as answers to be weighed.
-
-    A verdict that could not be read is unclear. Nobody heard another, and no quotes were asked for.
-    """
-    seats = {_seat(own): Answerer(own.name, seat=f"prompt {own.prompt}") for own in detectors}
-    debates = [
-        [_turn(case, place, own) for place, own in enumerate(detectors, start=1)] for case in cases
-    ]
-    return answers_given(debates, seats, [case.row for case in cases])
-
-
-def answers_given(
-    debates: Sequence[Sequence[Turn]], seats: Mapping[str, Answerer], rows: Sequence[GoldRow]
-) -> Answers:
-    """Whoever answered in these debates over labelled rows; `seats` says who sits where.
-
-    Every answerer has a column of its own, in their order; a row has nothing there where it gave no
-    answer.
-    """
-    order = sorted(seats, key=lambda name: seats[name])
-    said = np.full((len(debates), len(order)), np.nan)
-    features = np.full((*said.shape, len(NAMES)), np.nan)
-    for row, turns in enumerate(debates):
-        found = answer_features(turns)
-        for column, name in enumerate(order):
-            if name in found:
-                said[row, column] = (1.0 + found[name].side) / 2.0
-                features[row, column] = vector(found[name])
-    return Answers(
-        tuple(seats[name] for name in order),
-        said,
-        np.where(np.isnan(said), STRANGER, np.arange(len(order))),
-        features,
-        np.array([float(row.label == "hallucinated") for row in rows]),
-        np.full(len(rows), np.nan),
-        tuple(row.group for row in rows),
-    )
-
-
-def _seat(detector: Detector) -> str:
-    """What it is called in a debate."""
-    return f"{detector.name} {detector.prompt}"
-
-
-def _turn(case: RecordedCase, number: int, detector: Detector) -> Turn:
-    said = case.said[detector]
-    return Turn(
-        _seat(detector),
-        detector.name,
-        number,
-        0,
-        "agree",
-        said.label,
-        said.reasoning,
-        manner="answer",
-    )
 
 
 SYSTEMS = ("own_answer", "classifier", "majority", "consensus")
@@ -358,3 +274,122 @@ def _voter(fitting: Fitting, detectors: Sequence[Detector]) -> Scorer:
         return leaning
 
     return score
+
+
+# Sets that record what several detectors said of each case.
+RECORDED_SETS: dict[str, Callable[[Path], list[RecordedCase]]] = {"realmistake": load_cases}
+MARKS = "mark_all"  # a trivial answer to which words are wrong, which is not asked here
+OF_ONE = ("own_answer", "classifier")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which system, over which detectors; `fit` is the folder to learn from, None for five folds.
+
+    As with an order's folder, it is the one that holds the sets' folders.
+    """
+
+    system: str
+    detector: str | None = None
+    prompt: str | None = None
+    fit: Path | None = None
+
+
+def evaluate_recorded(
+    order: Order, wanted: Wanted, tell: Tell, clock: Callable[[], float] = time.time
+) -> dict[str, Any]:
+    """The object of `python -m core evaluate --system … --json`.
+
+    Raises:
+        InputError: the system, the detector or what it is to learn from is not there.
+    """
+    _require(order, wanted)
+    began = clock()
+    cases = _cases(order, order.folder)
+    if not cases:
+        raise InputError(f"Expected cases of {order.dataset} in {order.folder}, found none.")
+    fitting = _fitting(order, wanted, cases)
+    said = _said(fitting, wanted, cases, tell)
+    rows = [case.row for case in cases]
+    trivial = {name: always for name, always in answers(rows).items() if name != MARKS}
+    measured = Measured(Outcomes(rows, said[WHOLE]), trivial)
+    figures = {
+        name: figures_of(Outcomes(rows, own), order.seed) for name, own in said.items() if name
+    }
+    by = {"roster": f"recorded-{wanted.system}", "protocol": None, "engine": None}
+    return result_of(
+        order,
+        measured,
+        asked={
+            "system": wanted.system,
+            "detector": wanted.detector,
+            "prompt": wanted.prompt,
+            "fit": _how(wanted, fitting),
+        },
+        beside={"variants": figures},
+        by=by | {"seconds": round(clock() - began, 3)},
+        now=clock(),
+    )
+
+
+def _require(order: Order, wanted: Wanted) -> None:
+    """Refuse what does not go together, with what would."""
+    if order.dataset not in RECORDED_SETS or order.task != "recorded":
+        known = " or ".join(f"--dataset {name} --task recorded" for name in RECORDED_SETS)
+        raise InputError(f"Expected {known} with --system; found --dataset {order.dataset}.")
+    if wanted.system not in SYSTEMS:
+        raise InputError(f"Expected a system of {', '.join(SYSTEMS)}; found “{wanted.system}”.")
+    if wanted.system in OF_ONE and not (wanted.detector and wanted.prompt):
+        raise InputError(f"Expected --detector and --prompt with --system {wanted.system}.")
+    if wanted.fit is not None and wanted.system not in LEARNED:
+        raise InputError(f"--system {wanted.system} learns nothing: leave --fit out.")
+
+
+def _cases(order: Order, folder: Path) -> list[RecordedCase]:
+    """The set's cases of the split that is wanted, or the seeded sample of them."""
+    if not folder.is_dir():
+        raise InputError(
+            f"Expected a folder that holds the data sets' folders at {folder}, found none."
+        )
+    parts = PARTS.get(order.split or "")
+    if order.split and parts is None:
+        raise InputError(f"Expected a split of {', '.join(PARTS)}; found “{order.split}”.")
+    there = RECORDED_SETS[order.dataset](folder / order.dataset)
+    kept = [case for case in there if parts is None or part_of(case.row.group) in parts]
+    chosen = {row.id for row in sampled([case.row for case in kept], order.limit, order.seed)}
+    return [case for case in kept if case.row.id in chosen]
+
+
+def _fitting(order: Order, wanted: Wanted, cases: Sequence[RecordedCase]) -> Fitting | None:
+    if wanted.system not in LEARNED:
+        return None
+    if wanted.fit is None:
+        return five_folds(cases, order.seed)
+    whole = Order(order.dataset, wanted.fit, order.task, None, None, order.seed)
+    return fitted_elsewhere(_cases(whole, wanted.fit), cases, order.seed)
+
+
+def _said(
+    fitting: Fitting | None, wanted: Wanted, cases: Sequence[RecordedCase], tell: Tell
+) -> dict[str, list[Prediction]]:
+    """By variant, `WHOLE` the system's own, what is said of the cases in their order."""
+    known = cases if fitting is None else fitting.cases
+    detectors = detectors_of(known, wanted.detector, wanted.prompt)
+    if fitting is None:
+        if wanted.system == "own_answer":
+            return {WHOLE: own_answer(cases, detectors[0])}
+        return {WHOLE: majority(cases, detectors)}
+    if wanted.system == "classifier":
+        system = classifier(fitting, detectors[0])
+    else:
+        system = consensus(fitting, detectors)
+    return decided(fitting, system, tell)
+
+
+def _how(wanted: Wanted, fitting: Fitting | None) -> str | None:
+    """What was learned from, in words."""
+    if fitting is None:
+        return None
+    if wanted.fit is None:
+        return f"five folds by group, seed {fitting.seed}"
+    return f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"

@@ -1,10 +1,8 @@
 """A project as one zip: settings, prompts, files, cases, runs with traces, tables, all answers.
 
 Its manifest names every member with the sha256 of its bytes. What comes in is not trusted: nothing
-is unpacked to disk by name, sizes are limited before anything is read, and it is stored whole or
-not at all.
-
-An archive's content becomes a project of a store: in one transaction, under its own ids.
+is unpacked to disk by name, sizes are limited before anything is read, and it is stored in one
+transaction under its own ids, or not at all.
 """
 
 from __future__ import annotations

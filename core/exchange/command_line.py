@@ -1,7 +1,4 @@
-"""`python -m core import` and `export`: files in and out of a home, and one line on what came.
-
-What `import` and `export` take on the command line.
-"""
+"""The commands `import` and `export`: files in and out of a home, and one line on what came."""
 
 from __future__ import annotations
 
@@ -11,17 +8,17 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from core.baseline.wording import counted
 from core.config import MEGABYTE, shown_safely
 from core.errors import InputError
+from core.exchange.annotation_tools import config_of
 from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
 from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.incoming import Order, Outcome, take_in
-from core.exchange.label_studio import config_of
 from core.exchange.outgoing import rows_of, sorted_out
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, joined_sources
@@ -162,7 +159,6 @@ def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
         rows = rows_of(store, home, project, given.only)
     write = FORMATS[given.format].write
     data = write(rows) if write else b""
-    is_stdout = given.out == "-"
     _write(given.out, data, out)
     answered = sum(row.answer is not None for row in rows)
     if given.format == "label-studio":
@@ -171,9 +167,17 @@ def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
     say(f"Wrote {counted(len(rows), 'case')} of “{project.name}”, {answered} with an answer.")
     if given.json:
         told = {"format": given.format, "rows": len(rows), "answered": answered}
-        line = json.dumps(told | {"project": project.name}, ensure_ascii=False)
-        (say if is_stdout else out)(line + ("" if is_stdout else "\n"))
+        _tell(told | {"project": project.name}, given, say, out)
     return 0
+
+
+def _tell(told: Mapping[str, object], given: argparse.Namespace, say: Say, out: Out) -> None:
+    """One JSON object; on standard error where the file goes to standard output."""
+    line = json.dumps(told, ensure_ascii=False)
+    if given.out == "-":
+        say(line)
+    else:
+        out(line + "\n")
 
 
 def _write(path: str, data: bytes, out: Out) -> None:
@@ -190,8 +194,7 @@ def _give_archive(
     _write(given.out, data.getvalue(), out)
     say(f"Wrote “{project.name}” with {counted_words(counts)}.")
     if given.json:
-        line = json.dumps({"format": ARCHIVE, "project": project.name} | counts)
-        (say if given.out == "-" else out)(line + ("" if given.out == "-" else "\n"))
+        _tell({"format": ARCHIVE, "project": project.name, **counts}, given, say, out)
     return 0
 
 
@@ -200,17 +203,13 @@ def _give_trajectories(
 ) -> int:
     """Both files; to standard output only what is learned from."""
     found = sorted_out(store, project, given.only, balance=given.balanced)
-    is_stdout = given.out == "-"
     _write(given.out, found.kept_file, out)
-    if not is_stdout:
+    if given.out != "-":
         write_whole(Path(f"{given.out}{FAILED_ENDING}"), found.failed_file)
     say(f"Trajectories of “{project.name}”: {found.words}.")
     if given.json:
         told = {"format": TRAJECTORIES, "project": project.name, "kept": len(found.kept)}
-        line = json.dumps(
-            told | {"failed": len(found.failed), "reasons": found.reasons}, ensure_ascii=False
-        )
-        (say if is_stdout else out)(line + ("" if is_stdout else "\n"))
+        _tell(told | {"failed": len(found.failed), "reasons": found.reasons}, given, say, out)
     return 0
 
 

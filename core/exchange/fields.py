@@ -1,11 +1,8 @@
-"""The parts of a row that all formats read alike: ids, labels, spans, further columns.
+"""The parts of a row that all formats read and write alike: ids, labels, spans, further columns.
 
-Words of foreign sets become `supported`, `hallucinated` or `unclear` here and nowhere else.
-
-The formats' names, apart from their code: the command line lists them without loading it.
-
-What a foreign layout has no place for, as one further object of ours that others pass over. It is
-read back only while it fits the layout's own labels: whoever changed these is believed.
+Words of foreign sets become `supported`, `hallucinated` or `unclear` here and nowhere else. What a
+foreign layout has no place for goes into a further object `counterpoint`, which is read back only
+while it fits the layout's own labels: whoever changed these is believed.
 """
 
 from __future__ import annotations
@@ -270,6 +267,11 @@ def plain_span(span: Span) -> dict[str, Any]:
     return made
 
 
+def plain_soft(row: ExchangeRow) -> list[dict[str, Any]]:
+    """The share of people who marked each stretch, as JSON formats write it."""
+    return [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
+
+
 def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
     """What agents said, as `plain_suggestion` writes it.
 
@@ -327,7 +329,7 @@ def own_words(
     own: dict[str, Any] = {} if answer.label == told else {"label": answer.label}
     own |= {} if is_plain else {"spans": [plain_span(span) for span in answer.spans]}
     if row.soft and not tells_shares:
-        own["soft"] = [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
+        own["soft"] = plain_soft(row)
     own |= {
         name: getattr(answer, name)
         for name in ("reason", "corrected_answer")

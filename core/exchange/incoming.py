@@ -1,15 +1,9 @@
 """Rows of a file become cases of a project: known ones are found again, nothing comes in twice.
 
 Each row is stored whole or not at all, and one that cannot be is listed with its reason. What a row
-says is appended only where it says something new, so the same file again changes nothing.
-
-A debate that was held elsewhere and came with a row, stored as a run that can be replayed.
-
-What a file says of a case that the store does not know yet: its records, named and numbered. A
-record without an id gets one from what it says, so that it is the same whenever it is read again.
-A time that is yet to come is brought down to now: it would outdo all that people say until then.
-
-What an import is asked to do, and what came of it.
+says is appended only where it says something new, so the same file again changes nothing: a record
+without an id gets one from what it says. A time that is yet to come is brought down to now: it
+would outdo all that people say until then.
 """
 
 from __future__ import annotations
@@ -88,13 +82,7 @@ class Outcome:
 
     def as_dict(self) -> dict[str, object]:
         """The outcome for a program; `missing` counts documents that are not here."""
-        numbers = {
-            name: getattr(self, name)
-            for name in (
-                "rows", "new", "known", "golds", "corrections", "suggestions", "documents",
-                "runs", "missing",
-            )
-        }  # fmt: skip
+        numbers = {name: own for name, own in vars(self).items() if isinstance(own, int)}
         problems = [{"line": one.place, "reason": one.reason} for one in self.problems]
         return {**numbers, "unit": self.unit, "problems": problems}
 

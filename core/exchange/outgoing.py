@@ -1,8 +1,8 @@
-"""A project's cases as rows to write: each with what people and machines said of it.
+"""A project's cases as rows to write, and its finished audits as trajectories to learn from.
 
-A project's finished audits as two files: trajectories to learn from, and the others with why.
-Each row is one chat: `messages` with `role`, `content` and `trained`, as trainers of chat models
-take it. Of several audits of a case by one roster the newest counts. Source: HaluAgent 2.4.1.
+Trajectories go into two files, those to learn from and the others with why. Each row is one chat:
+`messages` with `role`, `content` and `trained`, as trainers of chat models take it. Of several
+audits of a case by one roster the newest counts. Source: HaluAgent 2.4.1.
 """
 
 from __future__ import annotations

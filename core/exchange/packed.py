@@ -1,9 +1,8 @@
-"""Bytes of a file, plain or gzipped, to lines and JSON values: limited, and never all or nothing.
+"""Bytes of an untrusted file to lines and JSON values, or to the files of a tar archive.
 
-JSON here is strict where it matters: NaN, a key that is there twice, or nesting that nobody writes
-by hand make a bad row, not a guess.
-
-The files in a tar archive, gzipped or not, read in memory: nothing is written anywhere.
+Files may be gzipped, sizes are limited, and nothing is written anywhere. JSON is strict where it
+matters: NaN, a key that is there twice, or nesting that nobody writes by hand make a bad row, not a
+guess; the other rows are read.
 """
 
 from __future__ import annotations

@@ -1,21 +1,19 @@
-"""FaithBench's batches: summaries with the spans that several annotators marked, and the sources.
+"""The layouts of public sets: Mu-SHROOM and RAGTruth in and out, three others only in.
 
-What all marks say together is the gold: the gravest of them counts, and only unwanted words are
-wrong. Each annotator's own marks are their answer. The ids of its samples start anew in each batch
-and are kept as a further column; the case's own id comes from its text.
+- Mu-SHROOM (SemEval 2025, task 3): JSON lines with hard and soft spans, and no label: any hard span
+  means hallucinated. Where only soft ones are given the hard ones are what more than half marked.
+- RAGTruth: `response.jsonl` with labelled spans and `source_info.jsonl` with the sources; their
+  lines may follow each other in one file, and a row may carry its own `source_info`.
+- XSum hallucination annotations: a CSV with a line for each span of each annotator. Starts count
+  from 1 and are often a few characters off: the quoted words count. What more than half of a
+  summary's annotators say is the gold, each one's own marks are their answer.
+- HaluQuestQA: two answers to a question, with the spans that an expert found wrong. Only factual
+  errors make an answer hallucinated. A line gives two cases.
+- FaithBench: batches of summaries with the marks of several annotators. The gravest mark is the
+  gold, and only unwanted words are wrong. Ids of samples start anew in each batch, so they are kept
+  as a further column.
 
-HaluQuestQA: two answers to a question, and the spans that an expert found wrong, with reasons.
-Only factual errors make an answer hallucinated. A line gives two cases, one an answer.
-
-The XSum hallucination annotations: a CSV with a line for each span of each annotator. Starts
-count from 1 and are often a few characters off: the quoted words are what counts. What more than
-half of a summary's annotators say is the gold, each one's own marks are their answer.
-
-Mu-SHROOM (SemEval 2025, task 3): JSON lines with hard and soft spans; ids and texts as they are.
-Its rows know no label: any hard span means hallucinated, none supported. Where only soft ones are
-given the hard ones are what more than half marked, as the task's organisers derive them. What it
-cannot say (a label that its spans do not tell, categories) stands in a further object called
-`counterpoint`.
+What Mu-SHROOM and RAGTruth cannot say stands in a further object called `counterpoint`.
 """
 
 from __future__ import annotations
@@ -23,7 +21,9 @@ from __future__ import annotations
 import ast
 import csv
 import io
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from core.documents.tables import require_columns
@@ -38,6 +38,7 @@ from core.exchange.fields import (
     plain_text,
     read_of,
     reason,
+    rows_of,
     said,
     soft_of,
     spans_of,
@@ -45,6 +46,7 @@ from core.exchange.fields import (
 )
 from core.exchange.packed import MOST_ROW, json_items, json_lines, text_of
 from core.exchange.rows import (
+    UNKNOWN,
     UNSPECIFIED,
     Document,
     ExchangeRow,
@@ -65,7 +67,7 @@ from core.exchange.rows import (
 )
 from core.records import Label, Span, WordScore
 
-KNOWN = ("id", "model_input", "model_output_text", "hard_labels", "soft_labels", OWN)
+MUSHROOM = ("id", "model_input", "model_output_text", "hard_labels", "soft_labels", OWN)
 
 
 def read_mushroom(name: str, data: bytes) -> Read:
@@ -74,10 +76,15 @@ def read_mushroom(name: str, data: bytes) -> Read:
     Raises:
         InputError: nothing in it can be read.
     """
-    return read_of(json_lines(text_of(name, data)), _mushroom_row)
+    return read_of(json_lines(text_of(name, data)), mushroom_row)
 
 
-def _mushroom_row(record: Record) -> ExchangeRow:
+def mushroom_row(record: Record) -> ExchangeRow:
+    """A row with what its spans say; without labels a case without a gold.
+
+    Raises:
+        InputError: a field is missing, or a span lies elsewhere.
+    """
     fields = record.fields
     response = record.text("model_output_text")
     hard = fields.get("hard_labels")
@@ -94,7 +101,7 @@ def _mushroom_row(record: Record) -> ExchangeRow:
         question=plain_text(record, "model_input"),
         language=plain_text(record, "lang").lower(),
         golds=() if gold is None else (gold,),
-        others=others_of(fields, KNOWN),
+        others=others_of(fields, MUSHROOM),
         place=record.line,
     )
     return with_own_words(row, fields.get(OWN))
@@ -102,10 +109,10 @@ def _mushroom_row(record: Record) -> ExchangeRow:
 
 def write_mushroom(rows: Sequence[ExchangeRow]) -> bytes:
     """The rows as a file."""
-    return lines(_plain(row) for row in rows)
+    return lines(_mushroom_plain(row) for row in rows)
 
 
-def _plain(row: ExchangeRow) -> dict[str, Any]:
+def _mushroom_plain(row: ExchangeRow) -> dict[str, Any]:
     answer = row.answer
     made: dict[str, Any] = {
         "id": row.id,
@@ -113,7 +120,9 @@ def _plain(row: ExchangeRow) -> dict[str, Any]:
         "model_input": row.question,
         "model_output_text": row.response,
     }
-    made |= {name: value for name, value in plain_others(row.others).items() if name not in KNOWN}
+    made |= {
+        name: value for name, value in plain_others(row.others).items() if name not in MUSHROOM
+    }
     if answer is not None:
         made["soft_labels"] = [{"start": s.start, "prob": s.p, "end": s.end} for s in row.soft]
         made["hard_labels"] = [[span.start, span.end] for span in answer.spans]
@@ -134,34 +143,54 @@ def read_xsum(name: str, data: bytes) -> Read:
     Raises:
         InputError: nothing in it can be read, or it has other columns.
     """
-    csv.field_size_limit(MOST_ROW)
-    reader = csv.DictReader(io.StringIO(text_of(name, data), newline=""))
     found: dict[str, list[Record]] = {}
+    rows: list[ExchangeRow] = []
     problems: list[Problem] = []
-    try:
-        require_columns(name, reader.fieldnames or (), XSUM_COLUMNS)
-        for cells in reader:
-            record = Record({k: v for k, v in cells.items() if k is not None}, "", reader.line_num)
-            try:
-                summary = f"{record.text('bbcid')}:{record.text('system')}"
-                record.text("summary"), record.text("worker_id")
-            except InputError as error:
-                problems.append(Problem(record.line, reason(error)))
-            else:
-                found.setdefault(summary, []).append(record)
-    except csv.Error as error:
-        problems.append(Problem(reader.line_num, f"expected a table, found: {error}."))
-    rows = []
-    for summary, written in found.items():
+    for record in _table(name, data, ",", XSUM_COLUMNS, problems):
         try:
-            rows.append(_xsum_row(summary, written))
+            record.text("summary"), record.text("worker_id")
+            found.setdefault(xsum_name(record), []).append(record)
+        except InputError as error:
+            problems.append(Problem(record.line, reason(error)))
+    for written in found.values():
+        try:
+            rows.append(xsum_row(written))
         except InputError as error:
             problems.append(Problem(written[0].line, reason(error)))
     return Read(tuple(rows), tuple(problems))
 
 
-def _xsum_row(name: str, lines: Sequence[Record]) -> ExchangeRow:
-    summary = lines[0].text("summary")
+def _table(
+    name: str, data: bytes, delimiter: str, columns: frozenset[str], problems: list[Problem]
+) -> Iterator[Record]:
+    """The lines of a table; a line behind which nothing can be read joins the problems.
+
+    Raises:
+        InputError: it is no text, or has other columns.
+    """
+    csv.field_size_limit(MOST_ROW)
+    stream = io.StringIO(text_of(name, data), newline="")
+    reader = csv.DictReader(stream, delimiter=delimiter)
+    try:
+        require_columns(name, reader.fieldnames or (), columns)
+        for cells in reader:
+            yield Record({k: v for k, v in cells.items() if k is not None}, "", reader.line_num)
+    except csv.Error as error:
+        problems.append(Problem(reader.line_num, f"expected a table, found: {error}."))
+
+
+def xsum_name(record: Record) -> str:
+    """What a summary is called: its article and the system that wrote it."""
+    return f"{record.text('bbcid')}:{record.text('system')}"
+
+
+def xsum_row(lines: Sequence[Record]) -> ExchangeRow:
+    """The summary that all these lines are on.
+
+    Raises:
+        InputError: they are on several, or a field is missing.
+    """
+    name, summary = xsum_name(lines[0]), lines[0].text("summary")
     if any(line.text("summary") != summary for line in lines):
         raise InputError(f"expected one summary called {name}, found several; rename them.")
     workers: dict[str, list[Span]] = {}
@@ -171,7 +200,9 @@ def _xsum_row(name: str, lines: Sequence[Record]) -> ExchangeRow:
         if word(line.fields.get("hallucination_type")) in NO_MARK:
             continue
         unsure.add(line.text("worker_id"))
-        found = _xsum_span(summary, line)
+        text = line.text("hallucinated_span").replace("\\n", "")
+        near = int(line.number("hallucinated_span_start"))
+        found = _span(summary, text, line.text("hallucination_type").strip(), near)
         spans += [found] if found else []
     marked = [[GoldSpan(s.start, s.end) for s in spans] for spans in workers.values()]
     soft = shares(marked)
@@ -199,15 +230,14 @@ def _xsum_row(name: str, lines: Sequence[Record]) -> ExchangeRow:
     )
 
 
-def _xsum_span(summary: str, line: Record) -> Span | None:
-    """The marked words where they stand nearest; None where they stand nowhere."""
-    text = line.text("hallucinated_span").replace("\\n", "").strip()
-    start = nearest(summary, text, int(line.number("hallucinated_span_start")))
-    if start < 0 or not text:
+def _span(response: str, piece: str, category: str, place: int = 0) -> Span | None:
+    """The marked words where they stand nearest to the place; None where they stand nowhere."""
+    bare = piece.strip()
+    start = nearest(response, bare, place)
+    if start < 0 or not bare:
         return None
-    kind = line.text("hallucination_type").strip()
-    end = start + len(text)
-    return Span(start, end, summary[start:end], 1.0, kind, "")
+    end = start + len(bare)
+    return Span(start, end, response[start:end], 1.0, category, "")
 
 
 HALUQUESTQA_COLUMNS = frozenset(
@@ -223,51 +253,51 @@ def read_haluquestqa(name: str, data: bytes) -> Read:
     Raises:
         InputError: nothing in it can be read, or it has other columns.
     """
-    csv.field_size_limit(MOST_ROW)
-    stream = io.StringIO(text_of(name, data), newline="")
-    reader = csv.DictReader(stream, delimiter="\t")
     rows: list[ExchangeRow] = []
     problems: list[Problem] = []
-    try:
-        require_columns(name, reader.fieldnames or (), HALUQUESTQA_COLUMNS)
-        for cells in reader:
-            record = Record({k: v for k, v in cells.items() if k is not None}, "", reader.line_num)
-            try:
-                rows += [*_rows(record)]
-            except InputError as error:
-                problems.append(Problem(record.line, reason(error)))
-    except csv.Error as error:
-        problems.append(Problem(reader.line_num, f"expected a table, found: {error}."))
+    for record in _table(name, data, "\t", HALUQUESTQA_COLUMNS, problems):
+        try:
+            rows += haluquestqa_rows(record)
+        except InputError as error:
+            problems.append(Problem(record.line, reason(error)))
     return Read(tuple(rows), tuple(problems))
 
 
-def _rows(record: Record) -> Iterator[ExchangeRow]:
-    pieces, answers = listed(record, "factuality_span"), listed(record, "factuality_label")
+def haluquestqa_rows(record: Record) -> list[ExchangeRow]:
+    """Both answers of a line.
+
+    Raises:
+        InputError: a field is missing or no list, or there is not one answer for each span.
+    """
+    pieces, answers = _listed(record, "factuality_span"), _listed(record, "factuality_label")
     if len(pieces) != len(answers) or set(answers) - {"answer1", "answer2"}:
         raise record.broken("answer1 or answer2 in factuality_label for each span", answers)
-    reasons = listed(record, "factuality_reason")
+    has_reasons = "factuality_reason" in record.fields
+    reasons = _listed(record, "factuality_reason") if has_reasons else ()
+    index = record.spare("")
+    rows = []
     for number in (1, 2):
         places = [n for n, answer in enumerate(answers) if answer == f"answer{number}"]
         response = record.text(f"ans{number}_text")
-        found = [_span(response, pieces[n]) for n in places]
-        spans = [span for span in found if span is not None]
+        found = [_span(response, pieces[n], FACTUAL) for n in places]
         missing = [pieces[n] for n, span in zip(places, found, strict=True) if span is None]
-        index = record.spare("")
-        yield ExchangeRow(
-            id=f"{index}:{number}" if index else "",
-            response=response,
-            question=record.text("question_text"),
-            golds=(
-                gold_of(
-                    "hallucinated" if places else "supported",
-                    spans,
-                    reason="\n".join(reasons[n] for n in places if n < len(reasons)),
-                    author=record.spare("annotator"),
-                ),
-            ),
-            others=_others(record, number, missing),
-            place=record.line,
+        gold = gold_of(
+            "hallucinated" if places else "supported",
+            [span for span in found if span is not None],
+            reason="\n".join(reasons[n] for n in places if n < len(reasons)),
+            author=record.spare("annotator"),
         )
+        rows.append(
+            ExchangeRow(
+                id=f"{index}:{number}" if index else "",
+                response=response,
+                question=record.text("question_text"),
+                golds=(gold,),
+                others=_others(record, number, missing),
+                place=record.line,
+            )
+        )
+    return rows
 
 
 def _others(record: Record, number: int, missing: list[str]) -> tuple[tuple[str, str], ...]:
@@ -282,16 +312,7 @@ def _others(record: Record, number: int, missing: list[str]) -> tuple[tuple[str,
     return tuple((name, text) for name, text in found.items() if text)
 
 
-def _span(response: str, piece: str) -> Span | None:
-    bare = piece.strip()
-    start = nearest(response, bare, 0)
-    if start < 0 or not bare:
-        return None
-    end = start + len(bare)
-    return Span(start, end, response[start:end], 1.0, FACTUAL, "")
-
-
-def listed(record: Record, name: str) -> tuple[str, ...]:
+def _listed(record: Record, name: str) -> tuple[str, ...]:
     """The texts of a list that is written into a cell as Python writes it; empty where blank.
 
     Raises:
@@ -325,7 +346,7 @@ def read_faithbench(name: str, data: bytes) -> Read:
     Raises:
         InputError: nothing in it can be read.
     """
-    return read_of(_samples(json_items(text_of(name, data))), _row, "row")
+    return read_of(_samples(json_items(text_of(name, data))), faithbench_row, "row")
 
 
 def _samples(items: Iterable[tuple[int, object] | Problem]) -> Iterator[Any]:
@@ -337,7 +358,12 @@ def _samples(items: Iterable[tuple[int, object] | Problem]) -> Iterator[Any]:
             yield item
 
 
-def _row(record: Record) -> ExchangeRow:
+def faithbench_row(record: Record) -> ExchangeRow:
+    """A sample with its source and the marks of all annotators.
+
+    Raises:
+        InputError: a field is missing, or a mark is none of the known kinds or stands elsewhere.
+    """
     summary = record.text("summary")
     annotations = record.records("annotations")
     unit = unit_of(summary, map(_place, annotations))
@@ -395,3 +421,146 @@ def _wrong(marks: Sequence[Mark]) -> list[Span]:
 
 def _notes(marks: Sequence[Mark]) -> str:
     return "\n".join(dict.fromkeys(note for *_, note in marks if note))
+
+
+RAGTRUTH = (
+    "id",
+    "response",
+    "question",
+    "language",
+    "labels",
+    "source_info",
+    "source_name",
+    OWN,
+)
+SOURCE = "source_id"
+MORE = "more_sources"
+
+
+def read_ragtruth(name: str, data: bytes) -> Read:
+    """The rows of a file, joined with the sources that stand in it.
+
+    Raises:
+        InputError: nothing in it can be read.
+    """
+    items = list(json_lines(text_of(name, data)))
+    sources = [i for i in items if not isinstance(i, Problem) and _is_source(i[1])]
+    rest = (i for i in items if isinstance(i, Problem) or not _is_source(i[1]))
+    found = read_of(rest, ragtruth_row)
+    return _joined_with(found, sources)
+
+
+def with_sources(read: Read, data: bytes) -> Read:
+    """Responses with the sources of a file of their own.
+
+    Raises:
+        InputError: nothing in it can be read.
+    """
+    return _joined_with(read, list(json_lines(text_of("sources", data))))
+
+
+def _joined_with(read: Read, items: Sequence[tuple[int, object] | Problem]) -> Read:
+    sources, problems = rows_of(items, _source)
+    by_id = dict(sources)
+    told = (Problem(one.place, f"among the sources: {one.reason}") for one in problems)
+    rows = tuple(_joined(row, by_id) for row in read.rows)
+    return replace(read, rows=rows, problems=(*read.problems, *told))
+
+
+def _is_source(value: object) -> bool:
+    return isinstance(value, dict) and "response" not in value and "source_info" in value
+
+
+def _source(record: Record) -> tuple[str, tuple[Document, str]]:
+    source = case_id(record.fields.get(SOURCE))
+    if not source:
+        raise record.broken("a source_id beside the source_info")
+    document, question = _document(record, source)
+    return source, (document, question)
+
+
+def _document(record: Record, source: str) -> tuple[Document, str]:
+    """The source's text, and the question where it holds one (its QA part)."""
+    info = record.fields.get("source_info")
+    name = plain_text(record, "source_name") or f"{source or 'source'}.txt"
+    if isinstance(info, str):
+        return Document(name, record.text("source_info")), ""
+    if not isinstance(info, dict):
+        raise record.broken("a text or an object called source_info", info)
+    question = info.get("question")
+    passages = info.get("passages")
+    if isinstance(passages, str) and passages.strip():
+        return Document(name, passages), question if isinstance(question, str) else ""
+    return Document(name, json.dumps(info, ensure_ascii=False, indent=1)), ""
+
+
+def _joined(row: ExchangeRow, sources: dict[str, tuple[Document, str]]) -> ExchangeRow:
+    wanted = case_id(plain_others(row.others).get(SOURCE))
+    found = sources.get(wanted) if not row.documents else None
+    if found is None:
+        return row
+    return replace(row, documents=(found[0],), question=row.question or found[1])
+
+
+def ragtruth_row(record: Record) -> ExchangeRow:
+    """An answer with its labelled spans, and its source where it stands in the row.
+
+    Raises:
+        InputError: a field is missing, or a span lies elsewhere.
+    """
+    fields = record.fields
+    response = record.text("response")
+    spans = spans_of(response, fields.get("labels"))
+    label = said(None, spans, fields.get("labels") is not None)
+    documents: tuple[Document, ...] = ()
+    question = plain_text(record, "question")
+    if fields.get("source_info") is not None:
+        document, asked = _document(record, case_id(fields.get(SOURCE)))
+        documents, question = (document,), question or asked
+    more = fields.get(MORE)
+    for item in more if isinstance(more, list) else []:
+        if isinstance(item, dict):
+            inner = Record(item, "", record.line)
+            documents = (*documents, _document(inner, "")[0])
+    row = ExchangeRow(
+        id=case_id(fields.get("id")),
+        response=response,
+        question=question,
+        language=plain_text(record, "language"),
+        documents=documents,
+        golds=() if label is None else (gold_of(label, spans),),
+        others=others_of(fields, (*RAGTRUTH, MORE)),
+        place=record.line,
+    )
+    return with_own_words(row, fields.get(OWN))
+
+
+def write_ragtruth(rows: Sequence[ExchangeRow]) -> bytes:
+    """The rows as a file; each carries the texts that it rests on."""
+    return lines(_ragtruth_plain(row) for row in rows)
+
+
+def _ragtruth_plain(row: ExchangeRow) -> dict[str, Any]:
+    answer = row.answer
+    made: dict[str, Any] = {"id": row.id, "response": row.response}
+    others = plain_others(row.others)
+    made |= {name: value for name, value in others.items() if name not in (*RAGTRUTH, MORE)}
+    if answer is not None:
+        made["labels"] = [
+            {
+                "start": span.start,
+                "end": span.end,
+                "text": span.text,
+                "label_type": span.category,
+            }
+            for span in answer.spans
+        ]
+    made |= {"question": row.question} if row.question else {}
+    made |= {"language": row.language} if row.language not in UNKNOWN else {}
+    texts = [
+        {"source_info": d.text, "source_name": d.name} for d in row.documents if d.text is not None
+    ]
+    made |= texts[0] if texts else {}
+    made |= {MORE: texts[1:]} if texts[1:] else {}
+    told = said(None, answer.spans, is_marked=True) if answer else None
+    return made | own_words(row, told, tells_categories=True)

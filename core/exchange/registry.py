@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from core.errors import InputError
-from core.exchange.argilla import read_argilla, write_argilla
-from core.exchange.csv_table import read_csv_table, write_csv_table
-from core.exchange.jsonl import read_jsonl, write_jsonl
-from core.exchange.label_studio import read_label_studio, write_label_studio
+from core.exchange.annotation_tools import (
+    read_argilla,
+    read_label_studio,
+    write_argilla,
+    write_label_studio,
+)
 from core.exchange.mad import is_mad, read_mad
+from core.exchange.native_formats import read_csv_table, read_jsonl, write_csv_table, write_jsonl
 from core.exchange.packed import is_tar, json_items, text_of
 from core.exchange.public_sets import (
     HALUQUESTQA_COLUMNS,
@@ -21,10 +24,12 @@ from core.exchange.public_sets import (
     read_faithbench,
     read_haluquestqa,
     read_mushroom,
+    read_ragtruth,
     read_xsum,
+    with_sources,
     write_mushroom,
+    write_ragtruth,
 )
-from core.exchange.ragtruth import read_ragtruth, with_sources, write_ragtruth
 from core.exchange.rows import ExchangeRow, Problem, Read
 
 

@@ -1,14 +1,9 @@
-"""One record of a public file, read field by field: what is wrong names file, line and field.
+"""What every format is read into and written from, and how fields, labels and spans are read.
 
-What people marked in a record, read into labels and spans; a mark that cannot be is an error.
-
-Where a file's spans lie in its response: code points, or UTF-16 units where quotes show that.
-Tools written in JavaScript count UTF-16 units. One tool writes all of an answer, so that its
-spans are read in one unit; where both units fit all of them, they count code points.
-
-What every format is read into and written from: a case with all that was said of it. A row holds
-the records of the store; where a format knows no ids, times or authors they are empty, and
-whoever stores the row gives them.
+A row (`ExchangeRow`) is a case with all that was said of it, as records of the store; where a
+format knows no ids, times or authors they are empty, and whoever stores the row gives them. Spans
+count code points. Tools written in JavaScript count UTF-16 units; one tool writes all of an answer,
+so that its spans are read in one unit, which their quotes show.
 """
 
 from __future__ import annotations
@@ -159,10 +154,6 @@ class Record:
         except (ValueError, OverflowError):
             raise self.broken(f"a number called {' or '.join(names)}", value) from None
 
-    def flag(self, *names: str) -> bool:
-        """A true or false."""
-        return self._of_kind(bool, "true or false", names)
-
     def items(self, *names: str) -> list[object]:
         """A list of whatever it holds."""
         return self._of_kind(list, "a list", names)
@@ -242,13 +233,6 @@ def label_of(record: Record, value: object, meanings: Mapping[str, Label]) -> La
     if found is None:
         raise record.broken(f"a label, one of {', '.join(meanings)}", value)
     return found
-
-
-def span(record: Record, text: str, start: object, end: object) -> GoldSpan:
-    """`[start, end)` of `text`; offsets that do not lie in it mean a broken row."""
-    if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):
-        return GoldSpan(start, end)
-    raise record.broken(f"a span inside a text of {len(text)} characters", f"{start} to {end}")
 
 
 def found_spans(text: str, pieces: Iterable[str]) -> tuple[GoldSpan, ...]:

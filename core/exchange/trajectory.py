@@ -1,22 +1,15 @@
-"""A finished audit told as a ReAct trajectory: what an agent that learns from it reads and says.
+"""A finished audit as a ReAct trajectory, and whether it is fit to learn from.
 
 `⟨o0, t1, a1, o1, …, tn, an, on⟩`: o0 is the instruction with the question and the response, on the
-final answer; thoughts and actions are what is learned. Statements come in the order of the text,
-whatever order they were checked in. Untrusted words are fenced or made harmless, so that none can
-pass for a turn of its own. Source: HaluAgent 2.3, 2.4.1, A.1.
-
-What a trajectory says between its facts, in English and Chinese.
-
-Which trajectories are fit to learn from, and why the others are not (HaluAgent 2.4.1). The paper
-removes wrong invocations of tools, formatting errors and results that differ from the gold label.
-Statements are compared too, where people marked words: a right label for a wrong reason teaches
-the wrong reason.
+final answer; thoughts and actions are what is learned. Statements come in the order of the text.
+Untrusted words are fenced or made harmless, so that none can pass for a turn of its own. As in the
+paper, wrong calls of tools and results that differ from people's label are left out; statements are
+compared too, where people marked words. Source: HaluAgent 2.3, 2.4.1, A.1.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,12 +67,7 @@ ENGLISH = Words(
     final="For the response label = {label}.",
     follows="label = {label}",
     no_label="No label follows.",
-    did={
-        "off": "The tool is off here: ",
-        "failed": "The tool failed: ",
-        "nothing": "",
-        "found": "",
-    },
+    did={"off": "The tool is off here: ", "failed": "The tool failed: "},
     wrong="hallucinated. Wrong are:",
     nothing_wrong="supported. Nothing wrong was found.",
     nothing_decided="unclear. It could not be found out.",
@@ -118,7 +106,6 @@ KINDS = (
 )  # fmt: skip
 SPLIT, ANSWER = "split_text", "get_answer"
 MOST_WORKED_OUT = 1_500  # characters of what a tool worked out that an observation repeats
-_ACTION = re.compile(r"(\w+)\((\{.*\})\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -173,18 +160,6 @@ def first_entries(events: Sequence[Event]) -> dict[int, Remembered]:
         if event.kind == "memory_updated":
             found.setdefault(event.entry.statement, event.entry)
     return found
-
-
-def read_action(text: str) -> tuple[str, str] | None:
-    """(tool, its input as JSON) of an action as trajectories write it; None where it is none."""
-    match = _ACTION.fullmatch(text.strip())
-    if match is None:
-        return None
-    try:
-        value = json.loads(match[2])
-    except ValueError:
-        return None
-    return (match[1], match[2]) if isinstance(value, dict) else None
 
 
 def given_of(text: str) -> dict[str, Any]:

@@ -6,15 +6,23 @@ Source: SC-MAKS 3.5, whose data are tuples (Q, O_i, C_ij, O_gold).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from core.learning.metrics import (
+    HALLUCINATED,
+    SUPPORTED,
+    UNCLEAR,
+    Flags,
+    Numbers,
+    Places,
+    numbered,
+    subset,
+)
 from core.learning.reasoning import Agent, Row
-from core.learning.weights import HALLUCINATED, SUPPORTED, UNCLEAR, Numbers, Places, numbered
 from core.records import Stance
-from core.verdict.answer_features import NAMES, vector
+from core.verdict.debate_features import NAMES, vector
 from core.verdict.weigher import (
     NOTHING,
     STANCES,
@@ -28,7 +36,6 @@ from core.verdict.weigher import (
 FEWEST_OF_AGENT = 10  # groups of cases that an agent must have answered to have a record
 STRANGER = -1
 VALUES = (HALLUCINATED, SUPPORTED, UNCLEAR)  # of STANCES
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -56,28 +63,18 @@ class Answers:
     @property
     def is_there(self) -> Flags:
         """(n, s) True where there is an answer."""
-        found: Flags = ~np.isnan(self.said)
-        return found
+        return np.asarray(~np.isnan(self.said))
 
     @property
     def is_right(self) -> Flags:
         """(n, s) True where the answer takes the side that people decided on; never for unclear."""
         decided = self.is_there & (self.said != UNCLEAR)
-        found: Flags = decided & ((self.said > UNCLEAR) == (self.labels[:, None] == HALLUCINATED))
-        return found
+        return np.asarray(decided & ((self.said > UNCLEAR) == (self.labels[:, None] == 1.0)))
 
     def rows(self, which: Places | Flags) -> Answers:
         """The same of these debates only, in this order."""
-        places = np.arange(len(self))[which]
-        return replace(
-            self,
-            said=self.said[places],
-            who=self.who[places],
-            features=self.features[places],
-            labels=self.labels[places],
-            graded=self.graded[places],
-            groups=tuple(self.groups[i] for i in places),
-        )
+        names = ("said", "who", "features", "labels", "graded", "groups")
+        return subset(self, which, *names)
 
 
 def answers_of(rows: Sequence[Row]) -> Answers:
@@ -155,8 +152,7 @@ def weights_for(learned: LearnedWeights, answers: Answers) -> Numbers:
 
 def shares(weights: Numbers, answers: Answers) -> Numbers:
     """(n,) the weighted share of those who say hallucinated, unclear counting half."""
-    found: Numbers = (weights * np.nan_to_num(answers.said, nan=0.0)).sum(axis=1)
-    return found
+    return np.asarray((weights * np.nan_to_num(answers.said, nan=0.0)).sum(axis=1))
 
 
 def _without_own_group(answers: Answers, odds: Numbers) -> None:

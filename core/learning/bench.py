@@ -3,6 +3,10 @@
 Used to learn from public rows and to measure on them. Every case is checked as if it were the
 first of its home: the weight of a search term depends on all that is indexed, so what only earlier
 cases used is taken out before the next one begins.
+
+`judged` runs the built-in pipeline over labelled claims, for the seed head (trained once, over
+public sets) and the seed texts that every retraining starts from. Source: CEDA 4.2 (debate
+summaries are the training instances).
 """
 
 from __future__ import annotations
@@ -11,21 +15,27 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from core.agents.rosters import roster_named
+from core.baseline.encoder import load_multilingual_encoder
 from core.concurrency import Stop
 from core.config import Settings
 from core.documents.library import remove_file, store_file
 from core.errors import InputError
+from core.llm.encoder import Embedder
 from core.pipeline.checking import Draft, read_whole, store_case
+from core.pipeline.review import Resources
 from core.pipeline.run_factory import Staff
 from core.progress import Progress, folded
-from core.records import Case, Plan, Project
+from core.records import Case, Judgement, Label, Plan, Project
 from core.review.people import first_project
 from core.store import Store, open_store
+from core.verdict.classifier import Classifier
+from core.verdict.head import Head
 
 BY = "bench"
 PREFIX = "counterpoint-bench-"
@@ -134,3 +144,38 @@ def is_picture(path: Path) -> bool:
 
 def _different(ids: list[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(i for i in ids if i is not None))
+
+
+@dataclass(frozen=True)
+class LabelledClaim:
+    """A claim over texts, with the label people gave it; `group` holds related rows together."""
+
+    claim: str
+    texts: tuple[str, ...]
+    label: Label
+    group: str
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """What the built-in judge made of a labelled claim, and the debate that it heard."""
+
+    row: LabelledClaim
+    judgement: Judgement
+    progress: Progress
+
+
+def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
+    """Each row with its judgement, in order; everything happens in a folder that goes away."""
+    roster = roster_named("builtin")
+    silent = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
+    settings = Settings()
+    with opened_bench(settings) as bench:
+        retriever = load_multilingual_encoder()
+        staff = Staff(roster, Resources(bench.home, settings, retriever, silent, lambda: 0.0))
+        for row in rows:
+            material = Material(row.claim, row.question, row.texts)
+            progress = bench.check(material, staff, Plan(), Stop())
+            if progress.judgement is not None:
+                yield JudgedClaim(row, progress.judgement, progress)

@@ -1,7 +1,4 @@
-"""`python -m core retrain` and `rescore`: in the foreground, progress on standard error.
-
-What `retrain` and `rescore` take on the command line.
-"""
+"""`python -m core retrain` and `rescore`: in the foreground, progress on standard error."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
-from core.learning.model_card import difference_words, is_lower
+from core.learning.model_card import difference_words, figure_words, is_lower
 from core.learning.options import BOUNDS, Options
 from core.learning.retrain import activate, begin_training, rescore
 from core.learning.train import be_modest, carry_out
@@ -58,13 +55,18 @@ SHORT = {
 
 def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], int]) -> None:
     """Add both; `whole(text, least, most)` reads a number, `add_home` adds `--home`."""
-    retrain = commands.add_parser(
-        "retrain",
-        help="train a classifier on the corrections",
-        description=RETRAIN_WORDS,
-        epilog=RETRAIN_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+
+    def command(name: str, words: str, description: str, examples: str) -> Any:
+        parser = commands.add_parser(
+            name, help=words, description=description, epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        parser.add_argument("--by", metavar="NAME", help="who asks for it (default: who is here)")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        return parser
+
+    words = "train a classifier on the corrections"
+    retrain = command("retrain", words, RETRAIN_WORDS, RETRAIN_EXAMPLES)
     usual = Options()
     retrain.add_argument(
         "--encoder",
@@ -74,33 +76,19 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
         "Hugging Face Hub",
     )
     for name, words in SHORT.items():
-        least, most = (int(bound) for bound in BOUNDS[name])
+        default, bounds = getattr(usual, name), tuple(int(bound) for bound in BOUNDS[name])
         retrain.add_argument(
-            f"--{name}",
-            metavar="N",
-            type=_number(whole, least, most),
-            default=getattr(usual, name),
-            help=f"{words} (default: {getattr(usual, name)})",
-        )
+            f"--{name}", metavar="N", default=default, help=f"{words} (default: {default})",
+            type=lambda text, bounds=bounds: whole(text, *bounds),
+        )  # fmt: skip
     retrain.add_argument(
         "--promote", action="store_true", help="make it the active one unless it did worse"
     )
-    rescore = commands.add_parser(
-        "rescore",
-        help="score finished runs again under a version",
-        description=RESCORE_WORDS,
-        epilog=RESCORE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    words = "score finished runs again under a version"
+    rescore = command("rescore", words, RESCORE_WORDS, RESCORE_EXAMPLES)
     rescore.add_argument("--version", metavar="ID", help="which version (default: the active one)")
     for parser in (retrain, rescore):
-        parser.add_argument("--by", metavar="NAME", help="who asks for it (default: who is here)")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
         add_home(parser)
-
-
-def _number(whole: Callable[[str, int, int], int], least: int, most: int) -> Callable[[str], int]:
-    return lambda text: whole(text, least, most)
 
 
 Say = Callable[[str], None]
@@ -192,17 +180,10 @@ def _told(store: Store, version: str) -> dict[str, Any]:
         "version": version,
         "compared_with": card["compared_with"],
         "corrections": len(card["trained_on"]["corrections"]),
-        "splits": card["splits"],
-        "options": card["options"],
-        "encoder": card["encoder"],
-        "calibration": card["calibration"],
-        "before": held["before"],
-        "after": held["after"],
-        "difference": held["difference"],
+        **{name: card[name] for name in ("splits", "options", "encoder", "calibration")},
+        **{name: held[name] for name in ("before", "after", "difference")},
         "is_worse": is_lower(held),
-        "seconds": card["seconds"],
-        "cpu_seconds": card["cpu_seconds"],
-        "memory_mb": card["memory_mb"],
+        **{name: card[name] for name in ("seconds", "cpu_seconds", "memory_mb")},
     }
 
 
@@ -224,12 +205,8 @@ def _plainly(told: dict[str, Any]) -> str:
         f"{'held out':20s} {told['compared_with'][:16]:>16s} {'this':>16s}",
     ]
     for name in FIGURES:
-        before, after = (_figure(told[side][name]) for side in ("before", "after"))
+        before, after = (figure_words(told[side][name]) for side in ("before", "after"))
         lines.append(f"{name.replace('_', ' '):20s} {before:>16s} {after:>16s}")
     lines.append(difference_words(told))
     lines.append("Promoted." if told["promoted"] else f"Not promoted: {told['why_not']}")
     return "\n".join(lines) + "\n"
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -11,45 +11,193 @@ agent said adds its log-odds, by kind of case, to an intercept. Source: SC-MAKS 
 - stack: logistic regression with an L2 penalty over votes (one-hot: hallucinated against supported,
   unclear, missing), the same by kind, kinds, and features of the debate.
 
-How weightings of agents do beside a majority, the best single agent and no agent at all. Each
-weighting's probabilities are cross-fitted on the same folds of whole groups; so is the choice of
-the best single agent. Intervals are 95 % of a bootstrap over groups. A majority and a single
-agent give no probability of their own: they have no log loss and no calibration error. Beside a
-calibration error stands what perfectly calibrated p would show by chance: resamples of one always
-lie above it.
+`compare` sets the weightings beside a majority, the best single agent and no agent at all, all
+cross-fitted on the same folds of whole groups. A majority and a single agent give no probability of
+their own, so no log loss and no calibration error. Beside a calibration error stands what perfectly
+calibrated p would show by chance: resamples of one always lie above it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from core.errors import InputError
-from core.learning.heads import on_one_core
-from core.learning.weights import (
+from core.errors import ConfigError, InputError
+from core.learning.metrics import (
+    HALLUCINATED,
+    SUPPORTED,
     UNCLEAR,
-    WEIGHTINGS,
+    Figure,
+    Flags,
+    Measure,
     Numbers,
     Places,
-    Votes,
-    Weighting,
-    Weights,
+    balanced,
+    bootstrap,
+    calibration_error,
+    ece_by_chance,
     folds,
+    log_losses,
+    mean_of,
     numbered,
-    states_of,
+    on_one_core,
+    ranking,
+    subset,
 )
 from core.verdict.head import sigmoid
+from core.verdict.weigher import converted
 
+Weighting = Literal["uniform", "history", "stack"]
+WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)  # the simplest first
+SCHEMA = 1
+STATES = 4  # said hallucinated, supported, unclear, nothing
 SHRINK = 20.0  # a kind's own cases weigh as much as this many of the agent's overall rates
 SMOOTHING = 1.0  # pseudo-counts for each thing that an agent may say
 BY_KIND = 0.5  # columns by kind are smaller, so that the penalty holds them back more
 STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # C: inverse strength of the penalty
 PLATT_STRENGTH = 10.0
 INNER_SEED = 97
+DRAWS = 500
+MAJORITY, SINGLE, ALWAYS = "majority", "single", "always"
+PROBABLE = (*WEIGHTINGS, ALWAYS)  # those that give a probability
+
+
+@dataclass(frozen=True)
+class Votes:
+    """n cases with what each agent said of them and what is right.
+
+    `said` is (n, agents): 1 hallucinated, 0 supported, one half unclear, a probability of being
+    hallucinated in between, NaN where the agent said nothing. `kinds` and `groups` are n names:
+    cases of one group never lie in two folds. `labels` is (n,), 1 hallucinated and 0 supported;
+    what people left unclear has no place here. `features` is (n, d), NaN where not known, and
+    `names` are its columns.
+    """
+
+    agents: tuple[str, ...]
+    said: Numbers
+    kinds: tuple[str, ...]
+    groups: tuple[str, ...]
+    labels: Numbers
+    features: Numbers = field(default_factory=lambda: np.zeros((0, 0)))
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.labels)
+        if not self.names:
+            object.__setattr__(self, "features", np.zeros((n, 0)))
+        shapes = (self.said.shape, len(self.kinds), len(self.groups), self.features.shape)
+        wanted = ((n, len(self.agents)), n, n, (n, len(self.names)))
+        if shapes != wanted:
+            raise InputError(
+                f"Expected {n} cases by {len(self.agents)} agents and {len(self.names)} features, "
+                f"found {shapes}; give every case its row."
+            )
+        told = self.said[~np.isnan(self.said)]
+        if told.size and not (told.min() >= 0.0 and told.max() <= 1.0):
+            raise InputError("Expected what agents said as numbers from 0 to 1, found others.")
+        if not np.isin(self.labels, (SUPPORTED, HALLUCINATED)).all():
+            raise InputError("Expected labels 0 (supported) or 1 (hallucinated), found others.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def rows(self, which: Places | Flags) -> Votes:
+        """The same of these cases only, in this order."""
+        return subset(self, which, "said", "kinds", "groups", "labels", "features")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A fitted weighting in plain numbers: log-odds of being hallucinated.
+
+    `table` is (kinds + 1, agents, 4): what it adds that the agent said hallucinated, supported,
+    unclear, nothing; its last kind serves kinds that were not seen. `offsets` (kinds + 1) are added
+    too. Where `is_mean`, the agents' sum is divided by how many spoke. `coefficients` belong to the
+    features, taken as (value - centre) / scale, 0 where not known.
+    """
+
+    weighting: Weighting
+    agents: tuple[str, ...]
+    kinds: tuple[str, ...]
+    intercept: float
+    offsets: tuple[float, ...]
+    table: tuple[tuple[tuple[float, ...], ...], ...]
+    is_mean: bool = False
+    names: tuple[str, ...] = ()
+    centres: tuple[float, ...] = ()
+    scales: tuple[float, ...] = ()
+    coefficients: tuple[float, ...] = ()
+    schema: int = SCHEMA
+
+    def p(self, said: Numbers, kinds: Sequence[str], features: Numbers | None = None) -> Numbers:
+        """(n,) the probability of being hallucinated, strictly inside 0 and 1.
+
+        `said` is (n, agents) in the order of `agents`; `features` (n, names), or None if unknown.
+        """
+        logit = self.intercept + self.parts(said, kinds).sum(axis=1)
+        logit = logit + np.array(self.offsets)[self._kind_places(kinds)]
+        if features is not None and self.names:
+            given = (features - np.array(self.centres)) / np.array(self.scales)
+            logit = logit + np.nan_to_num(given, nan=0.0) @ np.array(self.coefficients)
+        return sigmoid(logit)
+
+    def parts(self, said: Numbers, kinds: Sequence[str]) -> Numbers:
+        """(n, agents) what each agent's word adds in log-odds."""
+        table = np.array(self.table)[self._kind_places(kinds)]  # (n, agents, 4)
+        added: Numbers = (table * states_of(said)).sum(axis=2)
+        if self.is_mean:
+            added = added / np.maximum(1, (~np.isnan(said)).sum(axis=1, keepdims=True))
+        return added
+
+    def _kind_places(self, kinds: Sequence[str]) -> Places:
+        place = {kind: number for number, kind in enumerate(self.kinds)}
+        return np.array([place.get(kind, len(self.kinds)) for kind in kinds], dtype=np.int64)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+
+def weights_from(plain: Any) -> Weights:
+    """The weights that `to_plain` made.
+
+    Raises:
+        ConfigError: it is of another schema, or its numbers do not fit together.
+    """
+    found = converted(plain, Weights, "weights of agents")
+    shape = (len(found.kinds) + 1, len(found.agents), STATES)
+    sizes = {len(found.names), len(found.centres), len(found.scales), len(found.coefficients)}
+    table = np.array(found.table, dtype=np.float64) if found.agents else np.zeros(shape)
+    is_whole = found.schema == SCHEMA and table.shape == shape and len(sizes) == 1
+    if not is_whole or len(found.offsets) != shape[0]:
+        raise ConfigError(
+            f"Expected weights of agents of schema {SCHEMA}, found others; learn them anew."
+        )
+    return found
+
+
+def states_of(said: Numbers) -> Numbers:
+    """(n, agents, 4) shares of having said hallucinated, supported, unclear, nothing."""
+    silent = np.isnan(said)
+    unclear = said == UNCLEAR
+    decided = ~silent & ~unclear
+    p = np.where(decided, said, 0.0)
+    return np.stack([p, np.where(decided, 1.0 - p, 0.0), unclear, silent], axis=2).astype(
+        np.float64
+    )
+
+
+def held_out(groups: Sequence[str], labels: Numbers, seed: int) -> Iterator[Flags]:
+    """Of each fold, (n,) which cases lie in it.
+
+    Raises:
+        InputError: there are fewer groups than folds.
+    """
+    fold = folds(groups, labels, seed)
+    return (fold == own for own in np.unique(fold))
 
 
 def cross_fitted(votes: Votes, weighting: Weighting, seed: int) -> Numbers:
@@ -58,10 +206,8 @@ def cross_fitted(votes: Votes, weighting: Weighting, seed: int) -> Numbers:
     Raises:
         InputError: there are fewer groups than folds, or one label only.
     """
-    fold = folds(votes.groups, votes.labels, seed)
     p = np.empty(len(votes))
-    for own in np.unique(fold):
-        held = fold == own
+    for held in held_out(votes.groups, votes.labels, seed):
         part = votes.rows(held)
         p[held] = fit(votes.rows(~held), weighting).p(part.said, part.kinds, part.features)
     return p
@@ -94,17 +240,13 @@ def _uniform(votes: Votes) -> Weights:
 
 def _history(votes: Votes) -> Weights:
     kinds = tuple(sorted(set(votes.kinds)))
-    inner = folds(votes.groups, votes.labels, INNER_SEED)
     scores = np.empty((len(votes), 2))
-    for own in np.unique(inner):
-        held = inner == own
-        part = _Record.of(votes.rows(~held), kinds)
-        scores[held] = part.scores(votes.rows(held))
+    for held in held_out(votes.groups, votes.labels, INNER_SEED):
+        scores[held] = _Record.of(votes.rows(~held), kinds).scores(votes.rows(held))
     (slope, prior), intercept = _logistic(scores, votes.labels, PLATT_STRENGTH)
     record = _Record.of(votes, kinds)
-    table = record.table * slope
-    offsets = record.priors * prior
-    return Weights("history", votes.agents, kinds, intercept, _told(offsets), _nested(table))
+    offsets, table = _told(record.priors * prior), _nested(record.table * slope)
+    return Weights("history", votes.agents, kinds, intercept, offsets, table)
 
 
 @dataclass(frozen=True)
@@ -122,16 +264,18 @@ class _Record:
     def of(cls, votes: Votes, kinds: tuple[str, ...]) -> _Record:
         states = states_of(votes.said)[:, :, :3]
         sides = np.stack([votes.labels == 1.0, votes.labels == 0.0]).astype(np.float64)
-        rates = _rates(np.einsum("yn,nas->yas", sides, states))
+        counts = np.einsum("yn,nas->yas", sides, states)  # (2, agents, 3) by what is right
+        rates = (counts + SMOOTHING) / (counts.sum(axis=2, keepdims=True) + 3 * SMOOTHING)
         tables, priors = [], []
         whole = _odds(sides.sum(axis=1), np.full(2, 1.0))
         for kind in kinds:
             inside = np.array([own == kind for own in votes.kinds], dtype=np.float64)
             counts = np.einsum("yn,nas->yas", sides * inside, states)
-            tables.append(_log_ratio(_drawn_to(counts, rates)))
+            drawn = (counts + SHRINK * rates) / (counts.sum(axis=2, keepdims=True) + SHRINK)
+            tables.append(np.log(drawn[0] / drawn[1]))
             share = sides.sum(axis=1) / len(votes)
             priors.append(_odds((sides * inside).sum(axis=1), SHRINK * share))
-        table = np.stack([*tables, _log_ratio(rates)])
+        table = np.stack([*tables, np.log(rates[0] / rates[1])])
         silent = np.zeros((*table.shape[:2], 1))
         return cls(kinds, np.concatenate([table, silent], axis=2), np.array([*priors, whole]))
 
@@ -140,24 +284,6 @@ class _Record:
         places = np.array([self.kinds.index(kind) for kind in votes.kinds], dtype=np.int64)
         added = (self.table[places] * states_of(votes.said)).sum(axis=(1, 2))
         return np.stack([added, self.priors[places]], axis=1)
-
-
-def _rates(counts: Numbers) -> Numbers:
-    """P(said | truth), (2, agents, 3), smoothed evenly."""
-    total = counts.sum(axis=2, keepdims=True)
-    found: Numbers = (counts + SMOOTHING) / (total + 3 * SMOOTHING)
-    return found
-
-
-def _drawn_to(counts: Numbers, rates: Numbers) -> Numbers:
-    """Rates of a kind, drawn to the overall ones."""
-    found: Numbers = (counts + SHRINK * rates) / (counts.sum(axis=2, keepdims=True) + SHRINK)
-    return found
-
-
-def _log_ratio(rates: Numbers) -> Numbers:
-    found: Numbers = np.log(rates[0] / rates[1])
-    return found
 
 
 def _odds(sides: Numbers, extra: Numbers) -> float:
@@ -211,24 +337,16 @@ def _columns(votes: Votes, kinds: Sequence[str], centre: Numbers, scale: Numbers
 
 def _best_strength(columns: Numbers, votes: Votes) -> float:
     """The penalty with the least log loss on inner folds of whole groups; the stronger on a tie."""
-    inner = folds(votes.groups, votes.labels, INNER_SEED)
     losses = np.zeros(len(STRENGTHS))
-    for own in np.unique(inner):
-        held = inner == own
+    for held in held_out(votes.groups, votes.labels, INNER_SEED):
         if len(np.unique(votes.labels[~held])) < 2:
             continue
         model = _regression(STRENGTHS[0])
         for place, strength in enumerate(STRENGTHS):  # each starts where the one before ended
             model.set_params(C=strength).fit(columns[~held], votes.labels[~held])
             p = sigmoid(columns[held] @ model.coef_[0] + model.intercept_[0])
-            losses[place] += log_losses(votes.labels[held], p).sum()
+            losses[place] += log_losses(votes.labels[held] == 1.0, p).sum()
     return STRENGTHS[int(losses.argmin())]
-
-
-def log_losses(labels: Numbers, p: Numbers) -> Numbers:
-    """(n,) minus the log of the probability that the right label was given, in nats."""
-    found: Numbers = -np.log(np.where(labels == 1.0, p, 1.0 - p))
-    return found
 
 
 def _logistic(
@@ -252,16 +370,6 @@ def _told(numbers: Numbers) -> tuple[float, ...]:
 
 def _nested(table: Numbers) -> tuple[tuple[tuple[float, ...], ...], ...]:
     return tuple(tuple(_told(own) for own in kind) for kind in table)
-
-
-Flags = npt.NDArray[np.bool_]
-DRAWS = 500
-AT_ONCE = 50
-BINS = 10
-MAJORITY, SINGLE, ALWAYS = "majority", "single", "always"
-PROBABLE = (*WEIGHTINGS, ALWAYS)  # those that give a probability
-Measure = Callable[[Numbers], Numbers]  # (draws, n) weights of cases to (draws,)
-Figure = tuple[float, float, float]  # value, low, high
 
 
 @dataclass(frozen=True)
@@ -291,94 +399,36 @@ def compare(votes: Votes, seed: int) -> Compared:
     p[SINGLE], single = _best_single(votes, seed)
     p[ALWAYS] = _prevalence(votes, seed)
     places = numbered(votes.groups)
-    many = int(places.max()) + 1
-    weights = drawn_groups(places, many, seed)
-    found = {
-        system: {
-            name: figure_of(measure, weights)
-            for name, measure in measures(votes.labels, own, is_probability=system in PROBABLE)
-        }
+    named = {
+        (system, name): measure
         for system, own in p.items()
+        for name, measure in measures(votes.labels, own, system in PROBABLE).items()
     }
+    found: dict[str, dict[str, Figure]] = {system: {} for system in p}
+    for (system, name), figure in bootstrap(named, places, seed, DRAWS).items():
+        found[system][name] = figure
     # one number for all tells no case from another; those of the folds run against their labels
-    found[ALWAYS]["auroc"] = (0.5, 0.5, 0.5)
+    found[ALWAYS]["auroc"] = Figure(0.5, 0.5, 0.5)
     for system in PROBABLE:
-        found[system]["ece"] = (found[system]["ece"][0], *_by_chance(p[system], seed))
-    proposed, is_tie = _proposed(votes.labels, p, weights)
-    return Compared(found, len(votes), many, int(votes.labels.sum()), proposed, is_tie, single)
+        _, low, high = ece_by_chance(p[system], seed, DRAWS)
+        found[system]["ece"] = found[system]["ece"]._replace(low=low, high=high)
+    proposed, is_tie = _proposed(votes.labels, p, places, seed)
+    groups, hallucinated = int(places.max()) + 1, int(votes.labels.sum())
+    return Compared(found, len(votes), groups, hallucinated, proposed, is_tie, single)
 
 
-def drawn_groups(places: Places, many: int, seed: int) -> Numbers:
-    """(1 + draws, n) how often each case counts: once, then as its group was drawn."""
-    random = np.random.default_rng(seed)
-    times = random.multinomial(many, np.full(many, 1.0 / many), size=DRAWS)
-    return np.concatenate([np.ones((1, len(places))), times[:, places]]).astype(np.float64)
-
-
-def figure_of(measure: Measure, weights: Numbers) -> Figure:
-    """The measure of the first row of weights, and the middle 95 % of those of the others."""
-    parts = [measure(weights[i : i + AT_ONCE]) for i in range(0, len(weights), AT_ONCE)]
-    value, *drawn = np.concatenate(parts).tolist()
-    known = [own for own in drawn if not np.isnan(own)]
-    low, high = np.quantile(known, [0.025, 0.975]).tolist() if known else (value, value)
-    return float(value), float(low), float(high)
-
-
-def _by_chance(p: Numbers, seed: int) -> tuple[float, float]:
-    """Between which calibration errors 95 % of perfectly calibrated models with these p lie."""
-    random = np.random.default_rng(seed)
-    place = np.minimum((p * BINS).astype(np.int64), BINS - 1)
-    inside = (place[:, None] == np.arange(BINS)).astype(np.float64)
-    errors = [
-        float(np.abs((p - (random.random(len(p)) < p)) @ inside).sum() / len(p))
-        for _ in range(DRAWS)
-    ]
-    low, high = np.quantile(errors, [0.025, 0.975]).tolist()
-    return low, high
-
-
-def measures(labels: Numbers, p: Numbers, *, is_probability: bool) -> list[tuple[str, Measure]]:
+def measures(labels: Numbers, p: Numbers, is_probability: bool) -> dict[str, Measure]:
     """Each figure by name; at one half exactly nothing was decided, which is right nowhere."""
     wrong = labels == 1.0
-    right = np.where(p == UNCLEAR, 0.0, ((p > UNCLEAR) == wrong).astype(np.float64))
-    found: list[tuple[str, Measure]] = [
-        ("auroc", _ranking(p, wrong)),
-        ("balanced_accuracy", lambda w: (_mean(w * wrong, right) + _mean(w * ~wrong, right)) / 2),
-        ("accuracy", lambda w: _mean(w, right)),
-    ]
+    right = (p != UNCLEAR) & ((p > UNCLEAR) == wrong)
+    found = {
+        "auroc": ranking(wrong, p),
+        "balanced_accuracy": balanced(wrong, right),
+        "accuracy": mean_of(right),
+    }
     if is_probability:
-        losses = log_losses(labels, p)
-        place = np.minimum((p * BINS).astype(np.int64), BINS - 1)
-        gaps = (place[:, None] == np.arange(BINS)) * (p - labels)[:, None]
-        found += [
-            ("log_loss", lambda w: _mean(w, losses)),
-            ("ece", lambda w: np.abs(w @ gaps).sum(axis=1) / w.sum(axis=1)),
-        ]
+        found |= {"log_loss": mean_of(log_losses(wrong, p)), "ece": calibration_error(labels, p)}
     return found
-
-
-def _mean(weights: Numbers, values: Numbers) -> Numbers:
-    total = weights.sum(axis=1)
-    found: Numbers = np.where(total > 0, weights @ values / np.maximum(total, 1e-9), np.nan)
-    return found
-
-
-def _ranking(p: Numbers, wrong: Flags) -> Measure:
-    """AUROC: how often a hallucinated case has the higher p than a supported one; ties half."""
-    order = np.argsort(p, kind="stable")
-    starts = np.flatnonzero(np.diff(p[order], prepend=-1.0))
-    up, down = wrong[order].astype(np.float64), (~wrong[order]).astype(np.float64)
-
-    def measure(weights: Numbers) -> Numbers:
-        ranked = weights[:, order]
-        high = np.add.reduceat(ranked * up, starts, axis=1)
-        low = np.add.reduceat(ranked * down, starts, axis=1)
-        below = np.cumsum(low, axis=1) - low / 2
-        total = high.sum(axis=1) * low.sum(axis=1)
-        part = (high * below).sum(axis=1)
-        return np.where(total > 0, part / np.maximum(total, 1e-9), np.nan)
-
-    return measure
 
 
 def _majority(votes: Votes) -> Numbers:
@@ -394,47 +444,36 @@ def _best_single(votes: Votes, seed: int) -> tuple[Numbers, str]:
 
     One who said nothing on a case counts as undecided there.
     """
-    fold = folds(votes.groups, votes.labels, seed)
-    p = np.full(len(votes), UNCLEAR)
-    chosen: list[int] = []
-    for own in np.unique(fold):
-        held = fold == own
+    p, chosen = np.full(len(votes), UNCLEAR), []
+    for held in held_out(votes.groups, votes.labels, seed):
         rest = votes.rows(~held)
-        one = np.ones((1, len(rest)))
-        scores = [
-            float(_balanced(rest.labels, np.nan_to_num(said, nan=UNCLEAR))(one)[0])
-            for said in rest.said.T
-        ]
-        best = int(np.nanargmax(scores))
+        one, wrong = np.ones((1, len(rest))), rest.labels == 1.0
+        decided = ~np.isnan(rest.said) & (rest.said != UNCLEAR)
+        right = decided & ((rest.said > UNCLEAR) == wrong[:, None])
+        best = int(np.nanargmax([balanced(wrong, own)(one)[0] for own in right.T]))
         chosen.append(best)
         p[held] = np.nan_to_num(votes.said[held, best], nan=UNCLEAR)
     most = max(sorted(set(chosen)), key=chosen.count)
     return p, votes.agents[most]
 
 
-def _balanced(labels: Numbers, p: Numbers) -> Measure:
-    return dict(measures(labels, p, is_probability=False))["balanced_accuracy"]
-
-
 def _prevalence(votes: Votes, seed: int) -> Numbers:
     """The same probability for every case of a fold: the share hallucinated of the others."""
-    fold = folds(votes.groups, votes.labels, seed)
     p = np.empty(len(votes))
-    for own in np.unique(fold):
-        rest = votes.labels[fold != own]
-        p[fold == own] = (rest.sum() + 1.0) / (len(rest) + 2.0)
+    for held in held_out(votes.groups, votes.labels, seed):
+        rest = votes.labels[~held]
+        p[held] = (rest.sum() + 1.0) / (len(rest) + 2.0)
     return p
 
 
 def _proposed(
-    labels: Numbers, p: Mapping[str, Numbers], weights: Numbers
+    labels: Numbers, p: Mapping[str, Numbers], groups: Places, seed: int
 ) -> tuple[Weighting, bool]:
     """The least log loss; a simpler weighting where the difference may be chance."""
-    losses = {w: log_losses(labels, p[w]) for w in WEIGHTINGS}
+    losses = {w: log_losses(labels == 1.0, p[w]) for w in WEIGHTINGS}
     best = min(WEIGHTINGS, key=lambda w: float(losses[w].mean()))
     for simpler in WEIGHTINGS[: WEIGHTINGS.index(best)]:
-        worse = losses[simpler] - losses[best]
-        _, low, _ = figure_of(lambda w, worse=worse: _mean(w, worse), weights)  # type: ignore[misc]
-        if low <= 0.0:
+        worse = mean_of(losses[simpler] - losses[best])
+        if bootstrap({"": worse}, groups, seed, DRAWS)[""].low <= 0.0:
             return simpler, True
     return best, False

@@ -1,46 +1,84 @@
-"""Whether debate is worth it: one agent alone against what comes after, its cost, its information.
+"""Whether debate is worth it: what it adds to one agent alone, its cost, its information, theory.
 
-ColMAD 2.1 has a judge decide by the log-likelihood ratio of what it sees: of the first answers
-alone (equation 1), or with what the debate adds (equation 3). Messages lower the least risk exactly
-where I(label; messages | answers) > 0 (2.3, A.3). Both are estimated from runs over decided cases:
+Information (ColMAD 2.1, 2.3, A.3): a judge decides by the log-likelihood ratio of what it sees, of
+the first answers alone (equation 1) or with what the debate adds (equation 3). Messages lower the
+least risk exactly where I(label; messages | answers) > 0. Estimated over decided cases, by logistic
+models fitted without the case's fold: `base` from the debaters' first stances, `full` from first
+and last ones; risk is how often the likelier label is wrong, bits the log loss of base less that of
+full, base 2: in the limit a lower bound of I.
 
-- base: log-odds from the debaters' first stances
-- full: log-odds from their first and last stances
-- risk: how often the likelier label is wrong, 1 - E max(P, 1 - P) in the paper
-- bits: log loss of base less that of full, base 2; in the limit a lower bound of I
+A judge between debaters as a model to try out (ColMAD 2.2, 2.3, A): without a debate it has
+L0 ~ N(±d²/2, d²), so its risk is R0 = Phi(-d/2). Each debater's message moves the sum of
+log-likelihood ratios by at most a budget m >= 0 (in nats).
 
-P is a logistic model fitted without the case's fold and without equal cases. Intervals are 95 % of
-a bootstrap over cases, both sides drawn alike.
+- Collaborative: messages bring true evidence independent of L0, so
+  R = Phi(-sqrt(d² + 2m) / 2) <= R0 (Proposition 2.3).
+- Competitive: each pushes its own side whatever is true, one with m, the other with w·m. The sum
+  moves by s = (1 - w)·m under both labels and tells nothing; a judge who takes it for evidence errs
+  R = (Phi((s - d²/2) / d) + Phi((-s - d²/2) / d)) / 2 >= R0 (Proposition 2.2).
+
+How far more agents help when they err together: CEDA A.1 bounds how far the mean of n independent,
+unbiased agents strays (Hoeffding), and says that n becomes an effective number where agents depend
+on each other. With e an agent's error rate and r the correlation of two agents' errors (all alike):
+
+    n_eff = n / (1 + (n - 1) r)                  the variance of the mean is that of n_eff agents
+    P(majority wrong) <= exp(-2 n_eff (1/2 - e)^2)      one-sided Hoeffding, for e < 1/2
+    K wrong of n ~ BetaBinomial(n, e (1 - r) / r, (1 - e) (1 - r) / r)       Binomial at r = 0
+    error = P(K > n / 2) + P(K = n / 2) / 2      a tie is decided by a coin
+
+The beta-binomial is our choice: the simplest distribution of agents alike with that e and r.
+Measured is what agents said before a debate could bring them together: debaters' first turns and
+the judge's readers. Intervals are 95 % of a bootstrap over cases.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
-from core.learning.majority import Interval
-from core.learning.reasoning import CLASSIFIER, DEBATER, JUDGE, Agent, Heard, Row
-from core.learning.weights import (
+from core.learning.calibration import fit_stack
+from core.learning.metrics import (
     FOLDS,
     UNCLEAR,
+    Figure,
+    Flags,
     Numbers,
-    Share,
-    fit_stack,
+    Places,
+    bootstrap,
     grouped_folds,
+    mean_of,
     numbered,
-    posterior,
 )
+from core.learning.reasoning import CLASSIFIER, DEBATER, JUDGE, READER, Agent, Heard, Row
+from core.learning.reliability import Share, posterior
 
-Flags = npt.NDArray[np.bool_]
-INFORMATION_DRAWS = 1000
 SEED = 11
-FEWEST = 30  # cases
+FEWEST_DEBATED = 30  # cases
 FEWEST_PER_LABEL = 10
 BASE = 2  # columns of the first stances
 ALL = ""
+NANO = 1e9
+# From what is said before anybody was heard to what counts in the end.
+STEPS = ("opener", "openings", "closings", "judge", "verdict")
+PARTS = ("debaters", "judge", "others")
+COIN = 0.5
+LEAST_RISK = 1e-6
+DRAWS = 500
+FEWEST = 20  # cases below which nothing is said of a majority, of all agents or of one
+MOST_AGENTS = 8
+MOST_SUBSETS = 80
+NEAR = 1e-6  # correlations so near to 0 or 1 are that: the beta's parameters would overflow
+
+
+def newest_of(rows: Sequence[Row]) -> list[Row]:
+    """The newest run of each case; `rows` come newest first."""
+    return list({row.decision.group: row for row in reversed(rows)}.values())
 
 
 @dataclass(frozen=True)
@@ -53,10 +91,10 @@ class Information:
     protocol: str
     n: int
     moved: int
-    base: Interval
-    full: Interval
-    gain: Interval
-    bits: Interval
+    base: Figure
+    full: Figure
+    gain: Figure
+    bits: Figure
     always: float
 
 
@@ -75,26 +113,28 @@ def information(rows: Sequence[Row]) -> list[Information]:
 
 
 def _information(protocol: str, rows: Sequence[Row]) -> Information | None:
-    newest = list({row.decision.group: row for row in reversed(rows)}.values())
+    newest = newest_of(rows)
     wrong = np.array([row.is_wrong for row in newest], dtype=bool)
     labels = min(int(wrong.sum()), int((~wrong).sum()))
-    if len(newest) < FEWEST or labels < max(FOLDS, FEWEST_PER_LABEL):
+    if len(newest) < FEWEST_DEBATED or labels < max(FOLDS, FEWEST_PER_LABEL):
         return None
     stances = np.array([stances_of(row.heard) for row in newest])
     groups = numbered([row.decision.group for row in newest])
     base, full = (_cross_fitted(columns, wrong, groups) for columns in (stances[:, :BASE], stances))
     errors = [((p >= UNCLEAR) != wrong).astype(np.float64) for p in (base, full)]
     losses = [-np.log2(np.where(wrong, p, 1.0 - p)) for p in (base, full)]
-    drawn = _draws(len(newest))
+    named = {
+        "base": mean_of(errors[0]),
+        "full": mean_of(errors[1]),
+        "gain": mean_of(errors[0] - errors[1]),
+        "bits": mean_of(losses[0] - losses[1]),
+    }
     return Information(
         protocol,
         len(newest),
         int((stances[:, :BASE] != stances[:, BASE:]).any(axis=1).sum()),
-        _interval(errors[0], drawn),
-        _interval(errors[1], drawn),
-        _interval(errors[0] - errors[1], drawn),
-        _interval(losses[0] - losses[1], drawn),
-        float(min(wrong.mean(), 1.0 - wrong.mean())),
+        **bootstrap(named, np.arange(len(newest)), SEED),
+        always=float(min(wrong.mean(), 1.0 - wrong.mean())),
     )
 
 
@@ -104,45 +144,23 @@ def stances_of(heard: Heard) -> tuple[float, float, float, float]:
     1 is hallucinated, -1 supported, 0 unclear.
     """
     last = {agent: said for agent, said in heard.last.items() if agent.part == DEBATER}
-    first = {agent: _signed(said) for agent, said in heard.opening.items()}
-    ended = {agent: _signed(last.get(agent, heard.opening[agent])) for agent in first}
+    ended = {agent: last.get(agent, said) for agent, said in heard.opening.items()}
     own = heard.opener
 
     def pair(said: Mapping[Agent, float]) -> tuple[float, float]:
-        others = [value for agent, value in said.items() if agent != own]
-        return said[own] if own else 0.0, float(np.mean(others)) if others else 0.0
+        signed = {agent: 2.0 * (value - UNCLEAR) for agent, value in said.items()}
+        others = [value for agent, value in signed.items() if agent != own]
+        return signed[own] if own else 0.0, float(np.mean(others)) if others else 0.0
 
-    return *pair(first), *pair(ended)
-
-
-def _signed(said: float) -> float:
-    return 2.0 * (said - UNCLEAR)
+    return *pair(heard.opening), *pair(ended)
 
 
-def _cross_fitted(columns: Numbers, wrong: Flags, groups: npt.NDArray[np.int64]) -> Numbers:
+def _cross_fitted(columns: Numbers, wrong: Flags, groups: Places) -> Numbers:
     """(n,) P(hallucinated) of each case by a model that saw nothing of its group."""
     p = np.empty(len(wrong))
     for fit, test in grouped_folds(wrong, groups, SEED):
         p[test] = fit_stack(columns[fit], wrong[fit]).p(columns[test])
     return p
-
-
-def _draws(n: int) -> Numbers:
-    """(draws, n) how often each case counts."""
-    random = np.random.default_rng(SEED)
-    return random.multinomial(n, np.full(n, 1.0 / n), size=INFORMATION_DRAWS).astype(np.float64)
-
-
-def _interval(values: Numbers, drawn: Numbers) -> Interval:
-    low, high = np.quantile(drawn @ values / len(values), [0.025, 0.975]).tolist()
-    return Interval(float(values.mean()), low, high)
-
-
-DRAWS = 2000
-NANO = 1e9
-# From what is said before anybody was heard to what counts in the end.
-STEPS = ("opener", "openings", "closings", "judge", "verdict")
-PARTS = ("debaters", "judge", "others")
 
 
 @dataclass(frozen=True)
@@ -188,8 +206,7 @@ class Worth:
 
 def worth(rows: Sequence[Row]) -> Worth | None:
     """Over the newest run of each case; `rows` come newest first. None without any."""
-    newest = list({row.decision.group: row for row in reversed(rows)}.values())
-    newest = [row for row in newest if row.heard.opener is not None]
+    newest = [row for row in newest_of(rows) if row.heard.opener is not None]
     if not newest:
         return None
     wrong = np.array([row.is_wrong for row in newest])
@@ -198,7 +215,7 @@ def worth(rows: Sequence[Row]) -> Worth | None:
         for step in STEPS
     }
     return Worth(
-        steps=tuple(_step(step, said[step], said["verdict"], wrong) for step in STEPS),
+        steps=_steps(said, wrong),
         costs=tuple(_cost(part, newest) for part in PARTS),
         runs=len(newest),
         seconds=float(np.mean([row.heard.seconds for row in newest])),
@@ -226,21 +243,22 @@ def _most(said: Iterable[float]) -> float:
     return float(UNCLEAR + np.sign(sum(sides)) / 2.0) if sides else np.nan
 
 
-def _step(step: str, said: Numbers, verdict: Numbers, wrong: Flags) -> Step:
-    spoke = ~np.isnan(said)
-    right = spoke & (said != UNCLEAR) & ((said > UNCLEAR) == wrong)
-    final = (verdict != UNCLEAR) & ((verdict > UNCLEAR) == wrong)
-    both = spoke & ~np.isnan(verdict)
-    unclear = int((said == UNCLEAR).sum())
-    accuracy = posterior(int(right.sum()), int(spoke.sum()))
-    n = int(both.sum())
-    if not n:
-        return Step(step, accuracy, unclear, None, None, None, 0)
-    better, worse = int((final & ~right & both).sum()), int((right & ~final & both).sum())
-    shares = np.array([better, worse, n - better - worse]) / n
-    drawn = np.random.default_rng(SEED).multinomial(n, shares, size=DRAWS)
-    low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / n, [0.025, 0.975]).tolist()
-    return Step(step, accuracy, unclear, (better - worse) / n, low, high, n)
+def _steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[Step, ...]:
+    right = {name: (own != UNCLEAR) & ((own > UNCLEAR) == wrong) for name, own in said.items()}
+    spoke = {name: ~np.isnan(own) for name, own in said.items()}
+    both = {name: spoke[name] & spoke["verdict"] for name in said}
+    leads = bootstrap(
+        {n: mean_of(right["verdict"].astype(float) - right[n], both[n]) for n in said},
+        np.arange(len(wrong)),
+        SEED,
+    )
+    found = []
+    for name, own in said.items():
+        accuracy = posterior(int((right[name] & spoke[name]).sum()), int(spoke[name].sum()))
+        unclear, paired = int((own == UNCLEAR).sum()), int(both[name].sum())
+        lead, low, high = leads[name] if paired else (None, None, None)
+        found.append(Step(name, accuracy, unclear, lead, low, high, paired))
+    return tuple(found)
 
 
 def _cost(part: str, rows: Sequence[Row]) -> Cost:
@@ -261,3 +279,166 @@ def _part_of(role: str) -> str:
     if role.startswith("debater "):
         return "debaters"
     return role if role == "judge" else "others"
+
+
+def separation(risk: float) -> float:
+    """D of a judge whose risk without a debate is that; 0 at a coin's or above."""
+    if risk >= COIN:
+        return 0.0
+    return -2.0 * NormalDist().inv_cdf(max(risk, LEAST_RISK))
+
+
+def risk_of(d: float) -> float:
+    """R0 of a separation."""
+    return NormalDist().cdf(-d / 2.0)
+
+
+def collaborative(d: float, budget: float) -> float:
+    """The risk when messages bring true evidence of mean LLR `budget`."""
+    return risk_of(math.sqrt(d * d + 2.0 * budget))
+
+
+def competitive(d: float, budget: float, weaker: float = 0.0) -> float:
+    """The risk of a judge who takes pushes for evidence; the other side pushes `weaker` as far."""
+    if d == 0.0:
+        return COIN
+    push, half = (1.0 - weaker) * budget, d * d / 2.0
+    normal = NormalDist()
+    return (normal.cdf((push - half) / d) + normal.cdf((-push - half) / d)) / 2.0
+
+
+def evidence_in(base: float, full: float) -> float:
+    """The mean LLR of true evidence that takes a base risk to the full one; 0 where it does not."""
+    return max(0.0, (separation(full) ** 2 - separation(base) ** 2) / 2.0)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Agents over `n` decided cases; an agent that says unclear says nothing there.
+
+    `curve` is (k, mean error of majorities of k of them, cases that these were over on average).
+    `always` is the error of the better of the two words said always.
+    """
+
+    agents: tuple[Agent, ...]
+    n: int
+    accuracy: Figure
+    correlation: Figure
+    curve: tuple[tuple[int, float, float], ...]
+    always: float
+
+
+def majority_error(n: int, accuracy: float, correlation: float) -> float:
+    """P(a majority of n is wrong), by the equations above.
+
+    `correlation` is in [0, 1]; `n` at least 1.
+    """
+    from scipy.stats import betabinom, binom
+
+    error = 1.0 - accuracy
+    if correlation >= 1.0 - NEAR or error in (0.0, 1.0):
+        return error
+    wrong = np.arange(n + 1)
+    if correlation <= NEAR:
+        chances = binom.pmf(wrong, n, error)
+    else:
+        firm = (1.0 - correlation) / correlation
+        chances = betabinom.pmf(wrong, n, error * firm, accuracy * firm)
+    lost = chances[2 * wrong > n].sum() + chances[2 * wrong == n].sum() / 2
+    return float(min(1.0, max(0.0, lost)))
+
+
+def effective_agents(n: int, correlation: float) -> float:
+    """How many independent agents are worth n that err together."""
+    return n / (1.0 + (n - 1) * correlation)
+
+
+def hoeffding(n: int, accuracy: float, correlation: float) -> float:
+    """The bound on a majority's error; 1, which says nothing, for agents no better than a coin."""
+    lead = accuracy - 0.5
+    if lead <= 0.0:
+        return 1.0
+    return float(np.exp(-2.0 * effective_agents(n, correlation) * lead**2))
+
+
+def measured(rows: Sequence[Row]) -> Measured | None:
+    """Over the newest run of each case; `rows` come newest first. None with too little."""
+    newest = newest_of(rows)
+    agents = _most_heard(newest)
+    errors = np.array([[_error(row, agent) for agent in agents] for row in newest])
+    if not len(newest) or len(agents) < 2:
+        return None
+    spoken = (~np.isnan(errors)).any(axis=1)
+    errors, wrong = errors[spoken], np.array([row.is_wrong for row in newest])[spoken]
+    if len(errors) < FEWEST:
+        return None
+    found = bootstrap(
+        {
+            "accuracy": lambda weights: 1.0 - _error_rate(errors, weights),
+            "correlation": lambda weights: _correlation(errors, weights),
+        },
+        np.arange(len(errors)),
+        SEED,
+        DRAWS,
+    )
+    if np.isnan(found["correlation"].value):
+        return None
+    always = float(min(wrong.mean(), 1.0 - wrong.mean()))
+    return Measured(agents, len(errors), **found, curve=tuple(_curve(errors)), always=always)
+
+
+def _first_words(row: Row) -> dict[Agent, float]:
+    """What was said before anybody could be swayed, by agent."""
+    readers = {agent: said for agent, said in row.heard.last.items() if agent.part == READER}
+    return {**row.heard.opening, **readers}
+
+
+def _most_heard(rows: Sequence[Row]) -> tuple[Agent, ...]:
+    counts = Counter(agent for row in rows for agent in _first_words(row))
+    often = [agent for agent, count in counts.items() if count >= FEWEST]
+    return tuple(sorted(often, key=lambda agent: (-counts[agent], agent))[:MOST_AGENTS])
+
+
+def _error(row: Row, agent: Agent) -> float:
+    """1 where the agent was wrong, 0 where right, NaN where it did not decide."""
+    said = _first_words(row).get(agent, UNCLEAR)
+    return np.nan if said == UNCLEAR else float((said > UNCLEAR) != row.is_wrong)
+
+
+def _error_rate(errors: Numbers, weights: Numbers) -> Numbers:
+    """(draws,) over all that agents decided; (cases, agents) of errors."""
+    decided = weights @ (~np.isnan(errors)).sum(axis=1)
+    return np.asarray(weights @ np.nansum(errors, axis=1) / np.maximum(decided, 1.0))
+
+
+def _correlation(errors: Numbers, weights: Numbers) -> Numbers:
+    """(draws,) r over all pairs of agents and the cases on which both decided; NaN if undefined.
+
+    The mean product of both agents' deviations from the common error rate, over its variance.
+    """
+    base = _error_rate(errors, weights)
+    many, wrong = (~np.isnan(errors)).sum(axis=1), np.nansum(errors, axis=1)
+    pairs = weights @ (many * (many - 1) / 2)
+    # the sum over pairs of (x - base) (y - base), where x and y are 0 or 1
+    products = weights @ (wrong * (wrong - 1) / 2) - base * (weights @ (wrong * (many - 1)))
+    spread = base * (1.0 - base)
+    is_known = (pairs > 0) & (spread > 0)
+    mean = (products + base**2 * pairs) / np.where(is_known, pairs * spread, 1.0)
+    return np.where(is_known, mean, np.nan)
+
+
+def _curve(errors: Numbers) -> list[tuple[int, float, float]]:
+    """Majorities of k agents, over the cases on which all k decided; for odd and even k."""
+    found = []
+    for k in range(1, errors.shape[1] + 1):
+        rates, cases = [], []
+        subsets = itertools.islice(itertools.combinations(range(errors.shape[1]), k), MOST_SUBSETS)
+        for subset in subsets:
+            own = errors[:, subset]
+            share = own[~np.isnan(own).any(axis=1)].mean(axis=1)
+            if len(share) >= FEWEST:
+                rates.append(float(((share > 0.5) + (share == 0.5) / 2).mean()))
+                cases.append(len(share))
+        if rates:
+            found.append((k, float(np.mean(rates)), float(np.mean(cases))))
+    return found

@@ -1,27 +1,177 @@
 """Fits what the evidence model's scores are worth: probabilities by material, and both limits.
 
 Used for the model that ships, and for each reader that people bring, whose readings may be bolder
-or more timid than the shipped reader's.
+or more timid than the shipped reader's. What is measured of the statements of labelled rows comes
+from the real pipeline (reading, segmenting, retrieving) up to the judge's seat, in which an
+observer writes the features down.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from core.agents.rosters import roster_named
+from core.baseline.assessment import Assessor
+from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.evidence_model import MATERIALS, EvidenceModel, as_rows, material_of
 from core.baseline.features import FEATURES
+from core.concurrency import Stop
+from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
 from core.errors import InputError
-from core.learning.calibration import fold_of
-from core.learning.measured_rows import MeasuredRow
-from core.learning.metrics import auroc, balanced_accuracy, ece
-from core.records import MaterialKind
-from core.verdict.head import sigmoid
+from core.learning.bench import Bench, Material, opened_bench
+from core.learning.metrics import auroc, balanced_accuracy, confidence_bands, ece, fold_of, subset
+from core.llm.encoder import load_encoder
+from core.pipeline.review import Resources
+from core.pipeline.run_factory import Staff
+from core.records import Judgement, Label, MaterialKind, Plan, Span, Turn
+from core.roles import DebateView, Judge, JudgeView, SpanRuling, Speak
+from core.seats import BUILT_IN
+from core.verdict.classifier import Classifier
+from core.verdict.head import Head, sigmoid
+
+KEPT_FEATURES = "features.jsonl"
+MEASURED_BY = ("baseline", "documents", "tools")
+
+
+@dataclass(frozen=True)
+class EvidenceRow:
+    """A response over its evidence; `wrong` is what people say of it."""
+
+    name: str
+    group: str
+    language: str
+    response: str
+    question: str
+    documents: tuple[str, ...]
+    wrong: bool
+
+    @property
+    def digest(self) -> str:
+        """Names all that is read of the row."""
+        told = json.dumps([self.response, self.question, self.documents], ensure_ascii=False)
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class MeasuredRow:
+    """A row with the features of each of its statements."""
+
+    row: EvidenceRow
+    statements: tuple[tuple[float, ...], ...]
+    """In the order of `FEATURES`; none where nothing could be checked."""
+
+
+class _Observer:
+    """Sits in the judge's seat and writes down what was measured."""
+
+    name = "Observer"
+    built_in = True
+    rule = "Writes down what is measured."
+
+    def __init__(self, assessor: Assessor) -> None:
+        self._assessor = assessor
+        self.seen: tuple[tuple[float, ...], ...] = ()
+
+    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+        """Nothing is decided."""
+        own = view.view
+        measured = (
+            self._assessor.measure(own, statement, own.evidence.of(statement.index))
+            for statement in own.statements
+        )
+        self.seen = (
+            tuple(tuple(one.row(FEATURES)) for one in measured) if own.evidence.passages else ()
+        )
+        return Judgement(self.name, "unclear", "Observed.", cause="not_addressed")
+
+
+class Silent:
+    """Sits where nothing is to be said or marked."""
+
+    name = "Nobody"
+    built_in = True
+    rule = "Says nothing."
+
+    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+        """An empty turn."""
+        return Turn(view.debater, self.name, view.number, view.round, "agree", "unclear", "AGREE.")
+
+    def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
+        """No span."""
+        return ()
+
+    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
+        """Never asked, for nothing is proposed."""
+        return SpanRuling(span, False, "Nothing is marked.")
+
+
+def measured_rows(
+    rows: Sequence[EvidenceRow], assessor: Assessor, cache: Path
+) -> Iterator[MeasuredRow]:
+    """The rows' features; from the folder `cache` where this code and reader measured them."""
+    cache.mkdir(parents=True, exist_ok=True)
+    path = cache / f"{assessor.reader.id}-{code_digest_of(MEASURED_BY)}-{KEPT_FEATURES}"
+    known = dict(_known(path))
+    with opened_bench(Settings()) as bench, path.open("a", encoding="utf-8") as kept:
+        observer = _Observer(assessor)
+        staff = observed_staff(bench, observer)
+        for row in rows:
+            statements = known.get(row.digest)
+            if statements is None:
+                observer.seen = ()
+                material = Material(row.response, row.question, row.documents)
+                bench.check(material, staff, Plan(max_turns=1, protocol="single"), Stop())
+                statements = known[row.digest] = observer.seen
+                kept.write(json.dumps({"row": row.digest, "statements": statements}) + "\n")
+                kept.flush()
+            yield MeasuredRow(row, statements)
+
+
+def observed_staff(bench: Bench, judge: Judge) -> Staff:
+    """The built-in pipeline up to the judge, who only looks; nothing is debated or marked."""
+    encoder, silent = load_encoder(ENCODER_DIR), Silent()
+    roster = replace(
+        roster_named(BUILT_IN),
+        debaters={"Nobody": silent},
+        judge=judge,
+        span_extractor=silent,
+        span_adjudicator=silent,
+    )
+    unasked = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
+    retriever = load_multilingual_encoder()
+    resources = Resources(bench.home, bench.settings, retriever, unasked, lambda: 0.0)
+    return Staff(roster, resources)
+
+
+def code_digest_of(folders: Sequence[str]) -> str:
+    """Names the code in these folders of `core`."""
+    whole = hashlib.sha256()
+    for folder in folders:
+        for path in sorted((PROJECT_ROOT / "core" / folder).rglob("*")):
+            if path.suffix in {".py", ".json"} and "weights" not in path.parts:
+                whole.update(path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
+def _known(path: Path) -> Iterator[tuple[str, tuple[tuple[float, ...], ...]]]:
+    """What was kept; a line cut off is measured again from its row."""
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        try:
+            told = json.loads(line)
+            yield told["row"], tuple(tuple(row) for row in told["statements"])
+        except (ValueError, TypeError, KeyError):
+            continue
+
 
 SUPPORTED_ERROR, HALLUCINATED_ERROR = 0.3, 0.25
 """How many of what is called so may be otherwise, on calibration rows, half of which are wrong.
@@ -56,25 +206,29 @@ class ScoredStatements:
 
     def taken(self, which: Flags) -> ScoredStatements:
         """Those rows."""
-        materials = [m for m, is_taken in zip(self.materials, which, strict=True) if is_taken]
-        return ScoredStatements(
-            self.scores[which], self.different[which], self.wrong[which], self.weights[which],
-            self.folds[which], materials,
-        )  # fmt: skip
+        names = ("scores", "different", "wrong", "weights", "folds", "materials")
+        return subset(self, which, *names)
 
     def of(self, material: MaterialKind) -> Flags:
         """Which rows are of that material."""
         return np.array([own == material for own in self.materials], dtype=bool)
 
 
-def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> ScoredStatements:
+def single_statements(
+    measured: Sequence[MeasuredRow],
+) -> list[tuple[tuple[float, ...], EvidenceRow]]:
     """Rows of one statement each, and every statement of responses that are right as a whole."""
-    held = [
+    return [
         (statement, own.row)
         for own in measured
         for statement in own.statements
         if len(own.statements) == 1 or not own.row.wrong
     ]
+
+
+def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> ScoredStatements:
+    """The statements of `single_statements` with the model's scores."""
+    held = single_statements(measured)
     rows = as_rows([list(statement) for statement, _ in held])
     return ScoredStatements(
         model.scores(rows[:, [FEATURES.index(name) for name in model.features]]),
@@ -217,18 +371,12 @@ def reliability_by_material(
 
     Bins with fewer than `FEWEST_IN_BIN` verdicts are left out: they tell nothing.
     """
-    given, right = (p < low) | (p >= high), (p >= 0.5) == rows.wrong
-    confidence = np.maximum(p, 1.0 - p)
+    given = (p < low) | (p >= high)
     told: dict[MaterialKind, list[dict[str, float]]] = {}
     for material in MATERIALS:
         inside = rows.of(material) & given
-        bins = []
-        for least, most in itertools.pairwise(CONFIDENCES):
-            own = inside & (confidence >= least) & (confidence < most)
-            if own.sum() >= FEWEST_IN_BIN:
-                counts = {"n": int(own.sum()), "right": int((own & right).sum())}
-                bins.append({"low": least, "high": most, **counts})
-        told[material] = bins
+        bands = confidence_bands(rows.wrong[inside], p[inside], CONFIDENCES)
+        told[material] = [band for band in bands if band["n"] >= FEWEST_IN_BIN]
     return told
 
 

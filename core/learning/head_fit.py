@@ -1,22 +1,35 @@
-"""Fits the logistic head to verdict texts; here rows become the numbers that a head reads."""
+"""Fits the head of the classifier to verdict texts: embedding, judge's p, words, and calibration.
+
+The words are n-grams in a linear model, each scaled by how it parts the two labels before the
+weights are fitted (Wang and Manning 2012), and counted once for all cases and once more for those
+of its kind (Daumé 2007), scaled by how it parts them there: the same words mean other things of a
+sum than of a fact. On a few hundred texts this tells more than embeddings do (CEDA 3.4 reads
+embeddings alone). How much a head reads them beside the embedding is weighed on the calibration
+split, which neither has seen: fine-tuned embeddings of the cases that tuned them look better than
+they are.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from core.learning.calibration import FOLDS, Fitted, calibrated, fold_of
-from core.learning.metrics import Flags, Numbers
+from core.learning.calibration import WORTH, Fitted, calibrated, fit_stack
+from core.learning.metrics import FOLDS, Flags, Numbers, Places, fold_numbers, log_loss, subset
 from core.learning.options import Options
 from core.learning.training_set import Lesson, Row
 from core.llm.encoder import Embedder, Matrix
-from core.verdict.head import Head, logit_of
+from core.verdict.head import Head, WordPart, grams, logit_of
 
+FEWEST_CASES = 2  # an n-gram of one case alone tells nothing of others
+REGULARISATION = 10.0  # scikit-learn's C
+KIND_STEP = 0.3
 FEWEST_ON_SPLIT = 10  # rows of each label; with fewer a calibration split says too little
-Places = npt.NDArray[np.int64]
+TEXT, BOTH = "embedding", "embedding and words"
 
 
 @dataclass(frozen=True)
@@ -34,13 +47,7 @@ class Numbered:
 
     def at(self, places: Places) -> Numbered:
         """Only the rows at these places."""
-        return Numbered(
-            tuple(self.texts[place] for place in places),
-            self.vectors[places],
-            tuple(self.judged[place] for place in places),
-            self.truth[places],
-            tuple(self.groups[place] for place in places),
-        )
+        return subset(self, places, "texts", "vectors", "judged", "truth", "groups")
 
     def with_others(self, other: Numbered) -> Numbered:
         """These rows and the others after them."""
@@ -53,7 +60,7 @@ class Numbered:
         )
 
 
-def numbered(rows: Sequence[Lesson], encoder: Embedder) -> Numbered:
+def encoded(rows: Sequence[Lesson | Row], encoder: Embedder) -> Numbered:
     """What a head reads of each row: its text's embedding, made alone, and the judge's p."""
     vectors = [encoder.encode([row.text]) for row in rows]
     return Numbered(
@@ -65,14 +72,9 @@ def numbered(rows: Sequence[Lesson], encoder: Embedder) -> Numbered:
     )
 
 
-def lesson_of(row: Row) -> Lesson:
-    """What is learned from a corrected run."""
-    return Lesson(row.text, row.label, row.p, row.group)
-
-
 def fit_head(rows: Sequence[Lesson], encoder: Embedder, options: Options) -> Head:
     """A head over the rows, not calibrated."""
-    return fitted_head(numbered(rows, encoder), options)
+    return fitted_head(encoded(rows, encoder), options)
 
 
 def fitted_head(data: Numbered, options: Options) -> Head:
@@ -98,6 +100,48 @@ def has_enough(split: Numbered) -> bool:
     return bool(min(split.truth.sum(), (~split.truth).sum()) >= FEWEST_ON_SPLIT)
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """The head that did better on cases not seen, and the log loss of both; none was tried: {}."""
+
+    head: Head
+    log_loss: dict[str, float]
+    n: int
+
+    def card(self) -> dict[str, Any]:
+        """What the version's card says of it."""
+        read = BOTH if self.head.words is not None else TEXT
+        return {"read": read, "n": self.n, "log_loss": self.log_loss}
+
+
+def weighed(head: Head, learned: Numbered, split: Numbered) -> Weighed:
+    """The head with words of the texts `learned`, where they tell more on the calibration split."""
+    if not has_enough(split):
+        return Weighed(head, {}, len(split))
+    found = counted([Reading(((text,),)) for text in learned.texts])
+    words = fit_words(found, np.arange(len(learned)), learned.truth).part(found)
+    told = head.log_odds(split.vectors, split.judged, split.texts)
+    both = np.column_stack([told, words.scores(split.texts)])
+    losses = {TEXT: _unseen_loss(told[:, None], split), BOTH: _unseen_loss(both, split)}
+    if losses[BOTH] > losses[TEXT] - WORTH:
+        return Weighed(head, losses, len(split))
+    stack = fit_stack(both, split.truth)
+    main, own = (float(share) for share in stack.weights / stack.spreads)
+    shift = stack.intercept - float((stack.weights * stack.centres / stack.spreads).sum())
+    return Weighed(replace(head, words=words, shares=(main, own, shift)), losses, len(split))
+
+
+def _unseen_loss(scores: Numbers, split: Numbered) -> float:
+    """The log loss of a stack of the scores, each case by one that has not seen it."""
+    folds = fold_numbers(split.groups)
+    p = np.full(len(split), 0.5)
+    for fold in range(FOLDS):
+        inside, rest = folds == fold, folds != fold
+        if inside.any() and len(set(split.truth[rest].tolist())) == 2:
+            p[inside] = fit_stack(scores[rest], split.truth[rest]).p(scores[inside])
+    return round(log_loss(split.truth, p), 4)
+
+
 def fit_calibration(
     head: Head, corrections: Numbered, seeds: Numbered, split: Numbered, options: Options
 ) -> tuple[Fitted, bool]:
@@ -120,7 +164,7 @@ def _cross_fitted(
     corrections: Numbered, seeds: Numbered, options: Options
 ) -> tuple[Numbers, Flags]:
     """Log odds of each correction by a head that has not seen its case; for which there is one."""
-    folds = np.array([fold_of(group) for group in corrections.groups], dtype=np.int64)
+    folds = fold_numbers(corrections.groups)
     told, known = np.zeros(len(corrections)), np.zeros(len(corrections), dtype=bool)
     for fold in range(FOLDS):
         inside, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
@@ -131,3 +175,154 @@ def _cross_fitted(
         told[inside] = head.log_odds(corrections.vectors[inside], corrections.at(inside).judged)
         known[inside] = True
     return told, known
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read of one case: for each view its texts, and what kind of case it is.
+
+    An n-gram counts in how many of a view's texts it stands.
+    """
+
+    views: tuple[tuple[str, ...], ...]
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class CountedWords:
+    """Cases as numbers: for each view a sparse matrix (cases, n-grams) of counts, and `names`."""
+
+    views: tuple[Any, ...]
+    kinds: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]
+
+    def of_views(self, wanted: Sequence[int]) -> CountedWords:
+        """The same cases with these views alone."""
+        views = tuple(self.views[place] for place in wanted)
+        return CountedWords(views, self.kinds, tuple(self.names[place] for place in wanted))
+
+
+@dataclass(frozen=True)
+class WordModel:
+    """What was fitted: for each view the n-grams that count, with their idf, and the weights.
+
+    `weights` are (1 + kinds, n-grams of all views): those of all cases, then those of each kind.
+    """
+
+    columns: tuple[Places, ...]
+    idf: tuple[Numbers, ...]
+    kinds: tuple[str, ...]
+    weights: Numbers
+    offsets: Numbers
+    intercept: float
+
+    def scores(self, counted: CountedWords, cases: Places) -> Numbers:
+        """(cases,) how far each leans to hallucinated: log-odds as fitted, not calibrated."""
+        rows = _weighed(counted, cases, self.columns, self.idf)
+        own = _kinds(counted, cases, self.kinds)
+        shared = rows @ self.weights[0] + self.intercept + own @ self.offsets
+        by_kind = (rows @ self.weights[1:].T) * own
+        return np.asarray(shared + by_kind.sum(axis=1))
+
+    def part(self, counted: CountedWords) -> WordPart:
+        """The model as a head keeps it, if it has one view and no kinds; `counted` is what it read.
+
+        Raises:
+            ValueError: it has several views, or kinds.
+        """
+        if len(self.columns) != 1 or self.kinds:
+            raise ValueError("a head reads one text and knows no kinds")
+        return WordPart(
+            tuple(counted.names[0][column] for column in self.columns[0]),
+            tuple(self.idf[0].tolist()),
+            tuple(self.weights[0].tolist()),
+            self.intercept,
+        )
+
+
+def counted(readings: Sequence[Reading]) -> CountedWords:
+    """Count once what many models are fitted on."""
+    views = range(len(readings[0].views)) if readings else range(0)
+    found = [_counts([reading.views[view] for reading in readings]) for view in views]
+    kinds = tuple(reading.kind for reading in readings)
+    return CountedWords(tuple(m for m, _ in found), kinds, tuple(names for _, names in found))
+
+
+def fit_words(found: CountedWords, cases: Places, is_wrong: Flags) -> WordModel:
+    """Fit on these cases; `is_wrong` (cases,) must hold both. Labels weigh alike."""
+    from scipy.sparse import csr_matrix, hstack
+    from sklearn.linear_model import LogisticRegression
+
+    columns = tuple(
+        np.flatnonzero(np.asarray((view[cases] > 0).sum(axis=0)).ravel() >= FEWEST_CASES)
+        for view in found.views
+    )
+    idf = tuple(_idf(view[cases][:, own]) for view, own in zip(found.views, columns, strict=True))
+    seen = sorted({found.kinds[case] for case in cases})
+    kinds = tuple(seen) if len(seen) > 1 else ()  # one kind is all cases
+    rows = _weighed(found, cases, columns, idf)
+    own = _kinds(found, cases, kinds)
+    ratios = [_label_ratio(rows, is_wrong)]
+    ratios += [_label_ratio(rows[inside], is_wrong[inside]) for inside in own.T > 0]
+    copies = [rows.multiply(ratio) for ratio in ratios]
+    copies[1:] = [copy.multiply(own[:, [kind]]) for kind, copy in enumerate(copies[1:])]
+    fitted = LogisticRegression(C=REGULARISATION, class_weight="balanced", max_iter=3000).fit(
+        hstack([*copies, csr_matrix(KIND_STEP * own)]).tocsr(), is_wrong
+    )
+    parts = 1 + len(kinds)
+    many = rows.shape[1]
+    weights = fitted.coef_[0][: many * parts].reshape(parts, many) * np.stack(ratios)
+    offsets = KIND_STEP * fitted.coef_[0][many * parts :]
+    return WordModel(columns, idf, kinds, weights, offsets, float(fitted.intercept_[0]))
+
+
+def _counts(cases: Sequence[Sequence[str]]) -> tuple[Any, tuple[str, ...]]:
+    """(cases, n-grams), sparse: in how many of a case's texts each n-gram stands; the n-grams."""
+    from scipy.sparse import csr_matrix
+
+    places: dict[str, int] = defaultdict(lambda: len(places))
+    starts: list[int] = [0]
+    columns: list[int] = []
+    values: list[int] = []
+    for texts in cases:
+        own = Counter(places[gram] for text in texts for gram in dict.fromkeys(grams(text)))
+        columns.extend(own.keys())
+        values.extend(own.values())
+        starts.append(len(columns))
+    shape = (len(cases), len(places))
+    return csr_matrix((values, columns, starts), shape=shape, dtype=np.float64), tuple(places)
+
+
+def _idf(counts: Any) -> Numbers:
+    cases = counts.shape[0]
+    seen = np.asarray((counts > 0).sum(axis=0)).ravel()
+    return np.asarray(np.log((1.0 + cases) / (1.0 + seen)) + 1.0)
+
+
+def _weighed(
+    found: CountedWords, cases: Places, columns: Sequence[Places], idf: Sequence[Numbers]
+) -> Any:
+    """(cases, n-grams of all views): tf-idf with dampened counts, of unit length in each view."""
+    from scipy.sparse import csr_matrix, diags, hstack
+
+    parts = []
+    for view, own, weight in zip(found.views, columns, idf, strict=True):
+        part = view[cases][:, own].astype(np.float64)
+        part.data = 1.0 + np.log(part.data)
+        part = part @ diags(weight)
+        length = np.sqrt(np.asarray(part.multiply(part).sum(axis=1)).ravel())
+        parts.append(diags(1.0 / np.where(length > 0, length, 1.0)) @ part)
+    return csr_matrix(hstack(parts))
+
+
+def _kinds(found: CountedWords, cases: Places, kinds: Sequence[str]) -> Numbers:
+    """(cases, kinds): 1 in a case's own kind; nowhere for a kind that was not seen."""
+    own = [[1.0 if found.kinds[case] == kind else 0.0 for kind in kinds] for case in cases]
+    return np.array(own, dtype=np.float64).reshape(len(cases), len(kinds))
+
+
+def _label_ratio(rows: Any, is_wrong: Flags) -> Numbers:
+    """(n-grams,) log of how much more each weighs in hallucinated cases than in supported ones."""
+    up = np.asarray(rows[is_wrong].sum(axis=0)).ravel() + 1.0
+    down = np.asarray(rows[~is_wrong].sum(axis=0)).ravel() + 1.0
+    return np.asarray(np.log((up / up.sum()) / (down / down.sum())))

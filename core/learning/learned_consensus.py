@@ -1,38 +1,52 @@
-"""The weights of a project's agents: learned from its answers, kept, taken into use and back."""
+"""The weights of a project's agents: learned from its answers, kept, taken into use and back.
+
+Under the same number lie the weights w(Q; θ) of the debaters' answers, learned along with them and
+adapted to newer ones: what a lead takes into use weighs answers in debates from then on.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from core.errors import ConfigError, InputError
-from core.learning.consensus import compare, fit
-from core.learning.debate_features import NAMES, SCHEMA, DebateFeatures, features_of
-from core.learning.learned_weights import adapted, kept_weights, weights_of_answers
+from core.learning.answer_weights import (
+    MISSING,
+    Fitted,
+    Gain,
+    compare_answers,
+    gain_over,
+    is_installed,
+    require_installed,
+    rewards,
+    with_platt,
+)
+from core.learning.answer_weights import fit as fit_answers
+from core.learning.answers import Answers, answers_of, past_of, read_of, weights_for
+from core.learning.consensus import Votes, Weighting, Weights, compare, fit, held_out, weights_from
+from core.learning.metrics import Numbers, auroc, numbered
 from core.learning.reasoning import Agent, Row, form_of, said_in
-from core.learning.reward_policy import require_installed
-from core.learning.weights import Votes, Weighting, Weights, weights_from
 from core.progress import Progress
 from core.records import CONSENSUS
 from core.store import Store
 from core.store.versions import NONE, Choice, Learned, read_body
+from core.verdict.debate_features import DEBATE_NAMES as NAMES
+from core.verdict.debate_features import SCHEMA, features_of
+from core.verdict.weigher import METHODS, NOTHING, LearnedWeights, Method, learned_in
+from core.verdict.weigher import weights_from as answer_weights_from
 
 KIND = CONSENSUS
-FEWEST = 40  # cases
+FEWEST = 40  # cases, or groups of debates
 FEWEST_PER_LABEL = 10
 FEWEST_OF_AGENT = 10  # cases that an agent must have spoken on to get a weight
 KNOWN_FROM = 2  # agents of a run that have a weight, for them to have a consensus
 SEED = 11
-# Of the debate's features those that are no sums of votes: these are there already, and would blur
-# which agent counts how much.
-SUMS_OF_VOTES = frozenset(
-    {"opening", "closing", "readers", "entailment", "record", "quotes_hallucinated"}
-)
-BESIDE_VOTES = tuple(name for name in NAMES if name not in SUMS_OF_VOTES)
+FEWEST_NEW = 20  # groups of debates that were answered since, for a policy to go on with
+FEWEST_PER_LABEL_NEW = 5
 
 
 @dataclass(frozen=True)
@@ -65,14 +79,10 @@ def votes_of(rows: Sequence[Row]) -> tuple[Votes, tuple[Agent, ...]]:
         kinds=tuple(row.heard.form for row in rows),
         groups=tuple(row.decision.group for row in rows),
         labels=np.array([float(row.is_wrong) for row in rows]),
-        features=np.array([_numbers(row.heard.features, BESIDE_VOTES) for row in rows]),
-        names=BESIDE_VOTES,
+        features=np.array([astuple(row.heard.features) for row in rows]),
+        names=NAMES,
     )
     return votes, agents
-
-
-def _numbers(features: DebateFeatures, names: Sequence[str]) -> list[float]:
-    return [float(getattr(features, name)) for name in names]
 
 
 def missing(rows: Sequence[Row]) -> str:
@@ -205,7 +215,8 @@ def opinion(learned: Learned, progress: Progress) -> Opinion | None:
         return None
     said = np.array([[last.get(agent, np.nan) for agent in agents]])
     kinds = (form_of(progress.case, len(progress.statements)),)
-    features = np.array([_numbers(features_of(progress), weights.names)])
+    looks = features_of(progress)
+    features = np.array([[getattr(looks, name) for name in weights.names]])
     added = weights.parts(said, kinds)[0]
     parts = [(agent, last[agent], float(added[agents.index(agent)])) for agent in known]
     return Opinion(
@@ -227,3 +238,154 @@ def counts_for(weights: Weights, agents: Sequence[Agent]) -> list[dict[str, Any]
         for agent, own in zip(agents, mean, strict=True)
     ]
     return sorted(found, key=lambda own: -abs(own["hallucinated"] - own["supported"]))
+
+
+def lacking(answers: Answers, fewest: int = FEWEST, of_label: int = FEWEST_PER_LABEL) -> str:
+    """Why none can be learned from these debates, in words; "" where it can."""
+    sides = Counter(dict(zip(answers.groups, answers.labels.tolist(), strict=True)).values())
+    if not answers.agents:
+        return "no debater has answered often enough"
+    if sides.total() >= fewest and min(sides[0.0], sides[1.0]) >= of_label:
+        return ""
+    return (
+        f"expected {fewest} decided cases with a debate, {of_label} of each label, found "
+        f"{sides[1.0]} hallucinated and {sides[0.0]} supported"
+    )
+
+
+def weights_of_answers(rows: Sequence[Row], *, with_policy: bool) -> dict[str, Any]:
+    """What is kept of the weightings of debaters' answers, as JSON can hold it.
+
+    `lacking` says why there are none. `weights` are those of the method that is used, `policy` the
+    policy's own where one was trained, used or not.
+
+    Raises:
+        ConfigError: a policy is asked for, and what it is trained with is not installed.
+    """
+    answers = answers_of(rows)
+    words = lacking(answers)
+    if words:
+        return {"lacking": words}
+    methods: tuple[Method, ...] = METHODS if with_policy else METHODS[:-1]
+    compared = compare_answers(answers, methods, seed=SEED)
+    fitted = {method: fit_answers(answers, method) for method in {compared.used, methods[-1]}}
+    found: dict[str, Any] = {
+        "lacking": "",
+        "weights": fitted[compared.used].weights.to_plain(),
+        "compared": asdict(compared),
+        "mean_weights": mean_weights(fitted[compared.used].weights, answers),
+        "decisions": sorted({row.decision.id for row in rows}),
+    }
+    if with_policy:
+        found["policy"] = _told(fitted["policy"], answers)
+    return found
+
+
+def adapted(kept: Learned, rows: Sequence[Row]) -> dict[str, Any]:
+    """The same of a kept policy that went on with what was answered since (SC-MAKS 3.5).
+
+    It is used where it does better than the kept one on the new answers, beyond chance; the new
+    ones are dealt into folds, and no case is judged by a policy that it taught.
+
+    Raises:
+        InputError: no policy was kept, or too little was answered since.
+        ConfigError: the kept policy is of another schema, or what trains one is not installed.
+    """
+    before = kept_policy(kept)
+    if before is None:
+        raise InputError("Expected a policy to go on from, found none; train one first.")
+    whole = answers_of(rows)
+    known = set(kept.body["answers"]["decisions"])
+    heard = [row for row in rows if row.heard.answers]
+    new = whole.rows(np.array([row.decision.id not in known for row in heard], dtype=bool))
+    words = lacking(new, FEWEST_NEW, FEWEST_PER_LABEL_NEW)
+    if words:
+        raise InputError(f"Of what was answered since the policy was trained: {words}.")
+    gain = _adapted_gain(new, before)
+    found = fit_answers(new, "policy", before)
+    past, everybody = past_of(whole)
+    after = replace(found.weights, agents=whole.agents, past=past, whole=everybody)
+    is_better = gain.low > 0.0
+    own: dict[str, Any] = dict(kept.body["answers"])
+    own["policy"] = _told(replace(found, weights=after), new) if is_better else own["policy"]
+    if is_better:
+        own |= {"weights": after.to_plain(), "mean_weights": mean_weights(after, whole)}
+    own["adapted"] = {
+        "gain": asdict(gain),
+        "n": len(new),
+        "groups": len(set(new.groups)),
+        "is_used": is_better,
+    }
+    own["decisions"] = sorted(known | {row.decision.id for row in rows})
+    return own
+
+
+def kept_policy(kept: Learned) -> LearnedWeights | None:
+    """The policy that was trained with it; None where there was none.
+
+    Raises:
+        ConfigError: it is of another schema.
+    """
+
+    def read(body: Mapping[str, Any]) -> LearnedWeights | None:
+        own = body.get("answers", {}).get("policy")
+        return answer_weights_from(own["weights"]) if own else None
+
+    return read_body(kept, read)
+
+
+def kept_weights(kept: Learned) -> LearnedWeights | None:
+    """The weights of answers that are used with it; None where nothing could be learned of them.
+
+    Raises:
+        ConfigError: they are of another schema.
+    """
+    return read_body(kept, learned_in)
+
+
+def mean_weights(weights: LearnedWeights, answers: Answers) -> list[list[Any]]:
+    """Of each debater with a record: its name, seat, and its mean weight where it answered."""
+    own = weights_for(weights, answers)
+    found: list[list[Any]] = []
+    for place, agent in enumerate(answers.agents):
+        spoke = answers.who == place
+        found.append([agent.name, agent.seat, float(own[spoke].mean())])
+    return sorted(found, key=lambda row: -float(row[2]))
+
+
+def _told(fitted: Fitted, answers: Answers) -> dict[str, Any]:
+    """A policy with how its training went, and how well the reward model ranks answers."""
+    if fitted.trained is None or fitted.reward_model is None:
+        raise ConfigError("Expected a trained policy, found none.")
+    expected: Numbers = rewards(fitted.reward_model, read_of(answers))
+    there = answers.is_there
+    return {
+        "weights": fitted.weights.to_plain(),
+        "curve": [list(pair) for pair in fitted.trained.curve],
+        "best": fitted.trained.best,
+        "reward_model": fitted.reward_model.to_plain(),
+        "reward_auroc": auroc(answers.is_right[there], expected[there]),
+        "answers": int(there.sum()),
+    }
+
+
+def _adapted_gain(new: Answers, before: LearnedWeights) -> Gain:
+    """How much lower the log loss of the adapted policy is than that of the kept one."""
+    adapted_p, kept_p = np.empty(len(new)), np.empty(len(new))
+    for held in held_out(new.groups, new.labels, SEED):
+        rest, asked = new.rows(~held), new.rows(held)
+        adapted_p[held] = fit_answers(rest, "policy", before).p(asked)
+        kept_p[held] = with_platt(_of(before, new), rest).p(asked)
+    return gain_over(new.labels, kept_p, adapted_p, numbered(new.groups), SEED)
+
+
+def _of(before: LearnedWeights, new: Answers) -> LearnedWeights:
+    """The kept weights with its agents in the order of these answers."""
+    place = {agent: number for number, agent in enumerate(before.agents)}
+    past = tuple(before.past[place[a]] if a in place else NOTHING for a in new.agents)
+    return replace(before, agents=new.agents, past=past)
+
+
+def policy_words() -> str:
+    """What stands in the way of training a policy; "" where nothing does."""
+    return "" if is_installed() else MISSING

@@ -1,211 +1,219 @@
-"""How well a classifier does on held-out verdicts, beside the trivial answer and chance.
+"""Figures over labelled cases, their bootstrap intervals, and folds of cases that belong together.
 
-From which confidence on a project's verdicts may stand by themselves (selective answers).
-Thresholds of a fixed row are tested from the strictest on: that the share of wrong verdicts at or
-above it is the wanted one or more. Those that are refused hold together with 90 % certainty
-(Learn then Test: Angelopoulos and others 2022, with MAPIE's exact binomial p-values). The
-answered verdicts must be such as will come; where people were asked about the unsure ones first,
-they hold more errors than others at the same confidence, and the limit is rather too strict than
-too lax.
+Positive is hallucinated. An interval is the middle 95 % of a seeded bootstrap over groups of
+related cases. Measures take weights, (draws, n): how often each case counts; all measures of one
+call are drawn alike, so that the interval of a difference is paired.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import itertools
-import logging
-import math
-import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from core.errors import ReviewError
-from core.learning.track_record import Record, Share, counted, share_of
-from core.records import Label, Project
-from core.review.selective_prediction import (
-    ASSURANCE,
-    KIND,
-    Limit,
-    Policy,
-    body_of,
-    policy_of,
-    reorder,
-    require_rate,
-)
-from core.store import Store
-from core.store.answered import Answered
-from core.store.versions import NONE, Choice, Learned
+from core.errors import InputError
+from core.records import Label
 
-LOGGER = logging.getLogger(__name__)
-# Fixed, not chosen from the answers: a threshold that was looked for would promise too much.
-THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
-ENOUGH_AT_RANDOM = 100  # from here on the others are not needed
-RATES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
-MOST_POINTS = 200
-
-
-@dataclass(frozen=True)
-class Point:
-    """Where verdicts of at least that confidence are answered: the share of all, and the errors."""
-
-    threshold: float
-    answered: float
-    wrong: Share
-
-
-def fewest_for(wanted: float) -> int:
-    """How many answered verdicts it takes to promise anything, if not one of them is wrong."""
-    return math.ceil(math.log(1.0 - ASSURANCE) / math.log(1.0 - wanted))
-
-
-def evidence(verdicts: Sequence[Answered]) -> tuple[Sequence[Answered], bool]:
-    """(those to fit a limit on, whether these are only the ones drawn at random)."""
-    drawn = [one for one in verdicts if one.is_random]
-    return (drawn, True) if len(drawn) >= ENOUGH_AT_RANDOM else (verdicts, False)
-
-
-def limit_of(verdicts: Sequence[Answered], wanted: float) -> Limit:
-    """The lowest threshold that holds the wanted error rate, for verdicts of one kind.
-
-    Raises:
-        InputError: the rate is none that can be held.
-    """
-    require_rate(wanted)
-    taken, is_random = evidence(verdicts)
-    version, roster = verdicts[0].version, verdicts[0].roster
-    counts = [(t, _errors(taken, t)) for t in reversed(THRESHOLDS)]
-    # How many there are says nothing of how many are wrong, so the row may begin where it can pass.
-    tested = [(t, wrong) for t, wrong in counts if wrong.n >= fewest_for(wanted)]
-    passed = _passed([wrong for _, wrong in tested], wanted)
-    if not passed:
-        return Limit(version, roster, None, len(taken), 0, 0, is_random)
-    threshold, wrong = tested[passed - 1]
-    return Limit(version, roster, threshold, len(taken), wrong.n, wrong.right, is_random)
-
-
-def _errors(verdicts: Sequence[Answered], threshold: float) -> Share:
-    """How many verdicts of at least that confidence are wrong, of how many."""
-    right = share_of(one for one in verdicts if one.confidence >= threshold)
-    return Share(right.n - right.right, right.n)
-
-
-def _passed(tested: Sequence[Share], wanted: float) -> int:
-    """How many thresholds hold, from the strictest on.
-
-    Not by MAPIE's `BinaryClassificationController`: it would take the order from the answers.
-    """
-    if not tested:
-        return 0
-    import numpy as np
-    from mapie.risk_control.fwer_control import control_fwer
-    from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
-
-    shares = np.array([wrong.value for wrong in tested])
-    sizes = np.array([wrong.n for wrong in tested])
-    p_values = compute_hoeffding_bentkus_p_value(shares, sizes, wanted, binary=True)[:, 0]
-    return len(control_fwer(p_values, 1.0 - ASSURANCE, "fixed_sequence"))
-
-
-def curve(verdicts: Sequence[Answered]) -> list[Point]:
-    """For each confidence that occurs, the strictest first, what answering from there on gives.
-
-    Of very many confidences some are left out, never the last one.
-    """
-    ordered = sorted(verdicts, key=lambda one: -one.confidence)
-    points: list[Point] = []
-    wrong = 0
-    for place, one in enumerate(ordered, start=1):
-        wrong += not one.is_right
-        if place == len(ordered) or ordered[place].confidence < one.confidence:
-            points.append(Point(one.confidence, place / len(ordered), Share(wrong, place)))
-    step = -(-len(points) // MOST_POINTS) or 1
-    return points[::-1][::step][::-1]
-
-
-def area(verdicts: Sequence[Answered]) -> float:
-    """The mean error rate over all shares of verdicts answered, the surest first (AURC).
-
-    Verdicts of one confidence count as answered in any order. In a random order of all it would be
-    the error rate of all.
-    """
-    total, before, wrong = 0.0, 0, 0.0
-    groups: dict[float, list[Answered]] = {}
-    for one in verdicts:
-        groups.setdefault(one.confidence, []).append(one)
-    for confidence in sorted(groups, reverse=True):
-        own = groups[confidence]
-        rate = 1.0 - share_of(own).value
-        total += sum((wrong + rate * k) / (before + k) for k in range(1, len(own) + 1))
-        before, wrong = before + len(own), wrong + rate * len(own)
-    return total / before if before else 0.0
-
-
-def fit(
-    store: Store, project: Project, by: str, now: float, known: Record | None = None
-) -> Policy | None:
-    """Fit the project's limits anew and take them into use; None where it wants no rate.
-
-    Call it outside of a transaction: counting takes seconds where very much was said. `known` is
-    the project's record, if it is at hand.
-    """
-    if project.error_rate is None:
-        with store.writing():
-            # not `in_use`: one that was tampered with cannot be read, and must go as well
-            choices = store.learned.choices(KIND, project.id)
-            if choices and choices[0].number != NONE:
-                store.learned.use(Choice(KIND, project.id, NONE, now, by, "no rate is wanted"))
-            reorder(store, project)
-        return None
-    found = known or counted(store, project.id)
-    limits = [limit_of(verdicts, project.error_rate) for verdicts in found.groups.values()]
-    body = body_of(project.error_rate, limits)
-    with store.writing():
-        number = store.learned.add(Learned(KIND, project.id, now, by, body))
-        store.learned.use(Choice(KIND, project.id, number, now, by, ""))
-        reorder(store, project)
-    return policy_of(store, project)
-
-
-def fit_all(store: Store, by: str, now: float) -> None:
-    """Fit the limits of every project that wants a rate: for when another version is active.
-
-    Its own held-out verdicts tell what it is worth, once it is the active one. What goes before is
-    done already: a project whose limits cannot be fitted keeps none for the version, so that its
-    verdicts are for people, and is fitted again on Confidence.
-    """
-    for project in store.projects.all():
-        if project.error_rate is not None:
-            try:
-                fit(store, project, by, now)
-            except (ReviewError, sqlite3.Error) as error:
-                LOGGER.warning("no limits were fitted for project %s: %r", project.id, error)
-
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Numbers = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Rows = TypeVar("Rows", bound="DataclassInstance")
+Name = TypeVar("Name", str, tuple[str, str])
+Measure = Callable[[Numbers], Numbers]  # (draws, n) weights of cases to (draws,)
+HALLUCINATED, SUPPORTED = 1.0, 0.0
+UNCLEAR = 0.5  # of an agent that would not decide
+FOLDS = 5
 BINS = 10
-DRAWS = 1000
+RESAMPLES = 1000
+BANDS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+AT_ONCE = 50  # draws
 SEED = 7
-MIDDLE = (2.5, 97.5)  # percentiles: 95 %
+MIDDLE = (0.025, 0.975)
 SUREST = 1e-6  # a p of 0 or 1 that was wrong would cost without end
 DIGITS = 4
+
+
+def subset(record: Rows, which: Places | Flags, *names: str) -> Rows:
+    """The dataclass with these rows of the named fields only, in this order."""
+    places = np.arange(len(getattr(record, names[0])))[which]
+    parts = {}
+    for name in names:
+        whole = getattr(record, name)
+        is_array = isinstance(whole, np.ndarray)
+        parts[name] = whole[places] if is_array else tuple(whole[place] for place in places)
+    return replace(record, **parts)
+
+
+class Figure(NamedTuple):
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def body(self) -> list[float]:
+        """As a list, as it is kept."""
+        return [round(own, DIGITS) for own in self]
+
+    def rounded(self) -> dict[str, float]:
+        """By name, as it is kept."""
+        return dict(zip(self._fields, self.body, strict=True))
+
+
+def bootstrap(
+    measures: Mapping[Name, Measure], groups: Places, seed: int, resamples: int = RESAMPLES
+) -> dict[Name, Figure]:
+    """Each measure over all cases, with its interval; `groups` are numbers from 0.
+
+    Draws in which a measure is undefined (NaN) do not count for it.
+    """
+    whole = np.ones((1, len(groups)))
+    drawn: dict[Name, list[Numbers]] = {name: [] for name in measures}
+    for weights in resampled(groups, seed, resamples):
+        for name, measure in measures.items():
+            drawn[name].append(measure(weights))
+    return {
+        name: interval(float(measure(whole)[0]), np.concatenate(drawn[name]))
+        for name, measure in measures.items()
+    }
+
+
+def resampled(groups: Places, seed: int, resamples: int = RESAMPLES) -> Iterator[Numbers]:
+    """Weights, some draws at a time: each group counts as often as it was drawn."""
+    count = int(groups.max()) + 1
+    random = np.random.default_rng(seed)
+    for start in range(0, resamples, AT_ONCE):
+        size = min(AT_ONCE, resamples - start)
+        yield random.multinomial(count, np.full(count, 1 / count), size)[:, groups].astype(float)
+
+
+def interval(value: float, drawn: Numbers) -> Figure:
+    """The value with the middle 95 % of what was drawn; with itself where nothing is known."""
+    known = drawn[~np.isnan(drawn)]
+    low, high = np.quantile(known, MIDDLE).tolist() if len(known) else (value, value)
+    return Figure(value, low, high)
+
+
+def mean_of(values: Numbers | Flags, inside: Flags | None = None) -> Measure:
+    """The mean of (n,) values, of those inside where that is given; NaN of none."""
+    counted = np.ones(len(values), dtype=bool) if inside is None else inside
+
+    def measure(weights: Numbers) -> Numbers:
+        taken = weights * counted
+        total = taken.sum(axis=1)
+        return np.where(total > 0, taken @ values / np.maximum(total, 1e-9), np.nan)
+
+    return measure
+
+
+def balanced(truth: Flags, values: Numbers | Flags) -> Measure:
+    """The mean over both labels of the mean of (n,) values: of being right, balanced accuracy."""
+    up, down = mean_of(values, truth), mean_of(values, ~truth)
+    return lambda weights: (up(weights) + down(weights)) / 2
+
+
+def ranking(truth: Flags, p: Numbers) -> Measure:
+    """AUROC: how often a hallucinated case has the higher p than a supported one; ties half."""
+    order = np.argsort(p, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(p[order]) != 0])
+    up, down = truth[order].astype(np.float64), (~truth[order]).astype(np.float64)
+
+    def measure(weights: Numbers) -> Numbers:
+        ranked = weights[:, order]
+        high = np.add.reduceat(ranked * up, starts, axis=1)
+        low = np.add.reduceat(ranked * down, starts, axis=1)
+        below = np.cumsum(low, axis=1) - low / 2
+        total = high.sum(axis=1) * low.sum(axis=1)
+        part = (high * below).sum(axis=1)
+        return np.where(total > 0, part / np.maximum(total, 1e-9), np.nan)
+
+    return measure
+
+
+def f_score(truth: Flags, said: Flags, beta: float = 1.0) -> Measure:
+    """F with recall `beta` (squared) times as weighty as precision; 0 where nothing is found."""
+    table = np.stack([truth & said, truth, said], axis=1).astype(np.float64)
+
+    def measure(weights: Numbers) -> Numbers:
+        both, gold, told = (weights @ table).T
+        return np.asarray((1.0 + beta) * both / np.maximum(beta * gold + told, 1e-9))
+
+    return measure
+
+
+def calibration_error(truth: Flags | Numbers, p: Numbers) -> Measure:
+    """ECE: mean p against the share of positives in ten bins of equal width over p."""
+    gaps = _in_bins(p) * (p - truth)[:, None]
+    return lambda weights: np.asarray(np.abs(weights @ gaps).sum(axis=1) / weights.sum(axis=1))
+
+
+def _in_bins(p: Numbers) -> Numbers:
+    places = np.minimum((p * BINS).astype(np.int64), BINS - 1)
+    return np.asarray(places[:, None] == np.arange(BINS), np.float64)
+
+
+def ece_by_chance(p: Numbers, seed: int, draws: int = RESAMPLES) -> Figure:
+    """The ECE that a perfectly calibrated model with these p would show: mean, middle 95 %."""
+    random, inside, errors = np.random.default_rng(seed), _in_bins(p), []
+    for start in range(0, draws, AT_ONCE):
+        positive = random.random((min(AT_ONCE, draws - start), len(p))) < p
+        errors.append(np.abs((p - positive) @ inside).sum(axis=1) / len(p))
+    drawn = np.concatenate(errors)
+    return interval(float(drawn.mean()), drawn)
+
+
+def log_losses(truth: Flags, p: Numbers) -> Numbers:
+    """(n,) surprise at what was true, in nats."""
+    bounded = np.clip(p, SUREST, 1.0 - SUREST)
+    return np.asarray(-np.log(np.where(truth, bounded, 1.0 - bounded)))
+
+
+def log_loss(truth: Flags, p: Numbers) -> float:
+    """Mean surprise at what was true, in nats."""
+    return float(log_losses(truth, p).mean())
+
+
+def auroc(truth: Flags, p: Numbers) -> float | None:
+    """`ranking` over all cases; None for one label only."""
+    return _known(ranking(truth, p), len(p)) if len(p) else None
+
+
+def balanced_accuracy(truth: Flags, said: Flags) -> float | None:
+    """The mean share of each label that was recognised; None where one is missing."""
+    return _known(balanced(truth, said == truth), len(truth))
+
+
+def ece(truth: Flags, p: Numbers) -> float:
+    """`calibration_error` over all cases."""
+    return float(calibration_error(truth, p)(np.ones((1, len(p))))[0])
+
+
+def _known(measure: Measure, n: int) -> float | None:
+    value = float(measure(np.ones((1, n)))[0])
+    return None if np.isnan(value) else value
 
 
 def scores(labels: Sequence[Label], probabilities: Sequence[float]) -> dict[str, Any]:
     """Counts and rates of p_hallucinated at one half; rates are None where undefined.
 
-    Positive is hallucinated. `always_hallucinated` is the accuracy of saying so every time. `ece`
-    has ten bins of equal width over p; `ece_null` is what a perfectly calibrated classifier with
-    these p would show by chance alone: mean, and the middle 95 %.
+    `always_hallucinated` is the accuracy of saying so every time; `ece_null` is what a perfectly
+    calibrated classifier with these p would show by chance alone.
     """
     truth, p = _truth(labels), np.asarray(probabilities, np.float64)
-    said = p >= 0.5
+    said, n = p >= 0.5, len(p)
     tp, fn = int((truth & said).sum()), int((truth & ~said).sum())
     fp, tn = int((~truth & said).sum()), int((~truth & ~said).sum())
-    n = len(p)
+    null = ece_by_chance(p, SEED).rounded() if n else None
     return {
         "n": n,
         "true_hallucinated": tp,
@@ -219,7 +227,7 @@ def scores(labels: Sequence[Label], probabilities: Sequence[float]) -> dict[str,
         "brier": float(((p - truth) ** 2).mean()) if n else None,
         "log_loss": log_loss(truth, p) if n else None,
         "ece": ece(truth, p) if n else None,
-        "ece_null": _null(p) if n else None,
+        "ece_null": null and {"mean": null["value"], "low": null["low"], "high": null["high"]},
         "always_hallucinated": _share(tp + fn, n),
     }
 
@@ -232,108 +240,95 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def balanced_accuracy(truth: Flags, said: Flags) -> float | None:
-    """The mean share of each label that was recognised; None where one is missing."""
-    if truth.all() or not truth.any():
-        return None
-    return float((said[truth].mean() + (~said[~truth]).mean()) / 2)
-
-
-def auroc(truth: Flags, p: Numbers) -> float | None:
-    """How often a hallucinated one has the higher p; ties count half. None for one label only."""
-    up, down = p[truth], np.sort(p[~truth])
-    if not len(up) or not len(down):
-        return None
-    below = np.searchsorted(down, up, "left") + np.searchsorted(down, up, "right")
-    return float(below.sum() / (2 * len(up) * len(down)))
-
-
-def log_loss(truth: Flags, p: Numbers) -> float:
-    """Mean surprise at what was true, in nats."""
-    bounded = np.clip(p, SUREST, 1.0 - SUREST)
-    return float(-np.log(np.where(truth, bounded, 1.0 - bounded)).mean())
-
-
-def ece(truth: Flags, p: Numbers) -> float:
-    """Expected calibration error: mean p against share of positives, bin by bin."""
-    return float(_gaps(p, (p - truth)[None])[0])
-
-
-def _gaps(p: Numbers, differences: Numbers) -> Numbers:
-    """ECE of each row of `differences`, (draws, n), which are p less what was true."""
-    bins = np.minimum((p * BINS).astype(np.int64), BINS - 1)
-    inside = (bins[:, None] == np.arange(BINS)).astype(np.float64)
-    return np.asarray(np.abs(differences @ inside).sum(axis=1) / len(p))
-
-
-def _null(p: Numbers) -> dict[str, float]:
-    random = np.random.default_rng(SEED)
-    at_once = max(1, 2_000_000 // len(p))
-    drawn = [
-        _gaps(p, p - (random.random((min(at_once, DRAWS - start), len(p))) < p))
-        for start in range(0, DRAWS, at_once)
-    ]
-    errors = np.concatenate(drawn)
-    low, high = np.percentile(errors, MIDDLE)
-    return {
-        "mean": round(float(errors.mean()), DIGITS),
-        "low": round(float(low), DIGITS),
-        "high": round(float(high), DIGITS),
-    }
-
-
 def difference(
     labels: Sequence[Label],
     groups: Sequence[str],
     before: Sequence[float],
     after: Sequence[float],
 ) -> dict[str, float] | None:
-    """Balanced accuracy after less that before, with a paired 95 % bootstrap interval over cases.
+    """Balanced accuracy after less that before, with its interval; None where a label is missing.
 
-    None where a label is missing. `value` is rounded alike, so that equal stays equal.
+    `value` is rounded alike, so that equal stays equal.
     """
     truth = _truth(labels)
     old, new = np.asarray(before) >= 0.5, np.asarray(after) >= 0.5
-    one, other = balanced_accuracy(truth, old), balanced_accuracy(truth, new)
-    if one is None or other is None:
+    if truth.all() or not truth.any():
         return None
-    numbers = {group: place for place, group in enumerate(dict.fromkeys(groups))}
-    places = np.array([numbers[group] for group in groups])
-    random = np.random.default_rng(SEED)
-    count = len(numbers)
-    times = random.multinomial(count, np.full(count, 1 / count), size=DRAWS)
     gain = (new == truth).astype(np.float64) - (old == truth)
-    up = _summed(places, truth.astype(np.float64), count)
-    down = _summed(places, (~truth).astype(np.float64), count)
-    won_up, won_down = _summed(places, gain * truth, count), _summed(places, gain * ~truth, count)
-    ups, downs = times @ up, times @ down
-    has_both = (ups > 0) & (downs > 0)
-    drawn = ((times @ won_up)[has_both] / ups[has_both]) / 2
-    drawn = drawn + ((times @ won_down)[has_both] / downs[has_both]) / 2
-    low, high = np.percentile(drawn, MIDDLE) if len(drawn) else (other - one, other - one)
-    return {
-        "value": round(other - one, DIGITS),
-        "low": round(float(low), DIGITS),
-        "high": round(float(high), DIGITS),
-    }
+    places = numbered(groups, is_sorted=False)
+    return bootstrap({"": balanced(truth, gain)}, places, SEED)[""].rounded()
 
 
-def _summed(places: npt.NDArray[np.int64], values: Numbers, count: int) -> Numbers:
-    return np.asarray(np.bincount(places, weights=values, minlength=count), np.float64)
+def reliability(labels: Sequence[Label], probabilities: Sequence[float]) -> list[dict[str, float]]:
+    """`confidence_bands` of labels and p_hallucinated."""
+    return confidence_bands(_truth(labels), np.asarray(probabilities, np.float64), BANDS)
 
 
-def reliability(
-    labels: Sequence[Label],
-    probabilities: Sequence[float],
-    edges: Sequence[float] = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
-) -> list[dict[str, float]]:
+def confidence_bands(truth: Flags, p: Numbers, edges: Sequence[float]) -> list[dict[str, float]]:
     """How often verdicts of each confidence band were right: low, high, n, right."""
+    right, sure = (p >= 0.5) == truth, np.maximum(p, 1 - p)
     bands = []
     for low, high in itertools.pairwise(edges):
-        inside = [
-            (label == "hallucinated") == (p >= 0.5)
-            for label, p in zip(labels, probabilities, strict=True)
-            if low <= max(p, 1 - p) < high or (high == edges[-1] and max(p, 1 - p) == high)
-        ]
-        bands.append({"low": low, "high": high, "n": len(inside), "right": sum(inside)})
+        inside = (sure >= low) & ((sure < high) | (high == edges[-1]) & (sure == high))
+        counts = {"n": int(inside.sum()), "right": int(right[inside].sum())}
+        bands.append({"low": low, "high": high, **counts})
     return bands
+
+
+def numbered(names: Sequence[str], *, is_sorted: bool = True) -> Places:
+    """(n,) the number of each name from 0, in alphabetical order or in order of appearance."""
+    different = sorted(set(names)) if is_sorted else dict.fromkeys(names)
+    place = {name: number for number, name in enumerate(different)}
+    return np.array([place[name] for name in names], dtype=np.int64)
+
+
+def fold_of(group: str, folds: int = FOLDS) -> int:
+    """The fold of all rows of this case."""
+    digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") % folds
+
+
+def fold_numbers(groups: Sequence[str]) -> Places:
+    """(n,) the fold of each row by `fold_of`."""
+    return np.array([fold_of(group) for group in groups], dtype=np.int64)
+
+
+def folds(groups: Sequence[str], labels: Numbers, seed: int) -> Places:
+    """(n,) in which of `FOLDS` folds each case lies: whole groups, labels spread evenly.
+
+    The same for the same seed. Groups are dealt one after the other, the mostly hallucinated ones
+    first and larger ones before smaller ones.
+
+    Raises:
+        InputError: there are fewer groups than folds.
+    """
+    place = numbered(groups)
+    many = int(place.max()) + 1 if len(place) else 0
+    if many < FOLDS:
+        raise InputError(f"Expected at least {FOLDS} groups of cases, found {many}.")
+    size = np.bincount(place, minlength=many)
+    wrong = np.bincount(place, weights=labels, minlength=many) / size
+    lot = np.random.default_rng(seed).random(many)
+    order = np.lexsort((lot, -size, -(wrong >= 0.5).astype(np.int64)))
+    dealt = np.empty(many, dtype=np.int64)
+    dealt[order] = np.arange(many) % FOLDS
+    return np.asarray(dealt[place])
+
+
+def grouped_folds(
+    is_wrong: Flags, groups: Places | Sequence[str], seed: int, count: int = FOLDS
+) -> Iterator[tuple[Places, Places]]:
+    """(fit, test) places; cases of one group lie on one side, labels are shared out evenly."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    parted = StratifiedGroupKFold(count, shuffle=True, random_state=seed)
+    yield from parted.split(np.zeros(len(is_wrong)), is_wrong, groups)
+
+
+@contextlib.contextmanager
+def on_one_core() -> Iterator[None]:
+    """Sums this small only wait for each other on several cores: twenty times, on busy ones."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1):
+        yield

@@ -1,7 +1,7 @@
 """Proximal policy optimisation over debates of one step each, by stable-baselines3.
 
 The same small network scores every answer, so that a policy serves rosters of any size; only its
-value function sees all answers at once. Importing this imports torch, so `reward_policy.py`
+value function sees all answers at once. Importing this imports torch, so `answer_weights.py`
 imports it late.
 """
 
@@ -17,8 +17,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
-from core.learning.answers import Flags
-from core.learning.weights import Numbers
+from core.learning.metrics import Flags, Numbers
 from core.verdict.weigher import AnswerNetwork, softmax
 
 HIDDEN = 8
@@ -57,7 +56,7 @@ class OneStepDebates(VecEnv):  # type: ignore[misc]
 
     def step_wait(self) -> Any:
         """Rewards of the weights that the scores come to, and the next debates."""
-        from core.learning.reward_policy import mixture_reward
+        from core.learning.answer_weights import mixture_reward
 
         weights = softmax(self._actions, self._there[self._drawn])
         found = mixture_reward(weights, self._rewards[self._drawn], self._entropy)

@@ -4,30 +4,16 @@ An agent is a name, the part it played, its model and the digest of its prompts 
 models under one name are two agents. Of the words that people marked in the sources it is counted
 how many a run quotes, and how many lie in any passage that it found (ColMAD, figure 5b; what needs
 a language model is in `core/evaluation/alignment.py`).
-
-`competitive` and `collaborative` are a judge between debaters as a model to try out (ColMAD 2.2,
-2.3 and A). The judge adds up log-likelihood ratios and takes the likelier of two equally likely
-labels. Without a debate it has L0 ~ N(±d²/2, d²), so its risk is R0 = Phi(-d/2). Each debater's
-message moves the sum by at most a budget m >= 0 (in nats).
-
-- Collaborative: messages bring true evidence independent of L0, so
-  R = Phi(-sqrt(d² + 2m) / 2) <= R0 (Proposition 2.3).
-- Competitive: each pushes its own side whatever is true, one with m, the other with w·m. The sum
-  moves by s = (1 - w)·m under both labels and tells nothing; a judge who takes it for evidence errs
-  R = (Phi((s - d²/2) / d) + Phi((-s - d²/2) / d)) / 2 >= R0 (Proposition 2.2).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
 
 from core.debate.protocols import seated_for
 from core.events import AUDIT
-from core.learning.debate_features import DebateFeatures, features_of
 from core.progress import Progress, folded
 from core.records import Case, Label, Quote, Turn
 from core.review.queue_ranking import stances
@@ -44,42 +30,12 @@ from core.store.queries import (
     graded_by,
     used_by,
 )
-from core.verdict.answer_features import AnswerFeatures, answer_features
-
-COIN = 0.5
-LEAST_RISK = 1e-6
-
-
-def separation(risk: float) -> float:
-    """D of a judge whose risk without a debate is that; 0 at a coin's or above."""
-    if risk >= COIN:
-        return 0.0
-    return -2.0 * NormalDist().inv_cdf(max(risk, LEAST_RISK))
-
-
-def risk_of(d: float) -> float:
-    """R0 of a separation."""
-    return NormalDist().cdf(-d / 2.0)
-
-
-def collaborative(d: float, budget: float) -> float:
-    """The risk when messages bring true evidence of mean LLR `budget`."""
-    return risk_of(math.sqrt(d * d + 2.0 * budget))
-
-
-def competitive(d: float, budget: float, weaker: float = 0.0) -> float:
-    """The risk of a judge who takes pushes for evidence; the other side pushes `weaker` as far."""
-    if d == 0.0:
-        return COIN
-    push, half = (1.0 - weaker) * budget, d * d / 2.0
-    normal = NormalDist()
-    return (normal.cdf((push - half) / d) + normal.cdf((-push - half) / d)) / 2.0
-
-
-def evidence_in(base: float, full: float) -> float:
-    """The mean LLR of true evidence that takes a base risk to the full one; 0 where it does not."""
-    return max(0.0, (separation(full) ** 2 - separation(base) ** 2) / 2.0)
-
+from core.verdict.debate_features import (
+    AnswerFeatures,
+    DebateFeatures,
+    answer_features,
+    features_of,
+)
 
 MOST_RUNS = 4_000
 TURN_KINDS = ("run_started", "statement_found", "turn_finished", "consensus_reached",

@@ -1,16 +1,29 @@
-"""How reliable each agent is, overall and by kind of case, against what people decided."""
+"""How reliable each agent is, overall and by kind of case, and which pairs make up for each other.
+
+An agent's share of right answers is a Beta posterior. Over all cases the prior is Beta(1, 1); on
+one kind of case it is a Beta around the agent's own mean, as firm as its kinds lie apart (empirical
+Bayes on the beta-binomial likelihood), so that three lucky cases do not make an expert.
+
+Of pairs, ColMAD 2.1 (equation 4) states the reduction of errors from oracle collaboration, where a
+judge takes the right answer wherever one of the two gave it. Here it is the share of the better
+agent's errors that go away: 1 - errors that both make / the fewer of the two agents' errors. That
+is 0 where one errs wherever the better one does, 1 where they never err together, and not defined
+where the better one makes no error.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from core.learning.metrics import RESAMPLES, UNCLEAR, Figure, Flags, Numbers, interval
 from core.learning.reasoning import DEBATER, READER, Agent, Row
-from core.learning.weights import UNCLEAR, Numbers, Share, by_kind, posterior
 
+SEED = 11
 KINDS: dict[str, Callable[[Row], Iterable[str]]] = {
     "language": lambda row: (row.heard.language,),
     "form": lambda row: (row.heard.form,),
@@ -160,3 +173,124 @@ def by_kinds(table: Table, record: Record, dimension: str) -> list[KindRecord]:
         for kind, share in shares.items()
     ]
     return sorted(found, key=lambda own: (-own.accuracy.n, own.kind))
+
+
+FEWEST = 10  # cases below which a share says little
+
+
+# How many cases a prior may weigh as much as; the estimate is the likeliest of these.
+FIRMNESS = tuple(float(f) for f in np.geomspace(2.0, 200.0, 25))
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share with the interval that holds it with 95 %, from `right` of `n` cases."""
+
+    mean: float
+    low: float
+    high: float
+    right: int
+    n: int
+
+    @property
+    def is_thin(self) -> bool:
+        """Too few cases to say."""
+        return self.n < FEWEST
+
+
+def posterior(right: int, n: int, a: float = 1.0, b: float = 1.0) -> Share:
+    """The share after `right` of `n`, from a Beta(a, b) prior."""
+    from scipy.special import betaincinv
+
+    a, b = a + right, b + n - right
+    low, high = (float(betaincinv(a, b, q)) for q in (0.025, 0.975))
+    return Share(a / (a + b), low, high, right, n)
+
+
+def by_kind(counts: Mapping[str, tuple[int, int]], whole: Share) -> dict[str, Share]:
+    """Each kind's share, drawn to the agent's; `counts` are (right, n) by kind."""
+    firm = firmness([own for own in counts.values() if own[1]], whole.mean)
+    prior = (firm * whole.mean, firm * (1.0 - whole.mean))
+    return {kind: posterior(right, n, *prior) for kind, (right, n) in counts.items()}
+
+
+def firmness(counts: list[tuple[int, int]], mean: float) -> float:
+    """How many cases the prior around `mean` weighs as much as: the likeliest of `FIRMNESS`.
+
+    The firmest where one kind or none has cases: nothing then tells kinds apart.
+    """
+    from scipy.special import betaln
+
+    if len(counts) < 2:
+        return FIRMNESS[-1]
+    right, n = np.array(counts, dtype=np.float64).T
+    firm = np.array(FIRMNESS)[:, None]
+    a, b = firm * mean, firm * (1.0 - mean)
+    likely = (betaln(a + right, b + n - right) - betaln(a, b)).sum(axis=1)
+    return FIRMNESS[int(likely.argmax())]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two agents over the `n` cases on which both spoke; shares of these.
+
+    `oracle` is where at least one is right, `gain` how much that is above the better one alone,
+    `reduction` ColMAD's measure with its interval; None where not defined.
+    """
+
+    one: str
+    other: str
+    n: int
+    both_right: float
+    only_one: float
+    only_other: float
+    both_wrong: float
+    reduction: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def oracle(self) -> float:
+        """At least one of the two is right."""
+        return 1.0 - self.both_wrong
+
+    @property
+    def gain(self) -> float:
+        """What the oracle gets right above the better of the two."""
+        return min(self.only_one, self.only_other)
+
+    @property
+    def is_thin(self) -> bool:
+        """Too few cases to say."""
+        return self.n < FEWEST
+
+
+def pairs(agents: Sequence[str], said: Numbers, labels: Numbers) -> list[Pair]:
+    """All pairs with a case in common; `said` (n, agents) as in `Votes`, unclear is not right."""
+    spoke = ~np.isnan(said)
+    right = spoke & (said != UNCLEAR) & ((said > UNCLEAR) == (labels[:, None] == 1.0))
+    return [
+        pair(agents[i], agents[j], right[both, i], right[both, j])
+        for i, j in itertools.combinations(range(len(agents)), 2)
+        if (both := spoke[:, i] & spoke[:, j]).any()
+    ]
+
+
+def pair(one: str, other: str, first: Flags, second: Flags) -> Pair:
+    """Two agents from where each was right, (n,) each."""
+    cells = (first & second, first & ~second, ~first & second, ~first & ~second)
+    counts = np.array([float(cell.sum()) for cell in cells])
+    n = int(counts.sum())
+    right, only_one, only_other, wrong = shares = (counts / n).tolist()
+    reduction = float(_reduction(counts[None])[0])
+    found: Figure | tuple[None, None, None] = (None, None, None)
+    if not np.isnan(reduction):
+        drawn = np.random.default_rng(SEED).multinomial(n, shares, size=RESAMPLES)
+        found = interval(reduction, _reduction(drawn.astype(np.float64)))
+    return Pair(one, other, n, right, only_one, only_other, wrong, *found)
+
+
+def _reduction(counts: Numbers) -> Numbers:
+    """(draws,) of (draws, 4) counts: both right, one, the other, both wrong; NaN if undefined."""
+    least = np.minimum(counts[:, 1], counts[:, 2]) + counts[:, 3]
+    return np.where(least == 0, np.nan, 1.0 - counts[:, 3] / np.maximum(1, least))

@@ -1,8 +1,7 @@
-"""Starts, follows and cancels retraining; activates and rolls back versions.
+"""Starts, follows and cancels retraining; activates versions, rolls back, scores old runs again.
 
-Scores old runs again under a version: a new event after each run's end; the first one stays.
-
-One training at a time in a home: its lease, and the folders that a killed one left.
+One training at a time in a home: it holds a lease, and clears away what a killed one left. A new
+score is an event after a run's end; the first one stays.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from typing import Any
 from core.config import PROJECT_ROOT
 from core.errors import ConflictError, InputError
 from core.events import LabelPredicted
-from core.learning.metrics import fit_all
 from core.learning.model_card import compare, difference_words, is_lower
 from core.learning.options import Options, options_of
+from core.learning.track_record import fit_all
 from core.learning.training_set import grow_holdout
 from core.records import new_id
 from core.review.queue_ranking import enqueue

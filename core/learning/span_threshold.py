@@ -16,21 +16,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from core.learning.calibration import fold_of
+from core.learning.metrics import FOLDS, Figure, Numbers, bootstrap, fold_numbers, mean_of, numbered
 from core.records import Levels
 
 Kind = Literal["reader", "votes", "panel", "weighted"]
-Numbers = npt.NDArray[np.float64]
 GRID: Numbers = np.round(np.arange(0.05, 0.951, 0.01), 2)
 SMOOTH = 9  # thresholds that are averaged: 0.04 to either side
 PRIOR_CASES = 50
 FEWEST_CASES = 10  # in all, before anything is proposed; and of a language, before it has its own
-FOLDS = 5
-DRAWS = 1000
 VOTE = 0.5  # a vote of yes, where no threshold was learned
-PERCENTILES = (2.5, 97.5)
 
 
 @dataclass(frozen=True)
@@ -47,20 +42,6 @@ class ScoredCase:
     pieces: tuple[tuple[float, int, int], ...]
     gold: int
     length: int
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A mean over cases with its 95 % interval by bootstrap over groups of equal cases."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def body(self) -> list[float]:
-        """As it is kept."""
-        return [round(x, 4) for x in (self.value, self.low, self.high)]
 
 
 @dataclass(frozen=True)
@@ -136,10 +117,10 @@ def _body(fit: Fit) -> dict[str, Any]:
     }
 
 
-def iou_at(case: ScoredCase, taus: Numbers = GRID) -> Numbers:
-    """The case's IoU at each threshold; 1 where nothing is marked on either side."""
+def iou_at(case: ScoredCase) -> Numbers:
+    """The case's IoU at each threshold of `GRID`; 1 where nothing is marked on either side."""
     p, sizes, both = np.array(case.pieces, dtype=np.float64).reshape(-1, 3).T
-    is_marked = p[None, :] >= taus[:, None]
+    is_marked = p[None, :] >= GRID[:, None]
     marked, shared = is_marked @ sizes, is_marked @ both
     either = marked + case.gold - shared
     return np.asarray(np.where(either == 0, 1.0, shared / np.where(either == 0, 1.0, either)))
@@ -153,23 +134,23 @@ def best(curve: Numbers, near: float) -> float:
     return float(GRID[highest[np.argmin(np.abs(GRID[highest] - near))]])
 
 
-def drawn_to(own: float, n: int, other: float, prior: float = PRIOR_CASES) -> float:
+def drawn_to(own: float, n: int, other: float) -> float:
     """The own threshold of n cases, drawn towards the other one; to two places."""
-    return round((n * own + prior * other) / (n + prior), 2)
+    return round((n * own + PRIOR_CASES * other) / (n + PRIOR_CASES), 2)
 
 
 def fitted(
-    curves: Numbers, languages: Sequence[str], shipped: float, prior: float = PRIOR_CASES
+    curves: Numbers, languages: Sequence[str], shipped: float
 ) -> tuple[float, dict[str, float]]:
     """(the threshold of all, each language's own), before it is asked whether they do better.
 
     `curves` is (n, thresholds), each case's IoU at each.
     """
-    pooled = drawn_to(best(curves.mean(axis=0), shipped), len(curves), shipped, prior)
+    pooled = drawn_to(best(curves.mean(axis=0), shipped), len(curves), shipped)
     own = {}
     for language in sorted(set(languages)):
         rows = [i for i, name in enumerate(languages) if name == language]
-        own[language] = drawn_to(best(curves[rows].mean(axis=0), pooled), len(rows), pooled, prior)
+        own[language] = drawn_to(best(curves[rows].mean(axis=0), pooled), len(rows), pooled)
     return pooled, own
 
 
@@ -193,7 +174,7 @@ def proposal(kind: Kind, cases: Sequence[ScoredCase], shipped: float) -> Proposa
 
 
 def decided(
-    curves: Numbers, cases: Sequence[ScoredCase], shipped: float, prior: float = PRIOR_CASES
+    curves: Numbers, cases: Sequence[ScoredCase], shipped: float
 ) -> tuple[Levels, Numbers, Numbers]:
     """(the levels, each case's IoU at the one that ships, and at those, fitted without its fold).
 
@@ -203,8 +184,8 @@ def decided(
     """
     languages = [case.language for case in cases]
     before = _at(curves, np.full(len(cases), shipped))
-    pooled_after, own_after = _out_of_fold(curves, cases, shipped, prior)
-    pooled, own = fitted(curves, languages, shipped, prior)
+    pooled_after, own_after = _out_of_fold(curves, cases, shipped)
+    pooled, own = fitted(curves, languages, shipped)
     otherwise = pooled if pooled_after.mean() > before.mean() else shipped
     after = pooled_after if otherwise != shipped else before
     levels: dict[str, float] = {}
@@ -228,16 +209,16 @@ def _at(curves: Numbers, taus: Numbers) -> Numbers:
 
 
 def _out_of_fold(
-    curves: Numbers, cases: Sequence[ScoredCase], shipped: float, prior: float
+    curves: Numbers, cases: Sequence[ScoredCase], shipped: float
 ) -> tuple[Numbers, Numbers]:
     """Each case's IoU at thresholds fitted without its fold: that of all, and its language's."""
-    folds = np.array([fold_of(case.group) for case in cases])
+    folds = fold_numbers([case.group for case in cases])
     languages = [case.language for case in cases]
     pooled_taus, own_taus = np.full(len(cases), shipped), np.full(len(cases), shipped)
     for fold in range(FOLDS):
         rest, here = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         if len(rest) and len(here):
-            pooled, own = fitted(curves[rest], [languages[i] for i in rest], shipped, prior)
+            pooled, own = fitted(curves[rest], [languages[i] for i in rest], shipped)
             pooled_taus[here] = pooled
             own_taus[here] = [own.get(languages[i], pooled) for i in here]
     return _at(curves, pooled_taus), _at(curves, own_taus)
@@ -253,7 +234,7 @@ def _fit(
     before, after = seen
     shipped, tau = taus
     groups = [case.group for case in cases]
-    figures = intervals({"before": before, "after": after, "gain": after - before}, groups)
+    figures = mean_figures({"before": before, "after": after, "gain": after - before}, groups)
     return Fit(
         language,
         len(cases),
@@ -269,16 +250,7 @@ def _fit(
     )
 
 
-def intervals(named: Mapping[str, Numbers], groups: Sequence[str]) -> dict[str, Figure]:
-    """Means with their 95 % intervals: groups of cases are drawn anew, 1,000 times, seeded."""
-    known = {name: i for i, name in enumerate(dict.fromkeys(groups))}
-    places = np.array([known[name] for name in groups])
-    random = np.random.default_rng(0)
-    times = random.multinomial(len(known), np.full(len(known), 1 / len(known)), size=DRAWS)
-    weights = times[:, places].astype(np.float64)
-    found = {}
-    for name, values in named.items():
-        drawn = (weights @ values) / weights.sum(axis=1)
-        low, high = np.percentile(drawn, PERCENTILES)
-        found[name] = Figure(float(values.mean()), float(low), float(high))
-    return found
+def mean_figures(named: Mapping[str, Numbers], groups: Sequence[str]) -> dict[str, Figure]:
+    """Means over cases with their intervals; groups of equal cases are drawn together."""
+    measures = {name: mean_of(values) for name, values in named.items()}
+    return bootstrap(measures, numbered(groups, is_sorted=False), seed=0)

@@ -27,19 +27,15 @@ from rapidfuzz.fuzz import ratio
 from core.baseline.panel import READER, free_words, shipped_rule
 from core.baseline.span_reader import load_span_reader
 from core.errors import InputError
-from core.events import SoftLabelled
-from core.learning.calibration import fold_of
+from core.learning.metrics import FOLDS, Figure, Numbers, fold_numbers
 from core.learning.span_threshold import (
     FEWEST_CASES,
-    FOLDS,
     GRID,
     VOTE,
-    Figure,
     Kind,
-    Numbers,
     Proposal,
     ScoredCase,
-    intervals,
+    mean_figures,
 )
 from core.llm.limits import estimated_tokens
 from core.pipeline.span_stage import runs_of
@@ -189,6 +185,7 @@ HOW_WORDS = {
     "one": "one person's marks",
     "several": "what at least half of several people marked",
 }
+SPAN_KEYS = ("start", "end", "text", "category", "instead")
 FENCES = 90  # tokens that an example's fences and its form take
 
 
@@ -218,6 +215,11 @@ class Candidate:
         return self.answer.spans[0].category
 
     @property
+    def language(self) -> str:
+        """The base of the case's language."""
+        return base_of(self.answer.case.language)
+
+    @property
     def why(self) -> str:
         """Why it was chosen, for the page."""
         sure = self.answer.sure
@@ -239,16 +241,7 @@ class Candidate:
             "language": case.language,
             "question": case.question,
             "response": case.response,
-            "spans": [
-                {
-                    "start": s.start,
-                    "end": s.end,
-                    "text": s.text,
-                    "category": s.category,
-                    "instead": s.instead,
-                }
-                for s in self.answer.spans
-            ],
+            "spans": [{key: getattr(s, key) for key in SPAN_KEYS} for s in self.answer.spans],
             "reason": self.answer.reason,
             "tokens": self.tokens,
             "iou": round(self.iou, 4),
@@ -309,39 +302,26 @@ def _foremost(known: Sequence[Candidate]) -> list[Candidate]:
     counts: Counter[tuple[str, str]] = Counter()
     found = []
     for one in known:
-        counts[_kind(one)] += 1
-        if counts[_kind(one)] <= FOREMOST:
+        kind = one.language, one.category
+        counts[kind] += 1
+        if counts[kind] <= FOREMOST:
             found.append(one)
     return found
 
 
-def _kind(one: Candidate) -> tuple[str, str]:
-    return base_of(one.answer.case.language), one.category
-
-
 def _worth(one: Candidate, found: Sequence[Candidate]) -> float:
     """Its score, less where its category is there already, and as far as its response is."""
-    kind = _kind(one)
-    own = [other for other in found if _kind(other)[0] == kind[0]]
-    likest = max((ratio(_response(one), _response(other)) for other in own), default=0.0) / 100
-    is_known = any(_kind(other) == kind for other in own)
+    own = [other for other in found if other.language == one.language]
+    response, *others = (c.answer.case.response.casefold() for c in (one, *own))
+    likest = max((ratio(response, other) for other in others), default=0.0) / 100
+    is_known = any(other.category == one.category for other in own)
     return one.score * (ALIKE if is_known else 1.0) * (1 - COPIED * likest)
 
 
-def _response(one: Candidate) -> str:
-    return one.answer.case.response.casefold()
-
-
 def _has_room(one: Candidate, found: Sequence[Candidate]) -> bool:
-    language = base_of(one.answer.case.language)
-    own = [other for other in found if base_of(other.answer.case.language) == language]
-    question = _plain(one)
-    is_new = not question or all(_plain(other) != question for other in own)
-    return is_new and len(own) < MOST_OF_A_LANGUAGE
-
-
-def _plain(one: Candidate) -> str:
-    return " ".join(one.answer.case.question.casefold().split())
+    own = [other for other in found if other.language == one.language]
+    question, *others = (c.answer.case.question.casefold().split() for c in (one, *own))
+    return (not question or question not in others) and len(own) < MOST_OF_A_LANGUAGE
 
 
 def body_of(
@@ -490,9 +470,11 @@ def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:
         if run.soft is not None:
             if not run.soft.used:  # where one member decides, no threshold of the vote does
                 kind: Kind = "weighted" if _is_weighed(run) else "panel"
-                found[kind].append(_case(answer, _levels(run.soft)))
+                levels = ((label.level, label.start, label.end) for label in run.soft.labels)
+                found[kind].append(_case(answer, levels))
         elif not _is_ruled_by_rule(run):
-            found["votes"].append(_case(answer, _voted(run)))
+            voted = ((r.span.p, r.span.start, r.span.end) for r in run.rulings)
+            found["votes"].append(_case(answer, voted))
         elif run.words is not None:
             found["reader"].append(_case(answer, _read(run, answer.case.response)))
     return found
@@ -506,16 +488,6 @@ def _is_weighed(run: Progress) -> bool:
     """True for a panel of all built-in readers, the only one whose weights are known."""
     seats = [used for used in run.roles if used.role.startswith(PANEL)]
     return len({used.agent for used in seats if used.built_in}) == len(seats) == len(PANEL_READERS)
-
-
-def _levels(soft: SoftLabelled) -> Iterator[Stretch]:
-    """Each stretch with the highest threshold at which the panel marks it."""
-    yield from ((label.level, label.start, label.end) for label in soft.labels)
-
-
-def _voted(run: Progress) -> Iterator[Stretch]:
-    """Each span with the probability that its vote gave it."""
-    yield from ((r.span.p, r.span.start, r.span.end) for r in run.rulings)
 
 
 def _read(run: Progress, response: str) -> Iterator[Stretch]:
@@ -647,14 +619,16 @@ def best_members(cases: Sequence[MarkedByPanel]) -> list[BestMember]:
 def _best(language: str, cases: Sequence[MarkedByPanel], members: Sequence[str]) -> BestMember:
     ious: Numbers = np.array([[case.by_member[name] for name in members] for case in cases])
     vote: Numbers = np.array([case.vote for case in cases])
-    folds = np.array([fold_of(case.group) for case in cases])
+    folds = fold_numbers([case.group for case in cases])
     chosen = vote.copy()
     for fold in range(FOLDS):
         here = folds == fold
         if here.any() and not here.all():
             chosen[here] = ious[here, int(ious[~here].mean(axis=0).argmax())]
     named = {name: ious[:, place] for place, name in enumerate(members)}
-    figures = intervals({**named, "": vote, "gain ": chosen - vote}, [case.group for case in cases])
+    figures = mean_figures(
+        {**named, "": vote, "gain ": chosen - vote}, [case.group for case in cases]
+    )
     best = members[int(ious.mean(axis=0).argmax())]
     told = tuple((name, figures[name]) for name in members)
     return BestMember(language, len(cases), best, told, figures[""], figures["gain "])

@@ -1,21 +1,44 @@
-"""How often past verdicts at a level of confidence turned out right, by version and roster.
+"""How often past verdicts at a level of confidence turned out right, and which may stand alone.
 
 What is kept is brought up to date with what was said since: going through 100,000 corrections
 takes seconds, looking at the cases that changed a few milliseconds.
+
+A limit is the confidence from which on a project's verdicts need no person (selective answers).
+Thresholds of a fixed row are tested from the strictest on: that the share of wrong verdicts at or
+above it is the wanted one or more. Those that are refused hold together with 90 % certainty (Learn
+then Test: Angelopoulos and others 2022, with MAPIE's exact binomial p-values). The answered
+verdicts must be such as will come; where people were asked about the unsure ones first, they hold
+more errors than others at the same confidence, and the limit is rather too strict than too lax.
 """
 
 from __future__ import annotations
 
+import logging
 import math
+import sqlite3
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from core.records import Label
+import numpy as np
+
+from core.errors import ReviewError
+from core.records import Label, Project
+from core.review.selective_prediction import (
+    ASSURANCE,
+    KIND,
+    Limit,
+    Policy,
+    body_of,
+    policy_of,
+    reorder,
+    require_rate,
+)
 from core.store import Store
 from core.store.answered import Answered, Key
+from core.store.versions import NONE, Choice, Learned
 
 EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 LEVELS = len(EDGES) - 1
@@ -173,3 +196,155 @@ def _marks(store: Store) -> tuple[float, float, float, float, str]:
 
 def _counts(record: Record) -> tuple[float, float, float, float]:
     return record.corrections, record.golds, record.ended, record.runs
+
+
+LOGGER = logging.getLogger(__name__)
+
+
+# Fixed, not chosen from the answers: a threshold that was looked for would promise too much.
+THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
+
+
+ENOUGH_AT_RANDOM = 100  # from here on the others are not needed
+
+
+RATES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
+
+
+MOST_POINTS = 200
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where verdicts of at least that confidence are answered: the share of all, and the errors."""
+
+    threshold: float
+    answered: float
+    wrong: Share
+
+
+def fewest_for(wanted: float) -> int:
+    """How many answered verdicts it takes to promise anything, if not one of them is wrong."""
+    return math.ceil(math.log(1.0 - ASSURANCE) / math.log(1.0 - wanted))
+
+
+def evidence(verdicts: Sequence[Answered]) -> tuple[Sequence[Answered], bool]:
+    """(those to fit a limit on, whether these are only the ones drawn at random)."""
+    drawn = [one for one in verdicts if one.is_random]
+    return (drawn, True) if len(drawn) >= ENOUGH_AT_RANDOM else (verdicts, False)
+
+
+def limit_of(verdicts: Sequence[Answered], wanted: float) -> Limit:
+    """The lowest threshold that holds the wanted error rate, for verdicts of one kind.
+
+    Raises:
+        InputError: the rate is none that can be held.
+    """
+    require_rate(wanted)
+    taken, is_random = evidence(verdicts)
+    version, roster = verdicts[0].version, verdicts[0].roster
+    counts = [(t, _errors(taken, t)) for t in reversed(THRESHOLDS)]
+    # How many there are says nothing of how many are wrong, so the row may begin where it can pass.
+    tested = [(t, wrong) for t, wrong in counts if wrong.n >= fewest_for(wanted)]
+    passed = _passed([wrong for _, wrong in tested], wanted)
+    if not passed:
+        return Limit(version, roster, None, len(taken), 0, 0, is_random)
+    threshold, wrong = tested[passed - 1]
+    return Limit(version, roster, threshold, len(taken), wrong.n, wrong.right, is_random)
+
+
+def _errors(verdicts: Sequence[Answered], threshold: float) -> Share:
+    """How many verdicts of at least that confidence are wrong, of how many."""
+    right = share_of(one for one in verdicts if one.confidence >= threshold)
+    return Share(right.n - right.right, right.n)
+
+
+def _passed(tested: Sequence[Share], wanted: float) -> int:
+    """How many thresholds hold, from the strictest on.
+
+    Not by MAPIE's `BinaryClassificationController`: it would take the order from the answers.
+    """
+    if not tested:
+        return 0
+    from mapie.risk_control.fwer_control import control_fwer
+    from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
+
+    shares = np.array([wrong.value for wrong in tested])
+    sizes = np.array([wrong.n for wrong in tested])
+    p_values = compute_hoeffding_bentkus_p_value(shares, sizes, wanted, binary=True)[:, 0]
+    return len(control_fwer(p_values, 1.0 - ASSURANCE, "fixed_sequence"))
+
+
+def curve(verdicts: Sequence[Answered]) -> list[Point]:
+    """For each confidence that occurs, the strictest first, what answering from there on gives.
+
+    Of very many confidences some are left out, never the last one.
+    """
+    ordered = sorted(verdicts, key=lambda one: -one.confidence)
+    points: list[Point] = []
+    wrong = 0
+    for place, one in enumerate(ordered, start=1):
+        wrong += not one.is_right
+        if place == len(ordered) or ordered[place].confidence < one.confidence:
+            points.append(Point(one.confidence, place / len(ordered), Share(wrong, place)))
+    step = -(-len(points) // MOST_POINTS) or 1
+    return points[::-1][::step][::-1]
+
+
+def area(verdicts: Sequence[Answered]) -> float:
+    """The mean error rate over all shares of verdicts answered, the surest first (AURC).
+
+    Verdicts of one confidence count as answered in any order. In a random order of all it would be
+    the error rate of all.
+    """
+    total, before, wrong = 0.0, 0, 0.0
+    groups: dict[float, list[Answered]] = {}
+    for one in verdicts:
+        groups.setdefault(one.confidence, []).append(one)
+    for confidence in sorted(groups, reverse=True):
+        own = groups[confidence]
+        rate = 1.0 - share_of(own).value
+        total += sum((wrong + rate * k) / (before + k) for k in range(1, len(own) + 1))
+        before, wrong = before + len(own), wrong + rate * len(own)
+    return total / before if before else 0.0
+
+
+def fit(
+    store: Store, project: Project, by: str, now: float, known: Record | None = None
+) -> Policy | None:
+    """Fit the project's limits anew and take them into use; None where it wants no rate.
+
+    Call it outside of a transaction: counting takes seconds where very much was said. `known` is
+    the project's record, if it is at hand.
+    """
+    if project.error_rate is None:
+        with store.writing():
+            # not `in_use`: one that was tampered with cannot be read, and must go as well
+            choices = store.learned.choices(KIND, project.id)
+            if choices and choices[0].number != NONE:
+                store.learned.use(Choice(KIND, project.id, NONE, now, by, "no rate is wanted"))
+            reorder(store, project)
+        return None
+    found = known or counted(store, project.id)
+    limits = [limit_of(verdicts, project.error_rate) for verdicts in found.groups.values()]
+    body = body_of(project.error_rate, limits)
+    with store.writing():
+        number = store.learned.add(Learned(KIND, project.id, now, by, body))
+        store.learned.use(Choice(KIND, project.id, number, now, by, ""))
+        reorder(store, project)
+    return policy_of(store, project)
+
+
+def fit_all(store: Store, by: str, now: float) -> None:
+    """Fit the limits of every project that wants a rate: for when another version is active.
+
+    Its own held-out verdicts tell what it is worth, once it is the active one. What goes before is
+    done already: a project whose limits cannot be fitted keeps none for the version, so that its
+    verdicts are for people, and is fitted again on Confidence.
+    """
+    for project in store.projects.all():
+        if project.error_rate is not None:
+            try:
+                fit(store, project, by, now)
+            except (ReviewError, sqlite3.Error) as error:
+                LOGGER.warning("no limits were fitted for project %s: %r", project.id, error)

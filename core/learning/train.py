@@ -6,8 +6,6 @@ was cancelled. Source: CEDA 3.4.
 
 - Seed texts: the built-in judge over small cases of our own keep a head that was trained on a few
   odd corrections from forgetting a plain verdict (setfit #430).
-- Words beside the embedding: how much a head reads them is weighed on the calibration split, which
-  neither has seen; fine-tuned embeddings of the cases that tuned them look better than they are.
 - The encoder is exported to ONNX; setfit's own `save_pretrained` writes a pickled head and is not
   used. Its default recipe makes far too many pairs, so steps are capped.
 """
@@ -29,37 +27,36 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from core.config import ENCODER_DIR
 from core.errors import ConfigError, ReviewError, Stopped
-from core.learning.calibration import FOLDS, WORTH, fold_of
+from core.learning.bench import LabelledClaim, judged
 from core.learning.head_fit import (
-    Numbered,
+    encoded,
     fit_calibration,
     fitted_head,
-    has_enough,
-    lesson_of,
-    numbered,
+    weighed,
 )
-from core.learning.heads import TOKENIZER, WEIGHTS, encoder_folder, is_full
-from core.learning.metrics import Numbers, log_loss
 from core.learning.model_card import card_text, learned_from, limits_of, side_by_side
-from core.learning.options import EMBEDDED, Options, options_of
+from core.learning.options import (
+    EMBEDDED,
+    TOKENIZER,
+    WEIGHTS,
+    Options,
+    encoder_folder,
+    is_full,
+    options_of,
+)
 from core.learning.retrain import beating
-from core.learning.training_set import LabelledClaim, Lesson, TrainingSet, judged, training_set
-from core.learning.weights import fit_stack
-from core.learning.word_model import Reading, counted, fit_words
+from core.learning.training_set import Lesson, Row, TrainingSet, training_set
 from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
 from core.llm.export import export_encoder
+from core.pipeline.reuse import code_digest
 from core.records import Label
-from core.reuse import code_digest
 from core.store import Store, open_store
 from core.store.versions import Version
-from core.verdict.classifier import ENCODER, Classifier, load_classifier, save_head
-from core.verdict.head import Head
+from core.verdict.classifier import ENCODER, Classifier, json_digest, load_classifier, save_head
 
 STAGES = (
     "Collecting the corrections",
@@ -76,23 +73,7 @@ EVERY_SECONDS = 0.5
 MOST_LOSSES = 400  # points of the curve that are kept; then every second one goes
 CANCELLED = "The training was cancelled."
 Tell = Callable[[dict[str, Any]], None]
-
-
-class Report(Protocol):
-    """Says how far a training is."""
-
-    def __call__(
-        self, stage: str, step: int = 0, steps: int = 0, loss: float | None = None
-    ) -> None:
-        """Raise `Stopped` when the training was cancelled meanwhile."""
-        ...
-
-
-def thinned(losses: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """At most MOST_LOSSES points, the newest among them."""
-    while len(losses) > MOST_LOSSES:
-        losses = losses[-1::-2][::-1]
-    return losses
+Report = Callable[..., None]  # as `Reporter.__call__`
 
 
 @dataclass
@@ -124,7 +105,9 @@ class Reporter:
         if is_new:
             self._stage, self._stage_began = stage, now
         if loss is not None:
-            self.losses = thinned([*self.losses, (step, round(loss, 5))])
+            self.losses = [*self.losses, (step, round(loss, 5))]
+            while len(self.losses) > MOST_LOSSES:  # the newest stays
+                self.losses = self.losses[-1::-2][::-1]
         if not is_new and step < steps and now - self._written < EVERY_SECONDS:
             return
         self._written = now
@@ -243,51 +226,6 @@ def _train_body(
     trainer.train_embeddings(texts["text"], texts["label"], args=arguments)
 
 
-TEXT, BOTH = "embedding", "embedding and words"
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """The head that did better on cases not seen, and the log loss of both; none was tried: {}."""
-
-    head: Head
-    log_loss: dict[str, float]
-    n: int
-
-    def card(self) -> dict[str, Any]:
-        """What the version's card says of it."""
-        read = BOTH if self.head.words is not None else TEXT
-        return {"read": read, "n": self.n, "log_loss": self.log_loss}
-
-
-def weighed(head: Head, learned: Numbered, split: Numbered) -> Weighed:
-    """The head with words of the texts `learned`, where they tell more on the calibration split."""
-    if not has_enough(split):
-        return Weighed(head, {}, len(split))
-    found = counted([Reading(((text,),)) for text in learned.texts])
-    words = fit_words(found, np.arange(len(learned)), learned.truth).part(found)
-    told = head.log_odds(split.vectors, split.judged, split.texts)
-    both = np.column_stack([told, words.scores(split.texts)])
-    losses = {TEXT: _unseen_loss(told[:, None], split), BOTH: _unseen_loss(both, split)}
-    if losses[BOTH] > losses[TEXT] - WORTH:
-        return Weighed(head, losses, len(split))
-    stack = fit_stack(both, split.truth)
-    main, own = (float(share) for share in stack.weights / stack.spreads)
-    shift = stack.intercept - float((stack.weights * stack.centres / stack.spreads).sum())
-    return Weighed(replace(head, words=words, shares=(main, own, shift)), losses, len(split))
-
-
-def _unseen_loss(scores: Numbers, split: Numbered) -> float:
-    """The log loss of a stack of the scores, each case by one that has not seen it."""
-    folds = np.array([fold_of(group) for group in split.groups], dtype=np.int64)
-    p = np.full(len(split), 0.5)
-    for fold in range(FOLDS):
-        inside, rest = folds == fold, folds != fold
-        if inside.any() and len(set(split.truth[rest].tolist())) == 2:
-            p[inside] = fit_stack(scores[rest], split.truth[rest]).p(scores[inside])
-    return round(log_loss(split.truth, p), 4)
-
-
 SEED_CASES = Path(__file__).parent / "seed_cases.json"
 KEPT = "seed_texts.json"
 
@@ -325,20 +263,16 @@ def kept_seed_rows(
     path = folder / KEPT
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["of"] == name and kept["sha256"] == _digest(kept["rows"]):
+        if kept["of"] == name and kept["sha256"] == json_digest(kept["rows"]):
             return [Lesson(**row) for row in kept["rows"]]
     rows = seed_rows(encoder, done)
     plain = [asdict(row) for row in rows]
     folder.mkdir(parents=True, exist_ok=True)
-    whole = {"of": name, "rows": plain, "sha256": _digest(plain)}
+    whole = {"of": name, "rows": plain, "sha256": json_digest(plain)}
     new = path.with_suffix(".part")
     new.write_text(json.dumps(whole, ensure_ascii=False), encoding="utf-8")
     new.replace(path)
     return rows
-
-
-def _digest(rows: object) -> str:
-    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
 
 
 LOGGER = logging.getLogger(__name__)
@@ -448,7 +382,7 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
     folder = kept.with_name(f"{version}.part")
     try:
         folder.mkdir()
-        lessons = [*map(lesson_of, data.train), *seeds]
+        lessons: list[Lesson | Row] = [*data.train, *seeds]
         texts = [(row.text, row.label) for row in lessons]
         fine_tuned(texts, options, source, folder / ENCODER, version, report)
         card = _fitted(store, folder, active, data, seeds, options, report)
@@ -492,8 +426,8 @@ def _fitted(
     """Fit and calibrate the head over the tuned encoder, compare, write; the version's card."""
     report("Fitting the head")
     encoder = OnnxEncoder(folder / ENCODER)
-    corrections, own = numbered([*map(lesson_of, data.train)], encoder), numbered(seeds, encoder)
-    split = numbered([*map(lesson_of, data.calibration)], encoder)
+    corrections, own = encoded(data.train, encoder), encoded(seeds, encoder)
+    split = encoded(data.calibration, encoder)
     learned = corrections.with_others(own)
     reads = weighed(fitted_head(learned, options), learned, split)
     head = reads.head

@@ -2,11 +2,8 @@
 
 A row is the judge's text of a run with the label that people gave it, or that a lead settled its
 case as (CEDA 3.4). `unclear` is never trained on. Rows of one case (same question and response)
-always lie on one side; a case keeps its side for ever.
-
-Judge's texts for labelled claims, by running the built-in pipeline over them as it is. Used for
-the seed head (trained once, over public sets) and for the seed texts that every retraining starts
-from. Source: CEDA 4.2 (debate summaries are the training instances).
+always lie on one side; a case keeps its side for ever. The overview counts all of it by label,
+person, language and source, and what is unusable.
 """
 
 from __future__ import annotations
@@ -15,34 +12,16 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from core.agents.rosters import roster_named
-from core.baseline.encoder import load_multilingual_encoder
-from core.concurrency import Stop
-from core.config import Settings
 from core.errors import NotEnoughLabels
-from core.learning.bench import Material, opened_bench
-from core.llm.encoder import Embedder
-from core.pipeline.review import Resources
-from core.pipeline.run_factory import Staff
-from core.progress import Progress
-from core.records import Judgement, Label, Plan
+from core.exchange.rows import IMPORTED
+from core.records import Label
+from core.reviews import Correction, Gold
 from core.store import Store
 from core.store.cases import fingerprint
+from core.store.queue import ItemFilter
 from core.store.versions import Side
-from core.verdict.classifier import Classifier
-from core.verdict.head import Head
-
-
-@dataclass(frozen=True)
-class LabelledClaim:
-    """A claim over texts, with the label people gave it; `group` holds related rows together."""
-
-    claim: str
-    texts: tuple[str, ...]
-    label: Label
-    group: str
-    question: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,30 +35,6 @@ class Lesson:
     label: Label
     p: float | None = None
     group: str = ""
-
-
-@dataclass(frozen=True)
-class JudgedClaim:
-    """What the built-in judge made of a labelled claim, and the debate that it heard."""
-
-    row: LabelledClaim
-    judgement: Judgement
-    progress: Progress
-
-
-def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
-    """Each row with its judgement, in order; everything happens in a folder that goes away."""
-    roster = roster_named("builtin")
-    silent = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
-    settings = Settings()
-    with opened_bench(settings) as bench:
-        retriever = load_multilingual_encoder()
-        staff = Staff(roster, Resources(bench.home, settings, retriever, silent, lambda: 0.0))
-        for row in rows:
-            material = Material(row.claim, row.question, row.texts)
-            progress = bench.check(material, staff, Plan(), Stop())
-            if progress.judgement is not None:
-                yield JudgedClaim(row, progress.judgement, progress)
 
 
 FEWEST_PER_LABEL = 8
@@ -218,18 +173,7 @@ def new_sides(rows: Iterable[Row], sides: Mapping[str, Side]) -> dict[str, Side]
     return assigned
 
 
-@dataclass(frozen=True)
-class _Said:
-    """What was decided on a run: by a person, or settled for its case, which then counts."""
-
-    id: str
-    case_id: str
-    run_id: str
-    label: Label
-    author: str
-
-
-def _decisions(store: Store) -> Iterator[_Said]:
+def _decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
     """Each corrected run with what counts for its case: what was settled, else the newest answer.
 
     Two runs over one case have two texts to learn from, but only one answer is right.
@@ -240,48 +184,139 @@ def _decisions(store: Store) -> Iterator[_Said]:
     for correction in store.corrections.newest_by_run():
         known.add(correction.case_id)
         last = settled.get(correction.case_id) or newest[correction.case_id]
-        yield _Said(last.id, correction.case_id, correction.run_id or "", last.label, last.author)
+        yield correction.run_id or "", last
     for case_id, gold in settled.items():
         item = None if case_id in known else store.queue.get(case_id)
         if item is not None and item.run_id:
-            yield _Said(gold.id, case_id, item.run_id, gold.label, gold.author)
+            yield item.run_id, gold
 
 
 def _rows(store: Store) -> tuple[list[Row], int]:
     """A row for each run that something was decided on; how many had no text to learn from."""
     rows: list[Row] = []
     unusable = 0
-    for said in _decisions(store):
+    for run_id, said in _decisions(store):
         case = store.cases.get(said.case_id)
-        found = _judgement(store, said.run_id) if said.run_id else None
-        if said.label == "unclear" or case is None or found is None or not found.text:
+        found = store.runs.judgement(run_id) if run_id else None
+        if found is None or "unclear" in (said.label, found.label) or not case or not found.text:
             unusable += 1
             continue
-        key = fingerprint(case.response, case.question)
-        rows.append(
-            Row(
-                text=found.text,
-                label=said.label,
-                group=key,
-                correction_id=said.id,
-                run_id=said.run_id,
-                claim=case.response,
-                p=found.p,
-                case_id=said.case_id,
-                author=said.author,
-                language=case.language,
-            )
-        )
+        key, who = fingerprint(case.response, case.question), (case.id, said.author, case.language)
+        own = (said.id, run_id, case.response, found.p)
+        rows.append(Row(found.text, said.label, key, *own, *who))
     return rows, unusable
-
-
-def _judgement(store: Store, run_id: str) -> Judgement | None:
-    """What the classifier read in that run; None where the judge reached no verdict."""
-    found = store.runs.judgement(run_id)
-    return None if found is None or found.label == "unclear" else found
 
 
 def digest_of(rows: Iterable[Row]) -> str:
     """Names exactly which corrections a version was trained on."""
     ids = "\n".join(sorted(row.correction_id for row in rows))
     return hashlib.sha256(ids.encode()).hexdigest()
+
+
+Origin = Literal["answered", "settled", "imported"]
+Reason = Literal["unclear", "no_run", "no_verdict"]
+DIFFERING = ItemFilter(differ=True)
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A usable row with whose label it carries, and where that comes from."""
+
+    row: Row
+    case_id: str
+    project_id: str
+    author: str
+    language: str
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Labels counted by person, language and origin; a person is (project, name)."""
+
+    by_person: Mapping[tuple[str, str], Mapping[Label, int]]
+    by_language: Mapping[str, Mapping[Label, int]]
+    by_origin: Mapping[Origin, Mapping[Label, int]]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Everything in numbers; `unusable` counts what nothing can be learned from, by reason."""
+
+    labels: Mapping[str, int]
+    missing: Mapping[str, int]
+    held: int
+    counts: Counts
+    unusable: Mapping[Reason, int]
+
+
+def overview(store: Store) -> Overview:
+    """The numbers over all projects: one classifier learns from all of them."""
+    data = training_set(store)
+    decided = _decided(store)
+    found = taught(store, data, decided)
+    unusable = _unusable(data, decided)
+    if unchecked := store.corrections.unchecked():
+        unusable["no_run"] = unchecked
+    return Overview(data.counts(), data.missing(), len(data.held), _counts(found), unusable)
+
+
+def conflicts(store: Store, project_id: str, now: float) -> int:
+    """How many open cases of a project people answer differently, in labels or marked words."""
+    return store.queue.count(project_id, DIFFERING, ("open",), now)
+
+
+def taught(
+    store: Store,
+    data: TrainingSet | None = None,
+    decided: Mapping[str, Correction | Gold] | None = None,
+) -> tuple[Taught, ...]:
+    """All usable rows with whose label they carry, the newest answers last."""
+    rows = (data or training_set(store)).rows
+    known = decided or _decided(store)
+    places = store.cases.places()
+    found: list[tuple[float, Taught]] = []
+    for row in rows:
+        said = known.get(row.correction_id)
+        if said is None:  # somebody took it back meanwhile
+            continue
+        project_id, language = places.get(said.case_id, ("", "und"))
+        one = Taught(row, said.case_id, project_id, said.author, language, _origin_of(said))
+        found.append((said.at, one))
+    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0]))
+
+
+def _decided(store: Store) -> dict[str, Correction | Gold]:
+    """What may count for a run or a case, by id."""
+    found: dict[str, Correction | Gold] = {c.id: c for c in store.corrections.newest_by_run()}
+    return found | {gold.id: gold for gold in store.golds.settled().values()}
+
+
+def _origin_of(said: Correction | Gold) -> Origin:
+    if isinstance(said, Gold):
+        return "settled"
+    return "imported" if said.author.endswith(IMPORTED) else "answered"
+
+
+def _counts(found: Iterable[Taught]) -> Counts:
+    people: dict[tuple[str, str], Counter[Label]] = {}
+    languages: dict[str, Counter[Label]] = {}
+    origins: dict[Origin, Counter[Label]] = {}
+    for one in found:
+        people.setdefault((one.project_id, one.author), Counter())[one.row.label] += 1
+        languages.setdefault(one.language, Counter())[one.row.label] += 1
+        origins.setdefault(one.origin, Counter())[one.row.label] += 1
+    return Counts(people, languages, origins)
+
+
+def _unusable(data: TrainingSet, decided: Mapping[str, Correction | Gold]) -> dict[Reason, int]:
+    """Why decisions teach nothing; a settled case's earlier answers are not counted again."""
+    used = {row.correction_id for row in data.rows}
+    settled = {said.case_id for said in decided.values() if isinstance(said, Gold)}
+    found: Counter[Reason] = Counter()
+    for said in decided.values():
+        is_gold = isinstance(said, Gold)
+        if said.id in used or (not is_gold and said.case_id in settled):
+            continue
+        found["unclear" if said.label == "unclear" else "no_verdict"] += 1
+    return dict(found)

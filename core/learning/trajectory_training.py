@@ -5,7 +5,6 @@ weights are trained, in 32-bit floats, on one device: docs/trajectories.md says 
 The paper prints equation 1 with the logarithm outside of the sum; what is trained is the sum of the
 logarithms, the usual cross entropy, which its text names. Source: HaluAgent 2.4.2, equation 1.
 
-Trajectories as tokens, with the loss on thoughts and actions only (HaluAgent 2.4.2, equation 1).
 Instruction, question, response and observations are read and not learned: their targets are
 `IGNORED`. Reads the JSONL that `export --format trajectories` writes.
 """
@@ -18,7 +17,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -179,11 +178,6 @@ def _is_within(place: Place, text: str, learned: Sequence[Place]) -> bool:
     return any(start <= first < end for start, end in learned)
 
 
-def batches(rows: Sequence[Tokens], size: int) -> Iterator[Sequence[Tokens]]:
-    """The rows in their order, `size` at a time."""
-    return (rows[start : start + size] for start in range(0, len(rows), size))
-
-
 CARD = "training.json"
 MOST_MEGABYTES = 2_000
 CLIP = 1.0  # the largest norm of a step's gradient
@@ -208,7 +202,6 @@ class Material:
     rows: tuple[Tokens, ...]
     too_long: int = 0
     with_marks: int = 0
-    nothing_to_learn: int = 0
 
     @property
     def learned(self) -> int:
@@ -226,7 +219,7 @@ def material_of(data: bytes, name: str, tokenizer: Any, longest: int) -> Materia
     there = [row for row in coded if row is not None]
     short = [row for row in there if len(row.ids) <= longest]
     rows = tuple(row for row in short if row.learned)
-    found = Material(rows, len(there) - len(short), len(coded) - len(there), len(short) - len(rows))
+    found = Material(rows, len(there) - len(short), len(coded) - len(there))
     if not rows:
         raise InputError(
             f"Expected trajectories of at most {longest:,} tokens in {name}, found none: "
@@ -269,7 +262,8 @@ def train(
     for epoch in range(1, options.epochs + 1):
         chance.shuffle(order)
         total, began = 0.0, time.monotonic()
-        for batch in batches(order, options.batch):
+        for start in range(0, len(order), options.batch):
+            batch = order[start : start + options.batch]
             loss = loss_of(model, batch, padding)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()

@@ -1,9 +1,7 @@
-"""A question to a language model and its answer, as plain values.
+"""A question to a language model and its answer as plain values, and whose model a name means.
 
 Agents make calls and hand them to a `Desk`; the desk keeps the ledger and the caps and hands them
-to a `Model`. Neither knows which provider answers.
-
-Which provider a seat's model name means, as litellm reads such names, without importing it.
+to a `Model`. Neither knows which provider answers. Names are read as litellm does, without it.
 """
 
 from __future__ import annotations

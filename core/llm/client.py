@@ -1,20 +1,15 @@
 """The one boundary to litellm: any provider it knows, any OpenAI-compatible address.
 
 Calls are streamed on a loop of their own; errors become our tree, without a trace of litellm's,
-whose texts may repeat a key.
-
-Spares litellm work of which we read nothing: a third of what a call costs the processor. Calls
-that go out side by side share one interpreter, so what each of them computes the others wait for.
-
-Keeps litellm's clients where they were sent: no answer moves a request to another address. They
-would follow a redirect anywhere, with the whole prompt, and leave out only a key that travels as
-`Authorization`: Anthropic's, Azure's and Gemini's travel under names of their own.
+whose texts may repeat a key. Its clients stay where they were sent: they would follow a redirect
+anywhere, with the whole prompt, and leave out only a key that travels as `Authorization`:
+Anthropic's, Azure's and Gemini's travel under names of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
+import base64
 import logging
 import os
 import threading
@@ -28,20 +23,11 @@ from typing import Any
 from core.concurrency import Stop
 from core.config import shown_safely
 from core.errors import ModelError, ModelRefused, ReplyError
-from core.llm.call import Call, Completion, Speak
+from core.llm.call import Call, Completion, Message, Speak, provider_of, wire_name
 from core.llm.failures import Fault, Faults, Patience, first_answer
-from core.llm.keys import Keys
-from core.llm.limits import estimated_tokens, price_of
-from core.llm.stream import (
-    Tap,
-    addressed,
-    chat_request,
-    joined,
-    keys_sent,
-    streamed_from,
-    take_out,
-    without_keys,
-)
+from core.llm.keys import NO_KEY, Keys, headers_for, take_out
+from core.llm.limits import estimated_tokens, price_of, window_of
+from core.llm.stream import Tap, streamed_from
 from core.seats import Seat
 
 
@@ -64,35 +50,6 @@ def _staying(make: Callable[..., Any]) -> Callable[..., Any]:
         return client
 
     return made
-
-
-# Where the openai library writes the body of a chat completion.
-BODIES = "openai.resources.chat.completions.completions"
-
-
-def spare(litellm: Any) -> None:
-    """Leave out what is never looked at, of every call from now on."""
-    litellm.response_cost_calculator = _no_price
-    library: Any = importlib.import_module(BODIES)
-    library.async_maybe_transform = _as_given
-
-
-def _no_price(**_: Any) -> None:
-    """Litellm prices every answer, once before its first word; our prices are in `limits.py`."""
-
-
-async def _as_given(body: Any, expected_type: Any) -> Any:
-    """The body without what was left out of it, and not looked through for names to translate.
-
-    There are none: litellm hands on the names that are sent. The library compares every part of
-    every message with every kind of message that it knows.
-    """
-    from openai import NotGiven, Omit
-
-    if not isinstance(body, dict):
-        return body
-    left_out = Omit, NotGiven
-    return {name: value for name, value in body.items() if not isinstance(value, left_out)}
 
 
 Put = Callable[[str], None]
@@ -343,7 +300,8 @@ def _loaded() -> Any:
             getattr(litellm.types.utils, name).model_rebuild()
 
     follow_none(litellm)
-    spare(litellm)
+    # It would price every answer, once before its first word: half of a call's work here.
+    setattr(litellm, "response_cost_calculator", lambda **_: None)  # noqa: B010 - its type forbids
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.turn_off_message_logging = True
@@ -357,3 +315,115 @@ def _loaded() -> Any:
 
 def _unheard(piece: str) -> None:
     """Embeddings say nothing."""
+
+
+OLLAMA = ("ollama", "ollama_chat")
+
+
+SECRETS = ("api_key", "aws_secret_access_key", "aws_session_token")
+
+
+SHORTEST_SECRET = 12
+
+
+SPARE_SECONDS = 30  # litellm's own time-out lies behind ours, which tells where it was silent
+
+
+def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
+    """Who is asked, with which key, as every request of the seat says it.
+
+    The key is always given: left out, litellm would take one from the environment, whose ever it
+    is. Retries are our own.
+
+    Raises:
+        KeyMissing: a key is needed that is not at hand.
+        ConfigError: the key belongs to somebody else, or cannot be one.
+    """
+    request: dict[str, Any] = {
+        "model": wire_name(seat),
+        "timeout": seat.seconds + SPARE_SECONDS,
+        "max_retries": 0,
+        "num_retries": 0,
+        **keys.credentials(seat),
+    }
+    if seat.api_base:
+        request["api_base"] = seat.api_base
+    if headers := headers_for(seat, request.get("api_key", "")):
+        request["extra_headers"] = headers
+    return request
+
+
+def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, Any]:
+    """The whole request; `relaxed` names the parts that this server is known to refuse."""
+    seat = call.seat
+    limit = "max_completion_tokens" if "max_tokens" in relaxed else "max_tokens"
+    request = {
+        **addressed(seat, keys),
+        "messages": [_message(message) for message in call.messages],
+        "temperature": seat.temperature,
+        limit: seat.max_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "drop_params": True,
+    }
+    for part in ("temperature", "stream_options"):
+        if part in relaxed:
+            del request[part]
+    if call.schema is not None and "schema" not in relaxed:
+        form = {"name": "reply", "schema": dict(call.schema), "strict": _is_closed(call.schema)}
+        request["response_format"] = {"type": "json_schema", "json_schema": form}
+    if provider_of(seat) in OLLAMA:
+        # Ollama cuts what is longer than its window without a word, and its usual one is short.
+        request["num_ctx"] = window_of(seat)
+    return request
+
+
+def without_keys(text: str, request: Mapping[str, Any]) -> str:
+    """An answer without the keys of its request, which a server may well repeat.
+
+    Short ones and plain words, as people give to servers of their own, are no secret.
+    """
+    for key in keys_sent(request):
+        if len(key) >= SHORTEST_SECRET and any(char.isdigit() for char in key):
+            text = text.replace(key, "…")
+    return text
+
+
+def keys_sent(request: Mapping[str, Any]) -> list[str]:
+    """The secrets that the request carries."""
+    found = [request.get(name) for name in SECRETS]
+    return [key for key in found if key and key != NO_KEY]
+
+
+def _message(message: Message) -> dict[str, Any]:
+    if not message.pictures:
+        return {"role": message.role, "content": message.text}
+    parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}]
+    for picture in message.pictures:
+        url = f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode()}"
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return {"role": message.role, "content": parts}
+
+
+def _is_closed(schema: object) -> bool:
+    """True when every object in the schema needs all its fields and allows no other.
+
+    Only such a schema may be asked for strictly.
+    """
+    if isinstance(schema, list | tuple):
+        return all(_is_closed(part) for part in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object":
+        fields = schema.get("properties", {})
+        if schema.get("additionalProperties") is not False:
+            return False
+        if set(schema.get("required", ())) != set(fields):
+            return False
+    return all(_is_closed(part) for part in schema.values())
+
+
+def joined(pieces: Sequence[str]) -> str:
+    """One text that can be stored: halves of a character that came apart are put together."""
+    halves = "".join(pieces).encode("utf-16-le", "surrogatepass")
+    return halves.decode("utf-16-le", "replace")

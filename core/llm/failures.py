@@ -1,7 +1,4 @@
-"""Asks again where that may help: after a while, or without what a server does not know.
-
-What went wrong at a provider, in our words and our error tree.
-"""
+"""What went wrong at a provider, in our error tree, and asking again where that may help."""
 
 from __future__ import annotations
 
@@ -15,14 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from core.concurrency import Stop
-from core.errors import (
-    ConfigError,
-    ModelError,
-    ModelRefused,
-    ModelTimeout,
-    ReplyError,
-    ReviewError,
-)
+from core.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, ReplyError, ReviewError
 from core.llm.call import provider_of, shown_address
 from core.llm.keys import Keys
 from core.seats import Seat

@@ -1,17 +1,26 @@
-"""The keys at hand: where each comes from, whom it may be sent to, never what it is."""
+"""The keys at hand: where each comes from, whom it may be sent to, never what it is.
+
+They come from the environment and `.streamlit/secrets.toml`, read without streamlit, which would
+put every secret into the environment. Settings of OpenAI and watsonx that the libraries beneath
+litellm would send as headers to any address are taken out of it and given to their own calls only.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 from core.errors import ConfigError, KeyMissing
 from core.llm.call import (
     AMAZON,
     LOCAL,
+    OPENAI_COMPATIBLE,
     is_elsewhere,
     known_providers,
     provider_of,
@@ -229,3 +238,104 @@ def _checked(name: str, key: str) -> str:
             "set it anew."
         )
     return key
+
+
+def keys_here(environment: Mapping[str, str], root: Path) -> Keys:
+    """Keys of the environment as it is now, and of the secrets file under the project's root.
+
+    Raises:
+        ConfigError: the file is there and cannot be read; the message shows nothing of it.
+    """
+    return Keys(dict(environment), _secrets(root / SECRETS))
+
+
+def _secrets(path: Path) -> dict[str, str]:
+    """Texts that stand in the file by themselves or under `[keys]`; the table goes first."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MOST_KEYS_BYTES + 1)
+        if len(data) > MOST_KEYS_BYTES:
+            raise ConfigError(f"Expected a small file of keys at {SECRETS}, found a large one.")
+        parsed = tomllib.loads(data.decode("utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        why = error.strerror or os.strerror(error.errno or 0)
+        raise ConfigError(f"Expected to read keys from {SECRETS}, found: {why}.") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f'Expected TOML in {SECRETS}, such as OPENAI_API_KEY = "…"; found something else'
+            f"{_place(error)}. Correct it there."
+        ) from None  # the parser's own words may repeat a key
+    table = parsed.get(TABLE)
+    named = {**parsed, **(table if isinstance(table, dict) else {})}
+    return {name: value for name, value in named.items() if isinstance(value, str)}
+
+
+SECRETS = Path(".streamlit") / "secrets.toml"
+
+
+TABLE = "keys"
+
+
+MOST_KEYS_BYTES = 1_000_000
+
+
+def _place(error: Exception) -> str:
+    """Where the parser stumbled, without what it found there."""
+    _, found, place = str(error).rpartition("(at ")
+    return f" at {place.rstrip(')')}" if found and "line" in place else ""
+
+
+# The first name of each that has a value counts.
+OPENAI_HEADERS = {
+    "OpenAI-Organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID"),
+    "OpenAI-Project": ("OPENAI_PROJECT_ID",),
+}
+
+
+ANY_HEADERS = "OPENAI_CUSTOM_HEADERS"  # a line each
+
+
+WATSONX_SCHEMES = {"WATSONX_TOKEN": "Bearer", "WATSONX_ZENAPIKEY": "ZenApiKey"}
+
+
+TAKEN_OUT = (ANY_HEADERS, *sum(OPENAI_HEADERS.values(), ()), *WATSONX_SCHEMES)
+
+
+_kept: dict[str, str] = {}
+
+
+def take_out() -> None:
+    """Keep the settings here instead of in the environment; the newest value counts."""
+    for name in TAKEN_OUT:
+        value = os.environ.pop(name, "").strip()
+        if value:
+            _kept[name] = value
+
+
+def headers_for(seat: Seat, key: str) -> dict[str, str]:
+    """The headers of the seat's calls beside those that its `key` makes by itself.
+
+    Another server that is asked as watsonx gets its key as it is: litellm would take it to IBM
+    for a token.
+    """
+    provider = provider_of(seat)
+    if provider == OPENAI_COMPATIBLE and not is_elsewhere(seat):
+        return _of_openai()
+    if provider == "watsonx":
+        given = ((scheme, _kept.get(name)) for name, scheme in WATSONX_SCHEMES.items())
+        own = next((f"{scheme} {value}" for scheme, value in given if value), "")
+        sent = f"Bearer {key}" if is_elsewhere(seat) else own
+        return {"Authorization": sent} if sent else {}
+    return {}
+
+
+def _of_openai() -> dict[str, str]:
+    lines = (line.partition(":") for line in _kept.get(ANY_HEADERS, "").splitlines())
+    found = {name.strip(): value.strip() for name, colon, value in lines if colon}
+    for header, names in OPENAI_HEADERS.items():
+        value = next((_kept[name] for name in names if name in _kept), "")
+        if value:
+            found.setdefault(header, value)
+    return found

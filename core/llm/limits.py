@@ -1,14 +1,9 @@
 """What a call could cost at worst, and the caps that it must fit under before it is sent.
 
-Where the price of a model is known its calls count in money, else in tokens; never as free.
-
-How much of a model's window texts and pictures take, estimated without asking any model. Every
-provider cuts text into tokens in its own way. The weights below were fitted to OpenAI's cl100k on
-questions, answers and articles in 14 languages, on code, tables and samples of twenty further
-kinds, so that the estimate lies at or above it: what is cut too early costs a passage, what is
-cut too late costs the call.
-
-What a model's tokens cost and how long its window is, by litellm's own list.
+Prices and windows are those of litellm's list. Where a model's price is known its calls count in
+money, else in tokens; never as free. Tokens are estimated without asking any model: the weights
+below were fitted to OpenAI's cl100k on texts, code and tables in 14 languages so that the estimate
+lies at or above it: what is cut too early costs a passage, what is cut too late costs the call.
 """
 
 from __future__ import annotations

@@ -4,10 +4,7 @@
 after: at what was used, at nothing where nothing is owed (wrong key, refused connection), or at
 prompt and received tokens of unknown cost (a broken stream, Stop, an unusable reply). A process
 that dies settles nothing: its reservation counts in full until it is a day old, or until the
-resumed run asks the same again.
-
-`Books` batches the ledger writes of several threads into one transaction, so that calls which could
-go out together do not wait for the disk one behind the other.
+resumed run asks the same again. `Books` writes what several threads want in one transaction.
 """
 
 from __future__ import annotations
@@ -136,21 +133,10 @@ def unanswered(row: LedgerRow, worst: WorstCase, problem: str, tokens_out: int) 
 
 def reused(row: LedgerRow, other: LedgerRow) -> LedgerRow:
     """The other run's answer as this run's own, for nothing."""
-    return replace(
-        row,
-        status="done",
-        reserved_nano=0,
-        reserved_tokens=0,
-        counts_nano=0,
-        counts_tokens=0,
-        tokens_in=other.tokens_in,
-        tokens_out=other.tokens_out,
-        is_counted=other.is_counted,
-        cost_nano=0,
-        reply=other.reply,
-        finish=other.finish,
-        reused_from=other.id,
-    )
+    counts = ("reserved_nano", "reserved_tokens", "counts_nano", "counts_tokens", "cost_nano")
+    names = ("tokens_in", "tokens_out", "is_counted", "reply", "finish")
+    changed: dict[str, Any] = dict.fromkeys(counts, 0) | {n: getattr(other, n) for n in names}
+    return replace(row, status="done", reused_from=other.id, **changed)
 
 
 def completion_of(row: LedgerRow) -> Completion:
@@ -168,21 +154,9 @@ def completion_of(row: LedgerRow) -> Completion:
 
 def model_call(row: LedgerRow, origin: Origin) -> ModelCall:
     """The row as the trace tells it."""
-    return ModelCall(
-        id=row.id,
-        role=row.role,
-        slot=row.slot,
-        model=row.model,
-        prompt=row.prompt,
-        prompt_hash=row.prompt_hash,
-        tokens_in=row.tokens_in,
-        tokens_out=row.tokens_out,
-        cost=_dollars(row),
-        seconds=row.seconds,
-        origin=origin,
-        cut=row.cut,
-        problem=row.problem,
-    )
+    names = "id role slot model prompt prompt_hash tokens_in tokens_out seconds cut problem"
+    told = {name: getattr(row, name) for name in names.split()}
+    return ModelCall(**told, cost=_dollars(row), origin=origin)
 
 
 def _dollars(row: LedgerRow) -> float | None:

@@ -20,79 +20,28 @@ from core.llm.call import Message
 from core.store.projects import LONGEST_PROMPT
 
 LANGUAGES = ("en", "zh")
-FIELDS: dict[str, tuple[str, ...]] = {
-    "image_question": ("role", "instruction", "claim", "question", "image_name"),
-    "image_reading": ("image_prompt", "image_name"),
-    "context": ("role", "instruction", "claim", "question", "passages", "debaters"),
-    "debate": (
-        *("role", "instruction", "debater", "claim"),
-        *("question", "last_message", "evidence", "conflicts"),
-    ),
-    "answer": ("role", "instruction", "debater", "claim", "question", "evidence", "conflicts"),
-    "collaborate": ("role", "instruction", "debater", "claim", "question", "heard", "evidence"),
-    "compete": (
-        *("role", "instruction", "debater", "assigned"),
-        *("claim", "question", "heard", "evidence"),
-    ),
-    "reconsider": (
-        *("role", "instruction", "debater", "claim"),
-        *("question", "heard", "evidence", "conflicts"),
-    ),
-    "tit_for_tat": (
-        *("role", "instruction", "debater", "claim"),
-        *("question", "heard", "evidence", "assigned"),
-    ),
-    "detect": ("role", "instruction", "debater", "claim", "question", "evidence", "conflicts"),
-    "critique": (
-        *("role", "instruction", "debater", "claim"),
-        *("question", "heard", "contested", "evidence"),
-    ),
-    "revise": (
-        *("role", "instruction", "debater", "claim"),
-        *("question", "contested", "heard", "evidence"),
-    ),
-    "advise": (
-        *("role", "instruction", "debater", "claim"),
-        *("question", "heard", "evidence", "about"),
-    ),
-    "attack": (
-        *("role", "instruction", "debater", "claim"),
-        *("question", "heard", "evidence", "about"),
-    ),
-    "summary": ("claim", "question", "transcript"),
-    "corrected": ("response", "question", "finding", "transcript", "evidence"),
-    "judge": ("claim", "question", "evidence", "facts", "conflicts", "transcript"),
-    "judge_moderate": ("claim", "question", "evidence", "transcript"),
-    "judge_rerank": ("claim", "question", "contested", "revisions", "evidence"),
-    "judge_plain": ("role", "instruction", "claim", "question", "evidence"),
-    "judge_thought": ("role", "instruction", "claim", "question", "evidence"),
-    "judge_examples": ("role", "instruction", "claim", "question", "evidence"),
-    "judge_collaborate": ("claim", "question", "evidence", "transcript"),
-    "judge_compete": ("claim", "question", "evidence", "transcript"),
-    "segment": ("response", "question"),
-    "spans": ("response", "question", "evidence", "finding"),
-    "span_examples": ("examples",),
-    "span_vote": ("response", "words", "why", "evidence", "last_turns"),
-    "match": ("question", "statement", "before", "context"),
-    "back_translation": ("from_language", "into_language", "text"),
-    "translation": ("text_language", "text", "claimed_language", "claimed", "back"),
-    "pick_tool": (
-        *("tools", "tool_examples", "question", "response"),
-        *("statement", "steps", "memory"),
-    ),
-    "reflect": ("question", "statements"),
-    "panel_spans": ("language", "question", "response", "evidence"),
-    "panel_votes": ("language", "question", "response", "words", "evidence"),
-    "alignment": ("claim", "label", "reason", "rationale"),
-    "mend": ("error",),
-    "trajectory": ("tools", "question", "response"),
-}
-NAMES = tuple(FIELDS)
+NAMES = tuple(
+    (
+        "image_question image_reading context debate answer collaborate compete reconsider "
+        "tit_for_tat detect critique revise advise attack summary corrected judge judge_moderate "
+        "judge_rerank judge_plain judge_thought judge_examples judge_collaborate judge_compete "
+        "segment spans span_examples span_vote match back_translation translation pick_tool "
+        "reflect panel_spans panel_votes alignment mend trajectory"
+    ).split()
+)
 WITHOUT_SYSTEM = frozenset({"mend", "span_examples"})
 
 _FOLDER = Path(__file__).parent / "prompts"
 _COMMENT = re.compile(r"\A\s*<!--.*?-->\s*", re.DOTALL)
 _PART = re.compile(r"^## (System|User)[ \t\r]*$", re.MULTILINE)
+
+
+def _text(name: str, language: str) -> str:
+    return (_FOLDER / language / f"{name}.md").read_text(encoding="utf-8")
+
+
+FIELDS = {name: tuple(Template(_text(name, "en")).get_identifiers()) for name in NAMES}
+"""By prompt, the fields that it has."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +90,7 @@ def shipped(name: str, language: str) -> Prompt:
             f"Expected a prompt named {', '.join(NAMES)} in {' or '.join(LANGUAGES)}, found "
             f"“{name}” in “{language}”. Use one of these."
         )
-    path = _FOLDER / language / f"{name}.md"
-    return Prompt(name, language, path.read_text(encoding="utf-8"))
+    return Prompt(name, language, _text(name, language))
 
 
 def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:

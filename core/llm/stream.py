@@ -1,22 +1,17 @@
-"""A streamed call beneath litellm: its request, its event loop, and the provider's raw stream.
+"""The loop on which calls run side by side, and the provider's raw stream beneath litellm.
 
-The raw stream is read here because litellm drops or invents some of it. All calls run side by side
-on one event loop in a thread of its own. Settings of OpenAI and watsonx that the libraries beneath
-litellm would send as headers to any address, secrets among them, are taken out of the environment
-first and given to their own calls only.
+The raw stream is read here because litellm drops or invents some of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import base64
 import inspect
-import os
 import queue
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,56 +19,6 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar, TypeVarTuple, cast
 
 from core.concurrency import Stop
-from core.llm.call import OPENAI_COMPATIBLE, Call, Message, is_elsewhere, provider_of, wire_name
-from core.llm.keys import NO_KEY, Keys
-from core.llm.limits import window_of
-from core.seats import Seat
-
-# The first name of each that has a value counts.
-OPENAI_HEADERS = {
-    "OpenAI-Organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID"),
-    "OpenAI-Project": ("OPENAI_PROJECT_ID",),
-}
-ANY_HEADERS = "OPENAI_CUSTOM_HEADERS"  # a line each
-WATSONX_SCHEMES = {"WATSONX_TOKEN": "Bearer", "WATSONX_ZENAPIKEY": "ZenApiKey"}
-NAMES = (ANY_HEADERS, *sum(OPENAI_HEADERS.values(), ()), *WATSONX_SCHEMES)
-_kept: dict[str, str] = {}
-
-
-def take_out() -> None:
-    """Keep the settings here instead of in the environment; the newest value counts."""
-    for name in NAMES:
-        value = os.environ.pop(name, "").strip()
-        if value:
-            _kept[name] = value
-
-
-def headers_for(seat: Seat, key: str) -> dict[str, str]:
-    """The headers of the seat's calls beside those that its `key` makes by itself.
-
-    Another server that is asked as watsonx gets its key as it is: litellm would take it to IBM
-    for a token.
-    """
-    provider = provider_of(seat)
-    if provider == OPENAI_COMPATIBLE and not is_elsewhere(seat):
-        return _of_openai()
-    if provider == "watsonx":
-        given = ((scheme, _kept.get(name)) for name, scheme in WATSONX_SCHEMES.items())
-        own = next((f"{scheme} {value}" for scheme, value in given if value), "")
-        sent = f"Bearer {key}" if is_elsewhere(seat) else own
-        return {"Authorization": sent} if sent else {}
-    return {}
-
-
-def _of_openai() -> dict[str, str]:
-    lines = (line.partition(":") for line in _kept.get(ANY_HEADERS, "").splitlines())
-    found = {name.strip(): value.strip() for name, colon, value in lines if colon}
-    for header, names in OPENAI_HEADERS.items():
-        value = next((_kept[name] for name in names if name in _kept), "")
-        if value:
-            found.setdefault(header, value)
-    return found
-
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -241,106 +186,6 @@ def _in_silence(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> Non
     """Libraries leave tasks of their own behind; what failed in them is nobody's answer."""
 
 
-OLLAMA = ("ollama", "ollama_chat")
-SECRETS = ("api_key", "aws_secret_access_key", "aws_session_token")
-SHORTEST_SECRET = 12
-SPARE_SECONDS = 30  # litellm's own time-out lies behind ours, which tells where it was silent
-
-
-def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
-    """Who is asked, with which key, as every request of the seat says it.
-
-    The key is always given: left out, litellm would take one from the environment, whose ever it
-    is. Retries are our own.
-
-    Raises:
-        KeyMissing: a key is needed that is not at hand.
-        ConfigError: the key belongs to somebody else, or cannot be one.
-    """
-    request: dict[str, Any] = {
-        "model": wire_name(seat),
-        "timeout": seat.seconds + SPARE_SECONDS,
-        "max_retries": 0,
-        "num_retries": 0,
-        **keys.credentials(seat),
-    }
-    if seat.api_base:
-        request["api_base"] = seat.api_base
-    if headers := headers_for(seat, request.get("api_key", "")):
-        request["extra_headers"] = headers
-    return request
-
-
-def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, Any]:
-    """The whole request; `relaxed` names the parts that this server is known to refuse."""
-    seat = call.seat
-    limit = "max_completion_tokens" if "max_tokens" in relaxed else "max_tokens"
-    request = {
-        **addressed(seat, keys),
-        "messages": [_message(message) for message in call.messages],
-        "temperature": seat.temperature,
-        limit: seat.max_tokens,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "drop_params": True,
-    }
-    for part in ("temperature", "stream_options"):
-        if part in relaxed:
-            del request[part]
-    if call.schema is not None and "schema" not in relaxed:
-        form = {"name": "reply", "schema": dict(call.schema), "strict": _is_closed(call.schema)}
-        request["response_format"] = {"type": "json_schema", "json_schema": form}
-    if provider_of(seat) in OLLAMA:
-        # Ollama cuts what is longer than its window without a word, and its usual one is short.
-        request["num_ctx"] = window_of(seat)
-    return request
-
-
-def without_keys(text: str, request: Mapping[str, Any]) -> str:
-    """An answer without the keys of its request, which a server may well repeat.
-
-    Short ones and plain words, as people give to servers of their own, are no secret.
-    """
-    for key in keys_sent(request):
-        if len(key) >= SHORTEST_SECRET and any(char.isdigit() for char in key):
-            text = text.replace(key, "…")
-    return text
-
-
-def keys_sent(request: Mapping[str, Any]) -> list[str]:
-    """The secrets that the request carries."""
-    found = [request.get(name) for name in SECRETS]
-    return [key for key in found if key and key != NO_KEY]
-
-
-def _message(message: Message) -> dict[str, Any]:
-    if not message.pictures:
-        return {"role": message.role, "content": message.text}
-    parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}]
-    for picture in message.pictures:
-        url = f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode()}"
-        parts.append({"type": "image_url", "image_url": {"url": url}})
-    return {"role": message.role, "content": parts}
-
-
-def _is_closed(schema: object) -> bool:
-    """True when every object in the schema needs all its fields and allows no other.
-
-    Only such a schema may be asked for strictly.
-    """
-    if isinstance(schema, list | tuple):
-        return all(_is_closed(part) for part in schema)
-    if not isinstance(schema, Mapping):
-        return True
-    if schema.get("type") == "object":
-        fields = schema.get("properties", {})
-        if schema.get("additionalProperties") is not False:
-            return False
-        if set(schema.get("required", ())) != set(fields):
-            return False
-    return all(_is_closed(part) for part in schema.values())
-
-
 CHAT = "ChatCompletionChunk"  # what the library makes of an event; text completions have others
 # Gemini's own words for an end, outside of any text, whose quotation marks are escaped.
 ENDED = re.compile(r'"(?:finishReason|blockReason)"\s*:\s*"')
@@ -506,9 +351,3 @@ def _leave_out(event: Any, name: str) -> None:
         event[name] = None
     else:
         setattr(event, name, None)
-
-
-def joined(pieces: Sequence[str]) -> str:
-    """One text that can be stored: halves of a character that came apart are put together."""
-    halves = "".join(pieces).encode("utf-16-le", "surrogatepass")
-    return halves.decode("utf-16-le", "replace")

@@ -1,13 +1,9 @@
-"""What a reading tool told beside its label: its readers' stances, wrong words, and why it is open.
+"""What tools said of a statement, where in the response, and what the audit remembers of it.
 
-`ToolUse.gave` is JSON made for the tool's own view; only what is of the shape here is taken from
-it, and nothing where it is of another: an imported trace may hold anything.
-
-What a tool's finding is about in the response: which statement, and where in it.
-
-From what tools said of a statement to what the audit remembers of it. Source: HaluAgent 2.3 (the
-triple of sentence, label and evidence). Beyond the paper, a statement is contested where the
-reading of evidence is not one: then it goes to debate.
+Source: HaluAgent 2.3 (the triple of sentence, label and evidence). Beyond the paper, a statement is
+contested where the reading of evidence is not one: then it goes to debate. `ToolUse.gave` is JSON
+made for the tool's own view; an imported trace may hold anything there, so only what has the shape
+below is taken from it.
 """
 
 from __future__ import annotations
@@ -107,8 +103,12 @@ def _text(given: str, about: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """Places of points are those of `Case.response`."""
+class ToolView(msgspec.Struct, frozen=True):
+    """What a reading tool told beside its label: places of points are those of `Case.response`.
+
+    `readers` say what each called the statement, `cause` why there is no label, `measured` how
+    often readings this sure were right.
+    """
 
     readers: tuple[ReaderView, ...] = ()
     points: tuple[Point, ...] = ()
@@ -116,40 +116,21 @@ class _Told(msgspec.Struct, frozen=True):
     measured: MeasuredShare | None = None
 
 
-DECODER = msgspec.json.Decoder(_Told)
+DECODER = msgspec.json.Decoder(ToolView)
 
 
-def readers_of(use: ToolUse) -> tuple[ReaderView, ...]:
-    """What each of the tool's readers called the statement."""
-    return _told(use).readers
-
-
-def points_of(use: ToolUse) -> tuple[Point, ...]:
-    """The words that its readers found wrong, with places in `Case.response`."""
-    return _told(use).points
-
-
-def cause_of(use: ToolUse) -> Cause | None:
-    """Why it came to no label, where it said so."""
-    return _told(use).cause
-
-
-def measured_of(use: ToolUse) -> MeasuredShare | None:
-    """How often readings this sure were right, where that was measured."""
-    return _told(use).measured
+def told_by(use: ToolUse) -> ToolView:
+    """What the tool told of that shape; nothing where it is of another."""
+    try:
+        return DECODER.decode(use.gave.encode())
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return ToolView()
 
 
 def do_differ(use: ToolUse) -> bool:
     """True where one of its readers calls the statement supported and another hallucinated."""
-    stances: set[Label] = {view.stance for view in readers_of(use)}
+    stances: set[Label] = {view.stance for view in told_by(use).readers}
     return {"supported", "hallucinated"} <= stances
-
-
-def _told(use: ToolUse) -> _Told:
-    try:
-        return DECODER.decode(use.gave.encode())
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _Told()
 
 
 # Tools that read what others wrote; all others work something out, and are not outvoted by them.

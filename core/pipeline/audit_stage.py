@@ -12,14 +12,13 @@ import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.agent_runner import Play, calls_of, notes_of, part_played, why_unusable
+from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played, why_unusable
 from core.baseline.evidence_model import load_evidence_model
 from core.baseline.matching import answer_of
 from core.baseline.wording import DEGREES, capitalised, counted, listed, shortened
 from core.concurrency import Stop, merged
 from core.debate.ceda import debate_ceda as debate
-from core.debate.floor import Floor
-from core.debate.turns import warned
+from core.debate.state import DebateState, warned
 from core.errors import ReplyError
 from core.events import (
     Event,
@@ -32,16 +31,7 @@ from core.events import (
     Remembered,
     ToolUse,
 )
-from core.pipeline.audit_memory import (
-    READING,
-    SEARCH,
-    cause_of,
-    cut_alike,
-    is_cut_from,
-    measured_of,
-    points_of,
-    readers_of,
-)
+from core.pipeline.audit_memory import READING, SEARCH, cut_alike, is_cut_from, told_by
 from core.pipeline.audit_steps import (
     CONDITIONS,
     Auditing,
@@ -141,7 +131,7 @@ def judgement_of(found: Found) -> Judgement:
     """The finding over the whole response."""
     labels = tuple(_label_of(found, statement) for statement in found.view.statements)
     label, by_tool = _overall(found)
-    told = [r for use in found.uses if use.statement is not None for r in readers_of(use)]
+    told = [r for use in found.uses if use.statement is not None for r in told_by(use).readers]
     # Statements are checked at the same time and answered in any order: people read them in theirs.
     readers = tuple(sorted(told, key=lambda reader: reader.statement))
     p = _p_of(found, label)
@@ -169,7 +159,7 @@ def _measured(found: Found) -> MeasuredShare | None:
         return None
     _, worst = max(given, key=lambda one: one[0])
     uses = [use for use in found.of(worst.statement) if use.label == worst.label]
-    return next((share for use in uses if (share := measured_of(use))), None)
+    return next((share for use in uses if (share := told_by(use).measured)), None)
 
 
 def _label_of(found: Found, statement: Statement) -> Label:
@@ -263,7 +253,7 @@ def _cause(found: Found) -> tuple[Cause, str]:
     if not found.checkable:
         return "not_addressed", NO_STATEMENT
     left_open = found.with_label("unclear")
-    causes = {cause_of(use) for statement, _ in left_open for use in found.of(statement.index)}
+    causes = {told_by(use).cause for statement, _ in left_open for use in found.of(statement.index)}
     if "sources_disagree" in causes:
         return "sources_disagree", "the sources contradict each other"
     share = f"{len(left_open)} of {counted(len(found.checkable), 'statement')}"
@@ -313,7 +303,7 @@ def _points(found: Found) -> Iterator[Point]:
         named = [
             point
             for use in uses
-            for point in (points_of(use) or _point(found, statement, use))
+            for point in (told_by(use).points or _point(found, statement, use))
             if statement.start <= point.start < point.end <= statement.end
         ]
         if is_wrong and not named:
@@ -367,7 +357,7 @@ class AuditRun:
     there are none).
     """
 
-    play: Play
+    play: RunContext
     progress: Progress
     view: Callable[[], CaseView]
     bench: Bench
@@ -409,9 +399,9 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     ending: list[Event] = []
     if contested:
         cut = cut_down(view, contested, progress.tool_uses)
-        floor = Floor(run.play, cut, progress, Plan(max_turns=run.max_turns))
-        yield from warned(floor)
-        yield from debate(floor)
+        state = DebateState(run.play, cut, progress, Plan(max_turns=run.max_turns))
+        yield from warned(state)
+        yield from debate(state)
         began, before = run.play.now(), frozenset(progress.calls)
         found = yield from _judged(run, cut, contested)
         for entry in closed(final, found):

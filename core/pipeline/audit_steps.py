@@ -1,15 +1,7 @@
-"""Checks one statement, or the response as a whole, tool by tool until its picker concludes.
+"""The parts of an audit: a statement checked tool by tool, which go to debate, how they close.
 
-Source: HaluAgent 2.3 (tool selection and verification), 2.4.1 (thought, action, observation).
-
-Which statements can be checked at once, and which wait for what is found of the others.
-
-What tools found of the response as a whole, where it bears on single statements.
-
-Statements of a response that is still arriving, each as soon as it is whole. Source: CEDA 6 (a
-response checked while it is being written).
-
-What goes to debate of an audited response, and how the judge's word closes it.
+Source: HaluAgent 2.3 (tool selection and verification), 2.4.1 (thought, action, observation); CEDA
+6 (a response checked while it is being written).
 """
 
 from __future__ import annotations

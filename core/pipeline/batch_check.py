@@ -19,7 +19,6 @@ from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, delimiter_of, saf
 from core.errors import InputError, ReviewError
 from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import NOTHING_TYPED, Jobs
-from core.pipeline.run_factory import require_keys
 from core.progress import can_resume
 from core.records import LibraryEntry, Plan, Project, Run, new_id
 from core.store import Store
@@ -140,7 +139,7 @@ def start_batch(
     `common` are ids of sources that every row rests on, beside those it names itself.
     """
     payer = jobs.payer(author, typed)
-    require_keys(plan, payer.keys)
+    jobs.require(plan, payer)
     batch = Batch(new_id(), project.id, name, author, time.time(), plan)
     entries = store.library.all(project.id)
     by_id = {entry.id: entry for entry in entries}
@@ -206,7 +205,7 @@ def resume_batch(
         batch = store.batches.get(batch_id)
         if batch is not None:
             store.projects.require(batch.project_id, by, "annotator", "check a table")
-            require_keys(batch.plan, payer.keys)
+            jobs.require(batch.plan, payer)
         for row in store.batches.rows(batch_id) if batch else []:
             run = store.runs.get(row.run_id, time.time(), lease) if row.run_id else None
             if run is not None and can_resume(run):

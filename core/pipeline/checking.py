@@ -1,8 +1,6 @@
-"""What a person gives becomes a stored case: files into the library, text into a case.
+"""What a person gives becomes a stored case; a run of it becomes one JSON object.
 
 The command line and the pages share this; `check_once` is the whole way for one claim.
-
-A run as one JSON object: what the command line prints and tables export.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from core.baseline.entailment import brought, calibration_notice
 from core.concurrency import Stop
 from core.config import MEGABYTE, shown_safely
 from core.debate import NAMES
-from core.debate.protocols import require_options
+from core.debate.protocols import require_options, require_protocol
 from core.documents.language import language_of
 from core.documents.library import ensure_read, store_file
 from core.documents.terms import terms
@@ -28,24 +26,13 @@ from core.llm.prompting import PromptBook
 from core.pipeline.jobs import Jobs
 from core.pipeline.run_factory import require_keys
 from core.progress import Progress, folded, total_cost
-from core.records import (
-    Case,
-    LibraryEntry,
-    ModelCall,
-    Passage,
-    Plan,
-    Project,
-    Quote,
-    Run,
-    Span,
-    Turn,
-    new_id,
-)
+from core.records import Case, LibraryEntry, ModelCall, Passage, Plan, Project, Run, Turn, new_id
 from core.review.people import first_project, person_here
 from core.review.selective_prediction import policy_of
 from core.seats import AS_IS, BUILT_IN, DebateOptions
 from core.store import Store, open_store
 
+SPAN = "start end text p category source instead in_evidence"
 NANO_DIGITS = 9  # of a US dollar: the ledger's own
 
 
@@ -70,7 +57,7 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "confidence": verdict.confidence if verdict else None,
         "rationale": verdict.rationale if verdict else "",
         "statements": _statements(progress),
-        "spans": [_span(span) for span in progress.spans],
+        "spans": [_fields(span, SPAN) for span in progress.spans],
         "evidence": [_passage(passage) for passage in progress.evidence.values()],
         "turns": [_turn(turn) for turn in sorted(progress.turns, key=lambda t: t.number)],
         "remarks": [{"by": said.by, "text": said.text} for said in progress.remarks],
@@ -130,70 +117,26 @@ def _ending_words(progress: Progress) -> str:
 def _statements(progress: Progress) -> list[dict[str, Any]]:
     labels = progress.judgement.statement_labels if progress.judgement else ()
     return [
-        {
-            "start": item.start,
-            "end": item.end,
-            "text": item.text,
-            "rewrite": item.rewrite,
-            "label": labels[index] if index < len(labels) else None,
-        }
+        _fields(item, "start end text rewrite")
+        | {"label": labels[index] if index < len(labels) else None}
         for index, item in sorted(progress.statements.items())
     ]
 
 
-def _span(span: Span) -> dict[str, Any]:
-    return {
-        "start": span.start,
-        "end": span.end,
-        "text": span.text,
-        "p": span.p,
-        "category": span.category,
-        "source": span.source,
-        "instead": span.instead,
-        "in_evidence": span.in_evidence,
-    }
+def _fields(record: object, names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def _passage(passage: Passage) -> dict[str, Any]:
-    return {
-        "source": passage.source,
-        "page": passage.page,
-        "start": passage.start,
-        "end": passage.end,
-        "text": passage.text,
-        "score": round(passage.score, 5),
-        "similarity": None if passage.similarity is None else round(passage.similarity, 4),
-    }
+    similarity = None if passage.similarity is None else round(passage.similarity, 4)
+    score = {"score": round(passage.score, 5), "similarity": similarity}
+    return _fields(passage, "source page start end text") | score
 
 
 def _turn(turn: Turn) -> dict[str, Any]:
-    return {
-        "number": turn.number,
-        "debater": turn.debater,
-        "agent": turn.agent,
-        "round": turn.round,
-        "manner": turn.manner,
-        "about": turn.about,
-        "assigned": turn.assigned,
-        "reply": turn.reply,
-        "stance": turn.stance,
-        "confidence": turn.confidence,
-        "doubt": turn.doubt,
-        "text": turn.text,
-        "quotes": [_quote(quote) for quote in turn.quotes],
-    }
-
-
-def _quote(quote: Quote) -> dict[str, Any]:
-    return {
-        "text": quote.text,
-        "status": quote.status,
-        "score": quote.score,
-        "source": quote.source,
-        "page": quote.page,
-        "start": quote.start,
-        "end": quote.end,
-    }
+    names = "number debater agent round manner about assigned reply stance confidence doubt text"
+    quote = "text status score source page start end"
+    return _fields(turn, names) | {"quotes": [_fields(q, quote) for q in turn.quotes]}
 
 
 PROTOCOLS = (*NAMES, AUDIT)
@@ -257,26 +200,64 @@ def store_case(store: Store, project: Project, draft: Draft, author: str, now: f
             f"Expected at most {limit:,} characters to check, found {len(draft.response):,}; "
             "check a part of it, or raise the limit on Settings."
         )
-    case = Case(
-        id=draft.id or new_id(),
-        project_id=project.id,
-        response=draft.response,
-        question=draft.question,
-        documents=draft.documents,
-        images=draft.images,
-        role=project.role if draft.role is None else draft.role,
-        instruction=project.instruction if draft.instruction is None else draft.instruction,
-        language=draft.language or language_of(f"{draft.question} {draft.response}"),
-        author=author,
-        created_at=now,
-        others=draft.others,
-    )
+    case = case_of(draft, project, draft.response, author, now)
     with store.writing():
         known = None if draft.id else store.cases.like(case)
         if known is None:
             words = terms(f"{case.question} {case.response}", case.language)
             store.cases.add(case, list(words))
     return known or case
+
+
+def case_of(draft: Draft, project: Project, response: str, author: str, now: float) -> Case:
+    """The draft as a case of that response; nothing is stored."""
+    return Case(
+        id=draft.id or new_id(),
+        project_id=project.id,
+        response=response,
+        question=draft.question,
+        documents=draft.documents,
+        images=draft.images,
+        role=project.role if draft.role is None else draft.role,
+        instruction=project.instruction if draft.instruction is None else draft.instruction,
+        language=draft.language or language_of(f"{draft.question} {response}"),
+        author=author,
+        created_at=now,
+        others=draft.others,
+    )
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Who asks for a check where, their draft, and complaints about files that were left out."""
+
+    person: str
+    project: Project
+    draft: Draft
+    complaints: list[str]
+
+
+def submitted(store: Store, home: Path, request: Request, clock: Callable[[], float]) -> Submission:
+    """Take the request's files into the library of whoever works here.
+
+    Raises:
+        InputError: no file could be used.
+    """
+    person = person_here(store)
+    project = first_project(store, person, clock())
+    paths = [*request.documents, *request.images]
+    entries, complaints = add_files(store, home, project, paths, by=person, clock=clock)
+    if complaints and not entries:
+        raise InputError(" ".join(complaints))
+    draft = Draft(
+        request.response,
+        request.question,
+        tuple(dict.fromkeys(e.id for e in entries if e.kind != "image")),
+        tuple(dict.fromkeys(e.id for e in entries if e.kind == "image")),
+        request.role,
+        request.instruction,
+    )
+    return Submission(person, project, draft, complaints)
 
 
 def add_files(
@@ -340,26 +321,13 @@ def check_once(
     with open_store(home) as store:
         if not request.response.strip():
             raise InputError("Expected a claim to check, found an empty text; give one.")
-        person = person_here(store)
-        project = first_project(store, person, clock())
-        paths = [*request.documents, *request.images]
-        entries, complaints = add_files(store, home, project, paths, by=person, clock=clock)
-        if complaints and not entries:
-            raise InputError(" ".join(complaints))
-        draft = Draft(
-            request.response,
-            request.question,
-            tuple(dict.fromkeys(e.id for e in entries if e.kind != "image")),
-            tuple(dict.fromkeys(e.id for e in entries if e.kind == "image")),
-            request.role,
-            request.instruction,
-        )
-        case = store_case(store, project, draft, person, clock())
+        given = submitted(store, home, request, clock)
+        case = store_case(store, given.project, given.draft, given.person, clock())
         settings = store.projects.settings()
     plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
     jobs = Jobs(home, keys=keys)
-    found = ended(home, jobs, jobs.start(case, plan, by=person), person, clock)
-    return found, [*notices, *complaints]
+    found = ended(home, jobs, jobs.start(case, plan, by=given.person), given.person, clock)
+    return found, [*notices, *given.complaints]
 
 
 def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
@@ -385,6 +353,7 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
         options=request.options,
         reader=brought(home, request.reader),
     )
+    require_protocol(plan)
     require_options(plan)
     require_keys(plan, keys)
     told = (found.notice, calibration_notice(home, plan.reader))

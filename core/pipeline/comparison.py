@@ -1,15 +1,10 @@
-"""One case checked in several ways at once within one budget, and what each way came to.
+"""One case checked in several ways at once within one budget, and where their runs differ.
 
 The rule of the budget: ways are taken in their order as long as what they are likely to use fits
 into it together, each in whole cents and tokens and at least one of both. What is left over is
 dealt out among those taken in proportion to that. A run then never passes its share, nor the caps
-of any run, of its person and of the day; the shares together never pass the budget. A way that does
-not fit is not started, and says why. Built-in agents use nothing of it.
-
-The runs are the case's own, each with all its work done anew, so that seconds and costs can be
-compared; what could not be started stands in a note beside the case.
-
-Where several runs over one case part: verdicts, words, statements, and whose mind changed.
+of any run, of its person and of the day. A way that does not fit is not started, and says why.
+Built-in agents use nothing of it.
 """
 
 from __future__ import annotations
@@ -24,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.config import Settings
+from core.debate.protocols import require_protocol
 from core.documents.tables import safe_cell
 from core.errors import InputError, KeyMissing
 from core.llm.keys import Keys
@@ -266,12 +262,13 @@ def _words_of(need: Budget, cap: Budget) -> str:
 
 
 def without_keys(ways: Sequence[Way], keys: Keys) -> list[Way]:
-    """The ways, those with a reason that lack a key."""
+    """The ways, those with a reason that lack a key, or whose roster cannot argue like that."""
     found = []
     for way in ways:
         try:
+            require_protocol(way.plan)
             require_keys(way.plan, keys)
-        except KeyMissing as error:
+        except (InputError, KeyMissing) as error:
             way = replace(way, problem=way.problem or str(error))
         found.append(way)
     return found

@@ -1,20 +1,11 @@
-"""What a check will take, before it starts: time, and calls, tokens and money of language models.
+"""What a check will take before it starts: seconds, and the models' calls, tokens and money.
 
-The built-in agents' part goes by the text's length and the files to read, at this computer's pace:
-after reading, the time grows with the response: every statement is searched for, argued about and
-judged. 1 to 400 sentences over sources of 20 to 2,000 sentences took a fifth of a second and about
-1.1 s for each 1,000 characters (two cores of a noisy machine, 2026-11), and audits of 60 to 540
-characters as long as debates of the same texts (medians of 2.2 s for each 1,000, n=9 each, on a
-busier one); the newest runs here by the same protocol say how much faster or slower it goes.
-
-The models' part sums up the calls that each role makes. Their pace is a guess: no provider
-promises one.
-
-The calls to language models that a check makes, role by role, before it is made. “Likely”
-supposes a debate of three turns (none where a check is adaptive) and one wrong place, in an audit
-three steps a statement and nothing that stays contested; “at most” that every turn and step is
-taken, every statement is contested, every reply is as long as its seat allows and every one of a
-certain form is asked for twice.
+The built-in agents' part goes by the lengths of response and files, at the pace of the newest runs
+here by the same protocol. The models' part sums up the calls of each role; their pace is a guess.
+“Likely” supposes a debate of three turns (none where a check is adaptive) and one wrong place, in
+an audit three steps a statement and nothing that stays contested; “at most” that every turn and
+step is taken, every statement is contested, every reply is as long as its seat allows and every one
+of a certain form is asked for twice.
 """
 
 from __future__ import annotations
@@ -25,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 
-from core.debate.floor import DebateProtocol
 from core.debate.protocols import protocol_of, seated_for, then_of
+from core.debate.state import DebateProtocol
 from core.documents.language import language_of
 from core.events import AUDIT, MOST_STEPS
 from core.llm.keys import Keys

@@ -1,14 +1,10 @@
-"""Runs in the background: start, follow, stop, resume. Never in a page's script.
+"""Runs in the background: start, follow, speak into, stop, resume. Never in a page's script.
 
 A worker thread drives the engine and stores each durable event before anybody draws it; what is
 for the eye only (words of the turn under way, progress) stays in memory. A run belongs to this
-process as long as its heartbeat is fresh; another process may take it over when it is not.
-The engine is imported where a run needs it: a page that starts none opens sooner.
-
-Loads in the background what a first check would otherwise wait for.
-
-A run of this process under way: who pays, its stop, what it shows, what people say into it.
-Source: SC-MAKS 5.4 (people give feedback while the agents argue).
+process as long as its heartbeat is fresh; another process may take it over when it is not. The
+engine is imported where a run needs it: a page that starts none opens sooner. People may speak
+while the agents argue (SC-MAKS 5.4).
 """
 
 from __future__ import annotations
@@ -45,7 +41,6 @@ from core.pipeline.run_factory import (
     as_learned,
     earlier_of,
     require_keys,
-    require_protocol,
     staffed,
 )
 from core.progress import Progress, folded
@@ -225,9 +220,10 @@ class Jobs:
 
         Raises:
             KeyMissing: the plan's roster needs a key that is not at hand; nothing was stored.
+            InputError: it cannot argue by the plan's protocol; nothing was stored.
         """
         payer = self.payer(by or case.author, typed)
-        require_keys(plan, payer.keys)
+        self.require(plan, payer)
         with open_store(self.home) as store:
             with store.writing():
                 run_id = self.queue(store, case, plan, parent_id=parent_id)
@@ -237,6 +233,18 @@ class Jobs:
     def payer(self, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> Payer:
         """Who pays for a run, with this process's keys and those they typed."""
         return Payer(by, replace(self.keys, typed=dict(typed)))
+
+    def require(self, plan: Plan, payer: Payer) -> None:
+        """Refuse a plan that cannot be carried out, before anything is stored or sent.
+
+        Raises:
+            InputError: its roster cannot argue by its protocol, or that is not known here.
+            KeyMissing: it needs a key that is not at hand.
+        """
+        from core.debate.protocols import require_protocol
+
+        require_protocol(plan)
+        require_keys(plan, payer.keys)
 
     def queue(self, store: Store, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
         """Store a run of ours and return its id; call inside `Store.writing()`, then `submit`."""
@@ -260,15 +268,14 @@ class Jobs:
 
         Raises:
             KeyMissing: it needs a key that is not at hand (any more); the run stays as it is.
-            InputError: its protocol is not known here; the run stays as it is.
+            InputError: it cannot go on by its protocol here; the run stays as it is.
         """
         payer = self.payer(by, typed)
         with open_store(self.home) as store:
             settings = store.projects.settings()
             run = store.runs.get(run_id, time.time(), settings.lease_seconds)
             if run is not None:
-                require_protocol(run.plan)
-                require_keys(run.plan, payer.keys)
+                self.require(run.plan, payer)
             with store.writing():
                 now = time.time()
                 if self.live(run_id) is not None and not store.runs.has_ended(run_id):

@@ -1,26 +1,22 @@
 """Checks a case: the only file that knows the order of the stages.
 
-`review()` is a synchronous generator of events. What the events so far already hold is not done
-again: an interrupted run is resumed by handing its events in as `past`, and a finished run that is
-checked again as `earlier`. Source: CEDA 3.1, 3.2 (initial, intermediate and output state).
-
-Evidence for every statement, and a case as its agents see it by now.
+`review_to_store` is a synchronous generator of events. What the events so far already hold is not
+done again: an interrupted run is resumed by handing its events in as `past`, and a finished run
+that is checked again as `earlier`. Source: CEDA 3.1, 3.2 (initial, intermediate and output state).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from core.agents.agent_runner import Play, calls_of, segmented
+from core.agents.agent_runner import RunContext, calls_of, segmented
 from core.concurrency import Stop
 from core.config import Settings
-from core.debate.floor import Floor
 from core.debate.protocols import protocol_named
-from core.debate.turns import judge_view, warned
+from core.debate.state import DebateState, judge_view, warned
 from core.documents.library import Gathering, gather_sources, missed, sources_of
 from core.documents.retrieval import Retriever, described_passages, described_texts
 from core.errors import BudgetReached, ModelError, ReviewError, Stopped
@@ -40,10 +36,10 @@ from core.events import (
 )
 from core.llm.encoder import Embedder
 from core.pipeline.audit_stage import AuditRun, audited, bare_bench, seen_after, statements_checked
+from core.pipeline.reuse import Earlier, code_digest, copies, reusable
 from core.pipeline.span_stage import marked
 from core.progress import Progress, folded
-from core.records import Case, Cause, Passage, Plan, Source, Verdict
-from core.reuse import Earlier, code_digest, copies, reusable, rule_digest
+from core.records import Case, Cause, Passage, Plan, Source, Verdict, rule_digest
 from core.roles import CaseView, Evidence, JudgeView, Roster
 from core.store import Store, open_store
 from core.tools.registry import Bench
@@ -151,28 +147,9 @@ class _Review:
         return self.resources.now
 
     @property
-    def play(self) -> Play:
+    def play(self) -> RunContext:
         """What the roles share."""
-        return Play(self.roster, self.stop, self.now)
-
-
-def review(
-    case: Case,
-    plan: Plan,
-    roster: Roster,
-    resources: Resources,
-    stop: Stop,
-    *,
-    past: Sequence[Event] = (),
-    earlier: Earlier | None = None,
-) -> Iterator[Event]:
-    """Yield a run's events to its end; `past` are those that an earlier attempt stored.
-
-    What has the same inputs as in `earlier`, the run that is checked again, is taken over from
-    it. Every run ends with `run_finished`, `run_stopped` or `run_failed`.
-    """
-    found = review_to_store(case, plan, roster, resources, stop, past=past, earlier=earlier)
-    return chain.from_iterable(found)
+        return RunContext(self.roster, self.stop, self.now)
 
 
 def review_to_store(
@@ -187,10 +164,12 @@ def review_to_store(
     is_arriving: bool = False,
     heard: Heard = tuple,
 ) -> Iterator[tuple[Event, ...]]:
-    """The events of `review` as they are to be stored: those of a tuple all together or not at all.
+    """A run's events to its end, as they are to be stored: those of a tuple all or not at all.
 
-    What is taken over is one tuple: half of it would look like the run's own. Of a response that
-    `is_arriving` the statements that are there are checked, and nothing is concluded (CEDA 6).
+    `past` are those that an earlier attempt stored. What has the same inputs as in `earlier`, the
+    run that is checked again, is taken over as one tuple: half of it would look like the run's own.
+    Of a response that `is_arriving` the statements that are there are checked, and nothing is
+    concluded (CEDA 6). Every other run ends with `run_finished`, `run_stopped` or `run_failed`.
     """
     run = _Review(case, plan, roster, resources, stop, folded(past), earlier, is_arriving, heard)
     try:
@@ -232,11 +211,13 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
         yield from audited(audit)
         yield from _conclude(run, seen_after(audit))
         return
-    floor = Floor(run.play, view_of(run.case, progress, sources), progress, run.plan, run.heard)
+    state = DebateState(
+        run.play, view_of(run.case, progress, sources), progress, run.plan, run.heard
+    )
     if progress.judgement is None:
-        yield from warned(floor)
-        yield from protocol_named(run.plan.protocol).argue(floor)
-    yield from _conclude(run, judge_view(floor))
+        yield from warned(state)
+        yield from protocol_named(run.plan.protocol).argue(state)
+    yield from _conclude(run, judge_view(state))
 
 
 def _code(run: _Review) -> str:

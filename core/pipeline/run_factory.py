@@ -1,9 +1,7 @@
-"""Seats a run's agents, built-in ones and language models, and has them review a case.
+"""Seats a run's agents, built-in ones and language models, by its plan and what people taught.
 
 The engine, the encoder and litellm are loaded where a run needs them: a page that starts none opens
 sooner.
-
-What people have taught that a project goes by: named in a run's plan, and read for the run.
 """
 
 from __future__ import annotations
@@ -18,8 +16,9 @@ from typing import TYPE_CHECKING
 from core.baseline.entailment import reader_in_use
 from core.concurrency import Stop
 from core.errors import ConfigError, KeyMissing
-from core.events import AUDIT, Event, PersonSpoke
+from core.events import Event, PersonSpoke
 from core.llm.keys import Keys
+from core.pipeline.reuse import Earlier
 from core.records import (
     CONSENSUS,
     EXAMPLES,
@@ -36,7 +35,6 @@ from core.records import (
     members_from,
     threshold_from,
 )
-from core.reuse import Earlier
 from core.roles import CaseView
 from core.seats import RosterSheet, judge_prompt
 from core.store import Store
@@ -44,7 +42,7 @@ from core.store.cases import fingerprint
 from core.store.versions import NONE, Learned, read_body
 
 if TYPE_CHECKING:
-    from core.agents.prompt_call import Work
+    from core.agents.prompt_call import AgentContext
     from core.baseline.assessment import Assessor
     from core.llm.encoder import Embedder
     from core.llm.metering import LedgerDesk
@@ -196,18 +194,6 @@ def require_keys(plan: Plan, keys: Keys) -> None:
         )
 
 
-def require_protocol(plan: Plan) -> None:
-    """Find out before anything is stored or sent that the plan's protocol is not known here.
-
-    Raises:
-        InputError: with those that are.
-    """
-    from core.debate.protocols import protocol_named
-
-    if plan.protocol != AUDIT:
-        protocol_named(plan.protocol)
-
-
 def staffed(
     store: Store,
     home: Path,
@@ -271,7 +257,7 @@ def _with_models(
     sources: Path | None,
 ) -> _Seated:
     """The roster of the run's sheet, its embedding model if it has one, and what its tools ask."""
-    from core.agents.prompt_call import Work
+    from core.agents.prompt_call import AgentContext
     from core.agents.rosters import seated
     from core.agents.transcript import notices
     from core.debate.protocols import seated_for
@@ -295,7 +281,7 @@ def _with_models(
         reuses=plan.reuses_replies,
     )
     book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
-    work = Work(table, book, fence, sources or home, learned=learned, assessor=assessor)
+    work = AgentContext(table, book, fence, sources or home, learned=learned, assessor=assessor)
     roster = seated(sheet, _with_prompts(work, plan))
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
@@ -316,7 +302,7 @@ def _as_kept(store: Store, sheet: RosterSheet) -> RosterSheet:
     return sheet.with_windows_of(kept) if kept else sheet
 
 
-def _with_prompts(work: Work, plan: Plan) -> Work:
+def _with_prompts(work: AgentContext, plan: Plan) -> AgentContext:
     """The work by the prompts that each role is asked by; an audit debates as CEDA does."""
     from core.debate.protocols import manners_of, writing_of
 

@@ -1,18 +1,11 @@
-"""Has the words that do not hold marked: by extractor and adjudicator, or by a panel of members.
-
-Source: MSA 3.2, 3.3.
-
-The runs of a panel as a trace tells them: who marked what, and who voted what on it.
-
-A panel marks the words that do not hold: what its votes keep and drop, and why.
-"""
+"""Marks the words that do not hold: by extractor and adjudicator, or by a panel (MSA 3.2, 3.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.agent_runner import Play, calls_of, notes_of, part_played
+from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played
 from core.baseline.span_reader import between
 from core.concurrency import Stop, merged
 from core.errors import ModelError
@@ -183,7 +176,7 @@ AT_ONCE = 8
 
 
 def marked(
-    play: Play,
+    play: RunContext,
     seen: JudgeView,
     judgement: Judgement,
     verdict: Verdict,
@@ -210,7 +203,7 @@ def marked(
 
 
 def _by_two(
-    play: Play,
+    play: RunContext,
     seen: JudgeView,
     judgement: Judgement,
     verdict: Verdict,
@@ -242,7 +235,7 @@ def _by_two(
 
 
 def _by_panel(
-    play: Play,
+    play: RunContext,
     seen: JudgeView,
     judgement: Judgement,
     verdict: Verdict,
@@ -258,7 +251,7 @@ def _by_panel(
         yield event
 
 
-def _scored(play: Play, scorer: WordScorer, view: CaseView) -> Iterator[Event]:
+def _scored(play: RunContext, scorer: WordScorer, view: CaseView) -> Iterator[Event]:
     """Every word's score, also under a verdict that marks none of them."""
     play.stop.check()
     scores = scorer.score_words(view, play.stop)
@@ -267,7 +260,7 @@ def _scored(play: Play, scorer: WordScorer, view: CaseView) -> Iterator[Event]:
 
 
 def _ruling(
-    play: Play, seen: JudgeView, span: Span, verdict: Verdict
+    play: RunContext, seen: JudgeView, span: Span, verdict: Verdict
 ) -> Callable[[], Iterator[Event]]:
     adjudicator = play.roster.span_adjudicator
 

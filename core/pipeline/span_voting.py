@@ -1,19 +1,11 @@
-"""What the votes of a panel come to: soft labels over characters, and the words that are wrong.
+"""A panel that marks words: each member extracts once, all others vote (MSA 3.3).
 
 In one run p of a span is the mean over the adjudicators that answered; whoever failed or gave no
 vote is absent from it. Over the runs the mean of each character is its soft label, and words are
-wrong where most of the runs give them p of the threshold or more (MSA 3.3, consensus-based
-labelling; 0.7 is the paper's). Where a rule has weights, the weighted sum of the votes is the soft
-label and decides by itself; where it names one member, that member's run alone does (table 5).
-
-Who extracts and who adjudicates: each member of a panel marks words once, all others vote. Of n
-members each is extractor once; the n - 1 others vote on each of its spans, so that a span has at
-most n - 1 votes (MSA 3.3, iterative model rotation; four runs there). Calls of a round of n
-language models: n extractions, and for every extractor that marked anything one adjudication by
-each other member, `n + m * (n - 1)` in all where m of the n marked something, n² at most. All
-spans of an extractor go to an adjudicator in one call: each still has a vote of its own, and the
-response and the evidence are paid for once instead of once a span. Extractions go out at once, an
-extractor's adjudications as soon as it has spoken: the longest chain is two calls.
+wrong where most of the runs give them p of the threshold or more (0.7 in the paper). Where a rule
+has weights, the weighted sum of the votes decides; where it names one member, that member's run
+alone does (table 5). All spans of an extractor go to an adjudicator in one call, so n members make
+n² calls at most, in a chain of two.
 """
 
 from __future__ import annotations

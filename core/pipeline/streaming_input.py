@@ -24,12 +24,11 @@ from core.errors import InputError
 from core.events import AUDIT, ENDINGS, TRANSIENT, Event, Remembered
 from core.llm.keys import Keys
 from core.pipeline.audit_steps import decoded, no_longer, whole_so_far
-from core.pipeline.checking import Draft, Request, add_files, ended, planned, store_case
+from core.pipeline.checking import Draft, Request, case_of, ended, planned, store_case, submitted
 from core.pipeline.jobs import Jobs
 from core.pipeline.run_factory import Staff, as_learned, staffed
 from core.progress import RESUMABLE
-from core.records import Case, LibraryEntry, Plan, Project, Run, Statement, new_id
-from core.review.people import first_project, person_here
+from core.records import Case, Plan, Project, Run, Statement, new_id
 from core.seats import Seat
 from core.store import open_store
 
@@ -147,29 +146,24 @@ def check_arriving(
         )
     jobs = Jobs(home, keys=keys)
     with open_store(home) as store:
-        person = person_here(store)
-        project = first_project(store, person, clock())
-        paths = [*request.documents, *request.images]
-        entries, complaints = add_files(store, home, project, paths, by=person, clock=clock)
-        if complaints and not entries:
-            raise InputError(" ".join(complaints))
+        given = submitted(store, home, request, clock)
+        person, draft = given.person, replace(given.draft, id=new_id())
         settings = store.projects.settings()
         plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
         if plan.sheet is not None and not plan.sheet.segmenter.is_built_in:
             plan = replace(plan, sheet=replace(plan.sheet, segmenter=Seat()))
             notices = [*notices, BY_RULE]
-        draft = _draft(request, entries)
-        plan = as_learned(store, project.id, plan)
-        run = Run(new_id(), draft.id, project.id, plan, "queued", clock())
+        plan = as_learned(store, given.project.id, plan)
+        run = Run(new_id(), draft.id, given.project.id, plan, "queued", clock())
         staff = staffed(store, home, run, jobs.payer(person), None)
         bounded = no_longer(pieces, settings.response_characters)
-        text, events = _arrived(draft, project, plan, staff, bounded, tell)
-        case = store_case(store, project, replace(draft, response=text), person, clock())
+        text, events = _arrived(draft, given.project, plan, staff, bounded, tell)
+        case = store_case(store, given.project, replace(draft, response=text), person, clock())
         with store.writing():
             store.runs.add(run, jobs.owner, clock())
             store.runs.append(run.id, jobs.owner, _of_whole(events, case))
         jobs.submit(store, [run.id], jobs.payer(person))
-    return ended(home, jobs, run.id, person, clock), [*notices, *complaints]
+    return ended(home, jobs, run.id, person, clock), [*notices, *given.complaints]
 
 
 def line_of(statement: Statement, entry: Remembered) -> str:
@@ -180,25 +174,8 @@ def line_of(statement: Statement, entry: Remembered) -> str:
     return f"{statement.index + 1}. {entry.label}{p}: “{statement.text}” {entry.evidence}"
 
 
-def _draft(request: Request, entries: Sequence[LibraryEntry]) -> Draft:
-    return Draft(
-        "",
-        request.question,
-        tuple(dict.fromkeys(e.id for e in entries if e.kind != "image")),
-        tuple(dict.fromkeys(e.id for e in entries if e.kind == "image")),
-        request.role,
-        request.instruction,
-        id=new_id(),
-    )
-
-
 def _arrived(
-    draft: Draft,
-    project: Project,
-    plan: Plan,
-    staff: Staff,
-    pieces: Iterable[str],
-    tell: Tell,
+    draft: Draft, project: Project, plan: Plan, staff: Staff, pieces: Iterable[str], tell: Tell
 ) -> tuple[str, list[Event]]:
     """All that came, and what was found while it came."""
     cut = replace(staff, roster=replace(staff.roster, segmenter=GrowingSegmenter()))
@@ -208,27 +185,12 @@ def _arrived(
         if not text.strip():
             continue
         if arriving is None:
-            case = _case(draft, project, text)
+            case = case_of(draft, project, text, "", 0.0)
             arriving = Arriving(case, plan, cut, Stop(), tell)
         arriving.take(text)
     if arriving is None:
         raise InputError("Expected a claim to check, found an empty text; give one.")
     return text, arriving.events
-
-
-def _case(draft: Draft, project: Project, text: str) -> Case:
-    """The case as its beginning shows it; it is stored once all is there."""
-    return Case(
-        id=draft.id,
-        project_id=project.id,
-        response=text,
-        question=draft.question,
-        documents=draft.documents,
-        images=draft.images,
-        role=project.role if draft.role is None else draft.role,
-        instruction=project.instruction if draft.instruction is None else draft.instruction,
-        language=language_of(f"{draft.question} {text}"),
-    )
 
 
 def _of_whole(events: Sequence[Event], case: Case) -> list[Event]:

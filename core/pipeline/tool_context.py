@@ -26,7 +26,7 @@ from core.tools.registry import Answer, Asker, Bench
 from core.tools.web_search import Account, web_choice, web_search
 
 if TYPE_CHECKING:
-    from core.agents.prompt_call import Work
+    from core.agents.prompt_call import AgentContext
     from core.baseline.judge import BuiltInJudge
     from core.seats import Seat
 
@@ -126,7 +126,7 @@ def _library(place: Place, settings: Settings, case: Case) -> Library:
 
 def _asker(place: Place, store: Store, settings: Settings, project_id: str) -> Asker:
     """A language model on the home's ledger, within its caps."""
-    from core.agents.prompt_call import SeatAsker, Work
+    from core.agents.prompt_call import AgentContext, SeatAsker
     from core.llm.client import LiteLlm
     from core.llm.injection import Fence
     from core.llm.limits import Caps
@@ -137,7 +137,7 @@ def _asker(place: Place, store: Store, settings: Settings, project_id: str) -> A
     caps = Caps.of(settings, place.token_cap)
     table = LedgerDesk(LiteLlm(place.keys), place.home, account, caps, time.time)
     book = PromptBook(store.prompt_edits.of_project(project_id))
-    work = Work(table, book, Fence.of_run(place.run_id), place.home)
+    work = AgentContext(table, book, Fence.of_run(place.run_id), place.home)
     return SeatAsker(place.seat, work, place.language, place.stop)
 
 
@@ -179,7 +179,7 @@ def bench_maker(
     return make
 
 
-def asker_of(seat: Seat, work: Work) -> MakeAsker | None:
+def asker_of(seat: Seat, work: AgentContext) -> MakeAsker | None:
     """Lets tools ask the model in that seat; None where it is a built-in agent's."""
     if seat.is_built_in:
         return None

@@ -1,8 +1,7 @@
-"""Who works here, where a name is enough: going on under another name, or somebody else.
+"""Who works here: by a name, or by login (OpenID Connect) and the operator's `[auth]` section.
 
-Who somebody is that logged in, and what the operator's `[auth]` section must hold for that.
-Streamlit carries the login out (OpenID Connect, by Authlib); here its section is checked before
-anybody clicks, and a provider's claims become the name that stands at everything a person does.
+Streamlit carries the login out; here its section is checked before anybody clicks, and a provider's
+claims become the name that stands at everything a person does.
 """
 
 from __future__ import annotations

@@ -73,11 +73,7 @@ class Policy:
 
 def body_of(wanted: float, limits: Iterable[Limit]) -> dict[str, Any]:
     """As `store.learned` keeps it."""
-    return {
-        "wanted": wanted,
-        "assurance": ASSURANCE,
-        "limits": [asdict(limit) for limit in limits],
-    }
+    return {"wanted": wanted, "assurance": ASSURANCE, "limits": [asdict(limit) for limit in limits]}
 
 
 def require_rate(wanted: float) -> None:

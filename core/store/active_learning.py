@@ -2,8 +2,8 @@
 
 Uncertainty is the margin of p (Lewis and Gale 1994), disagreement the vote entropy of a committee
 (Dagan and Engelson 1995), both known when a run ends. Unlikeness to all that was answered, and to
-what is asked before (greedy k-center; Sener and Savarese 2018), keeps near copies apart. `python -m
-core.evaluation.active_learning` measured how the three are mixed.
+what is asked before (greedy k-center; Sener and Savarese 2018), keeps near copies apart. How the
+three are mixed was measured: docs/learning.md.
 """
 
 from __future__ import annotations

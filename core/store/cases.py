@@ -1,13 +1,8 @@
-"""Cases as submitted, found again by words or by being the same text.
+"""Cases, the files of each project's library with what was read in them, and tables of claims.
 
-What was read in each source, and the index over it: passages, terms (FTS5), embeddings.
-Everything is kept by the sha256 of the bytes, so one content is read and indexed once, whoever
-uploads it under whatever name. `reader` and `encoder` name the code's versions: another version
-reads or indexes anew.
-
-The files of each project's library: names, states, and what became of them.
-
-Tables of claims that are checked together, row by row.
+Readings and their index (passages, FTS5 terms, embeddings) are kept by the sha256 of the bytes, so
+one content is read and indexed once, whoever uploads it under whatever name. `reader` and `encoder`
+name the code's versions: another version reads or indexes anew.
 """
 
 from __future__ import annotations
@@ -18,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.records import Block, BoxedText, Case, LibraryEntry, Page, Plan, Source, SourceKind
-from core.store.sqlite import Database, from_json, to_json
+from core.store.sqlite import Database, first_row, from_json, insert, records, to_json
 
 
 @dataclass(frozen=True)
@@ -59,34 +54,10 @@ class Batches:
 
     def add(self, batch: Batch, rows: Sequence[BatchRow]) -> None:
         """Store a batch with all its rows; call inside `Store.writing()`."""
-        self._db.execute(
-            "INSERT INTO batches (id, project_id, name, author, created_at, plan) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            [
-                batch.id,
-                batch.project_id,
-                batch.name,
-                batch.author,
-                batch.created_at,
-                to_json(batch.plan),
-            ],
-        )
+        insert(self._db, "batches", {**vars(batch), "plan": to_json(batch.plan)})
         for row in rows:
-            self._db.execute(
-                "INSERT INTO batch_rows (batch_id, row, case_id, run_id, problem, claim, sources, "
-                "question, others) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    batch.id,
-                    row.row,
-                    row.case_id,
-                    row.run_id,
-                    row.problem,
-                    row.claim,
-                    to_json(row.sources),
-                    row.question,
-                    to_json(row.others),
-                ],
-            )
+            texts = {"sources": to_json(row.sources), "others": to_json(row.others)}
+            insert(self._db, "batch_rows", vars(row) | texts | {"batch_id": batch.id})
 
     def set_run(self, batch_id: str, row: int, run_id: str) -> None:
         """Note which run checks a row."""
@@ -97,7 +68,7 @@ class Batches:
 
     def get(self, batch_id: str) -> Batch | None:
         """The batch, or None."""
-        row = next(self._db.query("SELECT * FROM batches WHERE id = ?", [batch_id]), None)
+        row = first_row(self._db, "SELECT * FROM batches WHERE id = ?", [batch_id])
         return _batch(row) if row else None
 
     def all(self, project_id: str) -> list[Batch]:
@@ -114,29 +85,18 @@ class Batches:
         )
         return [
             BatchRow(
-                batch_id,
-                row["row"],
-                row["claim"],
-                from_json(tuple[str, ...], row["sources"]),
-                row["case_id"],
-                row["run_id"],
-                row["problem"],
-                row["question"],
-                from_json(tuple[tuple[str, str], ...], row["others"]),
+                **row
+                | {
+                    "sources": from_json(tuple[str, ...], row["sources"]),
+                    "others": from_json(tuple[tuple[str, str], ...], row["others"]),
+                }
             )
             for row in rows
         ]
 
 
 def _batch(row: dict[str, Any]) -> Batch:
-    return Batch(
-        row["id"],
-        row["project_id"],
-        row["name"],
-        row["author"],
-        row["created_at"],
-        from_json(Plan, row["plan"]),
-    )
+    return Batch(**row | {"plan": from_json(Plan, row["plan"])})
 
 
 COLUMNS = """
@@ -160,15 +120,8 @@ class Library:
             "kind = excluded.kind, status = excluded.status, problem = excluded.problem, "
             "removed_at = NULL",
             [
-                entry.project_id,
-                entry.id,
-                entry.name,
-                entry.kind,
-                entry.size,
-                entry.status,
-                entry.problem,
-                entry.added_by,
-                entry.added_at,
+                *(entry.project_id, entry.id, entry.name, entry.kind, entry.size),
+                *(entry.status, entry.problem, entry.added_by, entry.added_at),
             ],
         )
 
@@ -189,32 +142,18 @@ class Library:
 
     def is_held(self, source_id: str) -> bool:
         """True while any library holds that content."""
-        row = next(
-            self._db.query(
-                "SELECT 1 AS yes FROM library WHERE source_id = ? AND removed_at IS NULL",
-                [source_id],
-            ),
-            None,
-        )
-        return row is not None
+        held = "SELECT 1 FROM library WHERE source_id = ? AND removed_at IS NULL"
+        return first_row(self._db, held, [source_id]) is not None
 
     def name_of(self, project_id: str, source_id: str) -> str:
         """The name under which that content is or was known in the project; empty if never."""
-        row = next(
-            self._db.query(
-                "SELECT name FROM library WHERE project_id = ? AND source_id = ?",
-                [project_id, source_id],
-            ),
-            None,
-        )
+        named = "SELECT name FROM library WHERE project_id = ? AND source_id = ?"
+        row = first_row(self._db, named, [project_id, source_id])
         return str(row["name"]) if row else ""
 
     def kind_of(self, source_id: str) -> SourceKind | None:
         """What kind of file that content is, or None when it was never added."""
-        row = next(
-            self._db.query("SELECT kind FROM library WHERE source_id = ? LIMIT 1", [source_id]),
-            None,
-        )
+        row = first_row(self._db, "SELECT kind FROM library WHERE source_id = ?", [source_id])
         return row["kind"] if row else None
 
     def remove(self, project_id: str, source_id: str, now: float) -> bool:
@@ -223,13 +162,7 @@ class Library:
             "UPDATE library SET removed_at = ? WHERE project_id = ? AND source_id = ?",
             [now, project_id, source_id],
         )
-        left = next(
-            self._db.query(
-                "SELECT count(*) AS n FROM library WHERE source_id = ? AND removed_at IS NULL",
-                [source_id],
-            )
-        )
-        return bool(left["n"] == 0)
+        return not self.is_held(source_id)
 
     def _select(self, where: str, values: Sequence[Any]) -> list[LibraryEntry]:
         rows = self._db.query(
@@ -295,30 +228,16 @@ class Readings:
     def save(self, source: Source, *, reader: str, seconds: float, now: float) -> None:
         """Keep a reading in place of an earlier one of the same content (and its index)."""
         self.forget(source.id)
-        self._db.execute(
-            "INSERT INTO readings (source_id, kind, text, pages, boxes, language, "
-            "notes, width, height, blocks, reader, seconds, read_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                source.id,
-                source.kind,
-                source.text,
-                to_json(source.pages),
-                to_json(source.boxes),
-                source.language,
-                to_json(source.notes),
-                source.width,
-                source.height,
-                to_json(source.blocks),
-                reader,
-                seconds,
-                now,
-            ],
-        )
+        plain = ("kind", "text", "language", "width", "height")
+        lists = ("pages", "boxes", "notes", "blocks")
+        values: dict[str, Any] = {name: getattr(source, name) for name in plain}
+        values |= {name: to_json(getattr(source, name)) for name in lists}
+        values |= {"source_id": source.id, "reader": reader, "seconds": seconds, "read_at": now}
+        insert(self._db, "readings", values)
 
     def get(self, source_id: str, name: str, *, reader: str | None = None) -> Source | None:
         """The reading under that name; None when there is none (by that reader)."""
-        row = next(self._db.query("SELECT * FROM readings WHERE source_id = ?", [source_id]), None)
+        row = first_row(self._db, "SELECT * FROM readings WHERE source_id = ?", [source_id])
         if row is None or (reader is not None and row["reader"] != reader):
             return None
         return Source(
@@ -337,20 +256,13 @@ class Readings:
 
     def read_at(self, source_id: str) -> float:
         """When the reading was made; infinity when there is none."""
-        row = next(
-            self._db.query("SELECT read_at FROM readings WHERE source_id = ?", [source_id]), None
-        )
+        row = first_row(self._db, "SELECT read_at FROM readings WHERE source_id = ?", [source_id])
         return float(row["read_at"]) if row else float("inf")
 
     def text(self, source_id: str, start: int, end: int) -> str:
         """The characters `[start, end)` of a source's text, without reading the rest."""
-        row = next(
-            self._db.query(
-                "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?",
-                [start + 1, max(0, end - start), source_id],
-            ),
-            None,
-        )
+        part = "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?"
+        row = first_row(self._db, part, [start + 1, max(0, end - start), source_id])
         return str(row["part"]) if row else ""
 
     def forget(self, source_id: str) -> None:
@@ -370,14 +282,8 @@ class Readings:
 
     def has_index(self, source_id: str, encoder: str) -> bool:
         """True when the source is indexed with that encoder."""
-        row = next(
-            self._db.query(
-                "SELECT 1 AS yes FROM embeddings WHERE source_id = ? AND encoder = ?",
-                [source_id, encoder],
-            ),
-            None,
-        )
-        return row is not None
+        indexed = "SELECT 1 FROM embeddings WHERE source_id = ? AND encoder = ?"
+        return first_row(self._db, indexed, [source_id, encoder]) is not None
 
     def save_index(
         self,
@@ -392,33 +298,15 @@ class Readings:
         """
         if self.passages(source_id) != [passage for passage, _ in passages]:
             self.drop_index(source_id)
-            self._save_passages(source_id, passages)
+            for passage, terms in passages:
+                number = insert(self._db, "passages", vars(passage))
+                indexed = {"rowid": number, "terms": terms, "source": source_id}
+                insert(self._db, "passage_terms", indexed)
         self._db.execute(
             "INSERT OR REPLACE INTO embeddings (source_id, encoder, rows, width, data, muted) "
             "VALUES (?, ?, ?, ?, ?, ?)",
             [source_id, encoder, vectors.rows, vectors.width, vectors.data, vectors.muted],
         )
-
-    def _save_passages(
-        self, source_id: str, passages: Sequence[tuple[IndexedPassage, str]]
-    ) -> None:
-        for passage, terms in passages:
-            cursor = self._db.execute(
-                'INSERT INTO passages (source_id, number, page, start, "end", text) '
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    source_id,
-                    passage.number,
-                    passage.page,
-                    passage.start,
-                    passage.end,
-                    passage.text,
-                ],
-            )
-            self._db.execute(
-                "INSERT INTO passage_terms (rowid, terms, source) VALUES (?, ?, ?)",
-                [cursor.lastrowid, terms, source_id],
-            )
 
     def passages(
         self, source_id: str, numbers: Sequence[int] | None = None
@@ -427,28 +315,20 @@ class Readings:
         where, values = "source_id = ?", [source_id]
         if numbers is not None:
             where += f" AND number IN ({','.join(str(int(n)) for n in numbers)})"
+        columns = 'source_id, number, page, start, "end", text'
         rows = self._db.query(
-            f'SELECT number, page, start, "end", text FROM passages WHERE {where} ORDER BY number',
-            values,
+            f"SELECT {columns} FROM passages WHERE {where} ORDER BY number", values
         )
-        return [
-            IndexedPassage(
-                source_id, row["number"], row["page"], row["start"], row["end"], row["text"]
-            )
-            for row in rows
-        ]
+        return [IndexedPassage(**row) for row in rows]
 
     def vectors(self, source_id: str, encoder: str) -> Vectors | None:
         """The source's embeddings by that encoder, or None."""
-        row = next(
-            self._db.query(
-                "SELECT rows, width, data, muted FROM embeddings "
-                "WHERE source_id = ? AND encoder = ?",
-                [source_id, encoder],
-            ),
-            None,
+        row = first_row(
+            self._db,
+            "SELECT rows, width, data, muted FROM embeddings WHERE source_id = ? AND encoder = ?",
+            [source_id, encoder],
         )
-        return Vectors(row["rows"], row["width"], row["data"], row["muted"]) if row else None
+        return Vectors(**row) if row else None
 
     def match(
         self, terms: Sequence[str], source_ids: Sequence[str], limit: int
@@ -456,15 +336,19 @@ class Readings:
         """(source id, passage number, bm25) of passages holding any term, best first."""
         if not terms or not source_ids:
             return []
-        query = " OR ".join('"' + term.replace('"', "") + '"' for term in terms)
         marks = ",".join("?" * len(source_ids))
         rows = self._db.query(
             "SELECT p.source_id, p.number, bm25(passage_terms) AS rank FROM passage_terms "
             "JOIN passages p ON p.id = passage_terms.rowid "
             f"WHERE passage_terms MATCH ? AND p.source_id IN ({marks}) ORDER BY rank LIMIT ?",
-            [query, *source_ids, limit],
+            [any_of(terms), *source_ids, limit],
         )
         return [(row["source_id"], row["number"], row["rank"]) for row in rows]
+
+
+def any_of(terms: Sequence[str]) -> str:
+    """The FTS5 query for any of the terms."""
+    return " OR ".join('"' + term.replace('"', "") + '"' for term in terms)
 
 
 def fingerprint(response: str, question: str) -> str:
@@ -481,28 +365,15 @@ class Cases:
 
     def add(self, case: Case, terms: Sequence[str]) -> None:
         """Store a new case with the terms it is found by."""
-        self._db.execute(
-            "INSERT INTO cases (id, project_id, response, question, fingerprint, author, "
-            "created_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                case.id,
-                case.project_id,
-                case.response,
-                case.question,
-                fingerprint(case.response, case.question),
-                case.author,
-                case.created_at,
-                to_json(case),
-            ],
-        )
-        self._db.execute(
-            "INSERT INTO case_terms (terms, case_id) VALUES (?, ?)", [" ".join(terms), case.id]
-        )
+        names = ("id", "project_id", "response", "question", "author", "created_at")
+        values = {name: getattr(case, name) for name in names}
+        values["fingerprint"] = fingerprint(case.response, case.question)
+        insert(self._db, "cases", values | {"payload": to_json(case)})
+        insert(self._db, "case_terms", {"terms": " ".join(terms), "case_id": case.id})
 
     def get(self, case_id: str) -> Case | None:
         """The case, or None."""
-        row = next(self._db.query("SELECT payload FROM cases WHERE id = ?", [case_id]), None)
-        return from_json(Case, row["payload"]) if row else None
+        return next(iter(records(self._db, Case, "cases WHERE id = ?", [case_id])), None)
 
     def several(self, case_ids: Sequence[str]) -> list[Case]:
         """The cases of these ids that are there, in this order."""
@@ -511,10 +382,7 @@ class Cases:
 
     def all(self, project_id: str) -> list[Case]:
         """All cases of a project in the order in which they were stored."""
-        rows = self._db.query(
-            "SELECT payload FROM cases WHERE project_id = ? ORDER BY rowid", [project_id]
-        )
-        return [from_json(Case, row["payload"]) for row in rows]
+        return records(self._db, Case, "cases WHERE project_id = ? ORDER BY rowid", [project_id])
 
     def places(self) -> dict[str, tuple[str, str]]:
         """Project and language of every case of all projects, by id."""
@@ -525,12 +393,12 @@ class Cases:
 
     def same(self, project_id: str, response: str, question: str) -> list[Case]:
         """Earlier cases with the same question and response, newest first."""
-        rows = self._db.query(
-            "SELECT payload FROM cases WHERE project_id = ? AND fingerprint = ? "
-            "ORDER BY created_at DESC",
+        return records(
+            self._db,
+            Case,
+            "cases WHERE project_id = ? AND fingerprint = ? ORDER BY created_at DESC",
             [project_id, fingerprint(response, question)],
         )
-        return [from_json(Case, row["payload"]) for row in rows]
 
     def like(self, case: Case) -> Case | None:
         """The newest case with all of it the same but who submitted it and when.
@@ -551,10 +419,10 @@ class Cases:
         """Cases sharing terms, closest first."""
         if not terms:
             return []
-        query = " OR ".join('"' + term.replace('"', "") + '"' for term in terms)
-        rows = self._db.query(
-            "SELECT c.payload FROM case_terms t JOIN cases c ON c.id = t.case_id "
-            "WHERE case_terms MATCH ? AND c.project_id = ? ORDER BY bm25(case_terms) LIMIT ?",
-            [query, project_id, limit],
+        return records(
+            self._db,
+            Case,
+            "case_terms t JOIN cases c ON c.id = t.case_id WHERE case_terms MATCH ? "
+            "AND c.project_id = ? ORDER BY bm25(case_terms) LIMIT ?",
+            [any_of(terms), project_id, limit],
         )
-        return [from_json(Case, row["payload"]) for row in rows]

@@ -1,6 +1,6 @@
-"""What people said about cases: appended, never overwritten; undo is another entry.
+"""What people said of cases, their right answers, and what agents outside suggest.
 
-Right answers of cases, and what agents outside suggest: appended, never changed.
+All of it is appended, never overwritten; undo is another entry.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from core.errors import ConflictError, InputError
 from core.records import Case, Span
 from core.reviews import Correction, EvidenceMark, Gold, Suggestion
-from core.store.sqlite import Database, from_json, to_json
+from core.store.sqlite import Database, first_row, insert, records, to_json
 
 LONGEST_COMMENT = 4_000  # characters
 LONGEST_AUTHOR = 200  # characters
@@ -47,20 +47,7 @@ class Corrections:
             self._require_own(correction)
         else:
             _require_sense(correction)
-        self._db.execute(
-            "INSERT INTO corrections (id, run_id, case_id, author, at, label, payload, withdraws) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                correction.id,
-                correction.run_id,
-                correction.case_id,
-                correction.author,
-                correction.at,
-                correction.label,
-                to_json(correction),
-                correction.withdraws,
-            ],
-        )
+        _append(self._db, "corrections", correction, "run_id", "label", "withdraws")
 
     def get(self, correction_id: str) -> Correction | None:
         """The correction of that id, taken back or not."""
@@ -83,12 +70,13 @@ class Corrections:
 
         A form that was opened on it saves only while it still is the newest.
         """
-        own = " AND author = ?" if author else ""
-        rows = self._db.query(
-            f"SELECT id FROM corrections WHERE case_id = ?{own} ORDER BY rowid DESC LIMIT 1",
-            [case_id, author] if author else [case_id],
+        row = first_row(
+            self._db,
+            "SELECT id FROM corrections WHERE case_id = ? AND ? IN ('', author) "
+            "ORDER BY rowid DESC LIMIT 1",
+            [case_id, author],
         )
-        return next((row["id"] for row in rows), "")
+        return row["id"] if row else ""
 
     def newest_of_case(self, case_id: str) -> list[Correction]:
         """Each person's newest correction of a case, by person."""
@@ -98,12 +86,12 @@ class Corrections:
     def newest_by_person(self, project_id: str) -> list[Correction]:
         """Each person's newest correction of each case of a project, by case and person."""
         return self._read(
-            "standing k JOIN cases c ON c.id = k.case_id "
-            "WHERE c.project_id = ? AND NOT EXISTS (SELECT 1 FROM standing n WHERE "
-            "n.case_id = k.case_id AND n.author = k.author AND (n.at, n.place) > (k.at, k.place)) "
+            "standing k WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) "
+            "AND NOT EXISTS (SELECT 1 FROM standing n "
+            "WHERE n.case_id = k.case_id AND n.author = k.author "
+            "AND (n.at, n.place) > (k.at, k.place)) "
             "ORDER BY k.case_id, k.author",
             [project_id],
-            "k.payload",
         )
 
     def newest_by_run(self) -> list[Correction]:
@@ -151,11 +139,8 @@ class Corrections:
         if author != correction.author:
             raise ConflictError(f"Only {author} can take this back; give an answer of your own.")
 
-    def _read(
-        self, rest: str, values: Sequence[str] = (), payload: str = "payload"
-    ) -> list[Correction]:
-        rows = self._db.query(f"SELECT {payload} AS payload FROM {rest}", list(values))
-        return [from_json(Correction, row["payload"]) for row in rows]
+    def _read(self, rest: str, values: Sequence[str] = ()) -> list[Correction]:
+        return records(self._db, Correction, rest, values)
 
 
 def require_quotes(spans: Sequence[Span], text: str) -> None:
@@ -255,17 +240,11 @@ class Golds:
         require_quotes(gold.spans, response)
         if gold.origin == "corrected" and not gold.reason.strip():
             raise InputError("Correcting a gold answer takes a reason; a few words are enough.")
-        self._db.execute(
-            "INSERT INTO golds (id, case_id, author, at, label, payload) VALUES (?, ?, ?, ?, ?, ?)",
-            [gold.id, gold.case_id, gold.author, gold.at, gold.label, to_json(gold)],
-        )
+        _append(self._db, "golds", gold, "label")
 
     def of_case(self, case_id: str) -> list[Gold]:
         """The case's golds, oldest first."""
-        rows = self._db.query(
-            "SELECT payload FROM golds WHERE case_id = ? ORDER BY rowid", [case_id]
-        )
-        return [from_json(Gold, row["payload"]) for row in rows]
+        return records(self._db, Gold, "golds WHERE case_id = ? ORDER BY rowid", [case_id])
 
     def that_counts(self, case_id: str) -> Gold | None:
         """The case's right answer as it stands, or None."""
@@ -273,19 +252,14 @@ class Golds:
 
     def settled(self) -> dict[str, Gold]:
         """By case, of all projects, what somebody here settled last; imported ones left out."""
-        rows = self._db.query("SELECT payload FROM golds ORDER BY rowid")
-        golds = (from_json(Gold, row["payload"]) for row in rows)
+        golds = records(self._db, Gold, "golds ORDER BY rowid")
         return {gold.case_id: gold for gold in golds if gold.origin != "imported"}
 
     def of_project(self, project_id: str) -> dict[str, Gold]:
         """By case, each right answer that counts."""
-        rows = self._db.query(
-            "SELECT g.payload FROM golds g JOIN cases c ON c.id = g.case_id "
-            "WHERE c.project_id = ? ORDER BY g.rowid",
-            [project_id],
-        )
         by_case: dict[str, list[Gold]] = {}
-        for gold in (from_json(Gold, row["payload"]) for row in rows):
+        own = "golds WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) ORDER BY rowid"
+        for gold in records(self._db, Gold, own, [project_id]):
             by_case.setdefault(gold.case_id, []).append(gold)
         found = ((case_id, counting(golds)) for case_id, golds in by_case.items())
         return {case_id: gold for case_id, gold in found if gold is not None}
@@ -298,16 +272,7 @@ class Golds:
         """
         require_said(suggestion.agent, suggestion.at)
         require_quotes(suggestion.spans, case.response)
-        self._db.execute(
-            "INSERT INTO suggestions (id, case_id, agent, at, payload) VALUES (?, ?, ?, ?, ?)",
-            [
-                suggestion.id,
-                suggestion.case_id,
-                suggestion.agent,
-                suggestion.at,
-                to_json(suggestion),
-            ],
-        )
+        _append(self._db, "suggestions", suggestion)
 
     def suggestions(self, case_id: str) -> list[Suggestion]:
         """What outside agents say of a case: of each agent the newest, by agent."""
@@ -316,7 +281,12 @@ class Golds:
 
     def suggested(self, case_id: str) -> list[Suggestion]:
         """Everything that outside agents ever said of a case, oldest first."""
-        rows = self._db.query(
-            "SELECT payload FROM suggestions WHERE case_id = ? ORDER BY rowid", [case_id]
-        )
-        return [from_json(Suggestion, row["payload"]) for row in rows]
+        own = "suggestions WHERE case_id = ? ORDER BY rowid"
+        return records(self._db, Suggestion, own, [case_id])
+
+
+def _append(db: Database, table: str, said: Correction | Gold | Suggestion, *columns: str) -> None:
+    """Add a row: the whole record as JSON, and these of its fields as columns."""
+    who = "agent" if isinstance(said, Suggestion) else "author"
+    names = ("id", "case_id", who, "at", *columns)
+    insert(db, table, {n: getattr(said, n) for n in names} | {"payload": to_json(said)})

@@ -17,14 +17,13 @@ from pathlib import Path
 from types import TracebackType
 
 from core.errors import ConfigError
-from core.store.answered import AnsweredVerdicts
+from core.store.answered import AnsweredVerdicts, QueueLists
 from core.store.cases import Batches, Cases, Library, Readings
 from core.store.corrections import Corrections, Golds
 from core.store.ledger import Ledger, WebSearches
 from core.store.migrations import migrations
 from core.store.projects import Projects, PromptEdits, Rosters
 from core.store.queue import Handlings, Queue, QueueOrder
-from core.store.queue_lists import QueueLists
 from core.store.runs import Runs
 from core.store.sqlite import Changes, Database
 from core.store.versions import LearnedThings, Versions

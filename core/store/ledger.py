@@ -1,12 +1,9 @@
-"""The ledger: every call to a language model, what it was allowed to cost and what it did cost.
+"""The ledger: calls to language models and web searches, what they may and did cost.
 
 Money is in billionths of a US dollar (nano): whole numbers, so that sums over many calls are exact.
 A call is entered as `reserved` at its worst case before it is sent, in the transaction that looked
 at the sums, so that calls at the same moment cannot pass a cap together. One that was never
 settled, because its process died, counts in full until it is a day old or is asked again.
-
-Searches of the web: counted for their run before they are sent, kept to answer the same again.
-Results are JSON of the caller's own making; here they are text.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from core.store.sqlite import Database
+from core.store.sqlite import Database, first_row, insert
 
 LONGEST_KEPT = 30  # days; whatever the setting says
 
@@ -49,12 +46,8 @@ class WebSearches:
         What is too old to be used is dropped with it.
         """
         self._db.execute("DELETE FROM web_searches WHERE at < ?", [now - LONGEST_KEPT * DAY])
-        cursor = self._db.execute(
-            "INSERT INTO web_searches (run_id, service, language, query, at) "
-            "VALUES (?, ?, ?, ?, ?)",
-            [run_id, query.service, query.language, query.words, now],
-        )
-        return int(cursor.lastrowid or 0)
+        values = {"run_id": run_id, "service": query.service, "language": query.language}
+        return insert(self._db, "web_searches", {**values, "query": query.words, "at": now})
 
     def finish(self, number: int, results: str) -> None:
         """Keep what the search of that number found."""
@@ -67,13 +60,13 @@ class WebSearches:
 
     def kept(self, query: WebQuery, since: float) -> KeptSearch | None:
         """The newest answer to the very same question that is not older, or None."""
-        rows = self._db.query(
+        row = first_row(
+            self._db,
             "SELECT results, at FROM web_searches WHERE service = ? AND language = ? "
             "AND query = ? AND at >= ? AND results IS NOT NULL ORDER BY number DESC LIMIT 1",
             [query.service, query.language, query.words, since],
         )
-        row = next(rows, None)
-        return KeptSearch(row["results"], row["at"]) if row else None
+        return KeptSearch(**row) if row else None
 
 
 AGAIN = " again"  # ends the slot of a call that shows a model what was wrong with its reply
@@ -210,12 +203,7 @@ class Ledger:
 
     def spent(self, run_id: str, person: str, now: float) -> Spent:
         """What counts against the caps. A call belongs to the day on which it was sent."""
-        values = {
-            "run": run_id,
-            "person": person,
-            "midnight": now // DAY * DAY,
-            "since": now - DAY,
-        }
+        values = {"run": run_id, "person": person, "midnight": now // DAY * DAY, "since": now - DAY}
         (run,) = self._db.conn.execute(_OF_RUN, values)
         (day,) = self._db.conn.execute(_OF_DAY, values)
         return Spent(Amount(*run), Amount(*day[:4]), Amount(*day[4:]))

@@ -1,105 +1,14 @@
-"""The schema's history: numbered steps, each applied once; released steps are never edited.
-
-Tables of later migrations, as they create them; released ones are never edited.
-
-Indexes for long queues, as migrations create them; released ones are never edited.
-"""
+"""The schema's history: numbered SQL steps, each applied once; released ones stay as they are."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from core.store.sqlite import Database, Migrations
 
-# Counts and pages of the queue, claims in hand, children of a run, judgements to learn from, and
-# what tells whether any run has ended since something was kept.
-LONG_QUEUES = """
-    DROP INDEX items_teaching;
-    CREATE INDEX items_teaching ON items (project_id, state, teaches DESC, added_at);
-    CREATE INDEX items_counts ON items (project_id, state, given, differ);
-    CREATE INDEX assignments_held ON assignments (until) WHERE state = 'claimed';
-    CREATE INDEX runs_ended ON runs (finished_at) WHERE finished_at IS NOT NULL;
-    CREATE INDEX runs_parent ON runs (parent_id) WHERE parent_id IS NOT NULL;
-    CREATE INDEX events_judged ON events (run_id, seq) WHERE kind = 'judgement_reached';
-"""
-
-
-# What each column says is told by the migrations themselves.
-GOLDS = """
-    CREATE TABLE kept_corrections (
-        id TEXT PRIMARY KEY, run_id TEXT REFERENCES runs(id),
-        case_id TEXT NOT NULL REFERENCES cases(id), author TEXT NOT NULL, at REAL NOT NULL,
-        label TEXT NOT NULL, payload TEXT NOT NULL, withdraws TEXT NOT NULL DEFAULT ''
-    );
-    INSERT INTO kept_corrections (id, run_id, case_id, author, at, label, payload)
-        SELECT id, run_id, case_id, author, at, label, payload FROM corrections ORDER BY rowid;
-    DROP TABLE corrections;
-    ALTER TABLE kept_corrections RENAME TO corrections;
-    CREATE INDEX corrections_run ON corrections (run_id, at);
-    CREATE INDEX corrections_case ON corrections (case_id, author, at);
-    CREATE INDEX corrections_withdrawn ON corrections (withdraws) WHERE withdraws != '';
-    CREATE VIEW standing AS SELECT k.rowid AS place, k.* FROM corrections k
-        WHERE k.withdraws = '' AND NOT EXISTS (SELECT 1 FROM corrections w
-        WHERE w.withdraws = k.id AND w.withdraws != '');
-    CREATE TABLE golds (
-        id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases(id),
-        author TEXT NOT NULL, at REAL NOT NULL, label TEXT NOT NULL, payload TEXT NOT NULL
-    );
-    CREATE INDEX golds_case ON golds (case_id);
-    CREATE TABLE suggestions (
-        id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases(id),
-        agent TEXT NOT NULL, at REAL NOT NULL, payload TEXT NOT NULL
-    );
-    CREATE INDEX suggestions_case ON suggestions (case_id);
-    CREATE TABLE handlings (
-        case_id TEXT NOT NULL REFERENCES cases(id), person TEXT NOT NULL, at REAL NOT NULL,
-        did TEXT NOT NULL, words TEXT NOT NULL DEFAULT ''
-    );
-    CREATE INDEX handlings_case ON handlings (case_id, at);
-    ALTER TABLE items ADD COLUMN differ INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE items ADD COLUMN stances TEXT NOT NULL DEFAULT '';
-"""
-# `learned` holds small learned things of every kind, `learned_choices` which is in use (0: none).
-# A held-out case is never learned from; one that `calibrates` only sets probabilities.
-LEARNED = """
-    CREATE TABLE learned (
-        number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, project_id TEXT NOT NULL,
-        at REAL NOT NULL, author TEXT NOT NULL, body TEXT NOT NULL, sha256 TEXT NOT NULL
-    );
-    CREATE INDEX learned_kind ON learned (kind, project_id, number);
-    CREATE TABLE learned_choices (
-        number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, project_id TEXT NOT NULL,
-        learned INTEGER NOT NULL, at REAL NOT NULL, by TEXT NOT NULL, reason TEXT NOT NULL
-    );
-    CREATE INDEX learned_choices_kind ON learned_choices (kind, project_id, number);
-    ALTER TABLE trainings ADD COLUMN options TEXT NOT NULL DEFAULT '{}';
-    ALTER TABLE holdout ADD COLUMN calibrates INTEGER NOT NULL DEFAULT 0;
-"""
-# A search that was sent counts for its run's cap; without `results` it is under way or has failed.
-WEB_SEARCHES = """
-    CREATE TABLE web_searches (
-        number INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, service TEXT NOT NULL,
-        language TEXT NOT NULL, query TEXT NOT NULL, at REAL NOT NULL, results TEXT
-    );
-    CREATE INDEX web_searches_query ON web_searches (service, language, query, at);
-    CREATE INDEX web_searches_run ON web_searches (run_id);
-"""
-
-
-migrations = Migrations("counterpoint")
-
-
-def _each(db: Database, script: str) -> None:
-    """Execute the statements one by one: `executescript` would commit, and lose the lock."""
-    for statement in script.split(";"):
-        if statement.strip():
-            db.execute(statement)
-
-
-@migrations()
-def m001_projects(db: Database) -> None:
-    """Settings, people, projects and who may do what in them."""
-    _each(
-        db,
-        """
+SCRIPTS: dict[str, str] = {
+    # Settings, people, projects and who may do what in them.
+    "m001_projects": """
         CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
         CREATE TABLE people (name TEXT PRIMARY KEY, added_at REAL NOT NULL);
         CREATE TABLE projects (
@@ -113,16 +22,9 @@ def m001_projects(db: Database) -> None:
             added_at REAL NOT NULL,
             PRIMARY KEY (project_id, person)
         );
-        """,
-    )
-
-
-@migrations()
-def m002_sources(db: Database) -> None:
-    """Files in libraries, what was read in them, and the index over it (one per content)."""
-    _each(
-        db,
-        """
+    """,
+    # Files in libraries, what was read in them, and the index over it (one per content).
+    "m002_sources": """
         CREATE TABLE library (
             project_id TEXT NOT NULL REFERENCES projects(id),
             source_id TEXT NOT NULL,
@@ -151,16 +53,9 @@ def m002_sources(db: Database) -> None:
             data BLOB NOT NULL, muted BLOB NOT NULL,
             PRIMARY KEY (source_id, encoder)
         );
-        """,
-    )
-
-
-@migrations()
-def m003_runs(db: Database) -> None:
-    """Cases, the runs over them, and each run's events."""
-    _each(
-        db,
-        """
+    """,
+    # Cases, the runs over them, and each run's events.
+    "m003_runs": """
         CREATE TABLE cases (
             id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects(id),
             response TEXT NOT NULL, question TEXT NOT NULL, fingerprint TEXT NOT NULL,
@@ -184,16 +79,9 @@ def m003_runs(db: Database) -> None:
             kind TEXT NOT NULL, at REAL NOT NULL, payload TEXT NOT NULL,
             PRIMARY KEY (run_id, seq)
         ) WITHOUT ROWID;
-        """,
-    )
-
-
-@migrations()
-def m004_people_correct(db: Database) -> None:
-    """Corrections, batches of claims, and what was learned from them."""
-    _each(
-        db,
-        """
+    """,
+    # Corrections, batches of claims, and what was learned from them.
+    "m004_people_correct": """
         CREATE TABLE corrections (
             id TEXT PRIMARY KEY, run_id TEXT NOT NULL REFERENCES runs(id),
             case_id TEXT NOT NULL REFERENCES cases(id), author TEXT NOT NULL, at REAL NOT NULL,
@@ -225,33 +113,17 @@ def m004_people_correct(db: Database) -> None:
             status TEXT NOT NULL, pid INTEGER, heartbeat_at REAL, finished_at REAL,
             progress TEXT NOT NULL, version_id TEXT, message TEXT NOT NULL DEFAULT ''
         );
-        """,
-    )
-
-
-@migrations()
-def m005_batch_questions(db: Database) -> None:
-    """A table's questions are kept for rows without a case too; cases know those of old rows."""
-    _each(
-        db,
-        """
+    """,
+    # A table's questions are kept for rows without a case too; cases know those of old rows.
+    "m005_batch_questions": """
         ALTER TABLE batch_rows ADD COLUMN question TEXT NOT NULL DEFAULT '';
         UPDATE batch_rows SET question = (SELECT question FROM cases WHERE id = case_id)
             WHERE case_id IN (SELECT id FROM cases);
-        """,
-    )
-
-
-@migrations()
-def m006_models(db: Database) -> None:
-    """Calls to language models and what they cost; rosters and prompts as people wrote them.
-
-    Money is in billionths of a US dollar, whole numbers, so that sums are exact. `counts_nano` and
-    `counts_tokens` are what a call takes from the caps: its worst case while it is under way.
-    """
-    _each(
-        db,
-        """
+    """,
+    # Calls to language models and what they cost; rosters and prompts as people wrote them. Money
+    # is in billionths of a US dollar, whole numbers, so that sums are exact. `counts_nano` and
+    # `counts_tokens` are what a call takes from the caps: its worst case while it is under way.
+    "m006_models": """
         CREATE TABLE calls (
             id TEXT PRIMARY KEY, run_id TEXT NOT NULL, slot TEXT NOT NULL, digest TEXT NOT NULL,
             project_id TEXT NOT NULL, person TEXT NOT NULL, role TEXT NOT NULL,
@@ -280,26 +152,13 @@ def m006_models(db: Database) -> None:
             at REAL NOT NULL, author TEXT NOT NULL
         );
         CREATE INDEX prompt_edits_prompt ON prompt_edits (project_id, name, language, number);
-        """,
-    )
-
-
-@migrations()
-def m007_batch_columns(db: Database) -> None:
-    """A table's further columns are kept, so that its results can be told apart by them."""
-    _each(db, "ALTER TABLE batch_rows ADD COLUMN others TEXT NOT NULL DEFAULT '[]';")
-
-
-@migrations()
-def m008_review_queue(db: Database) -> None:
-    """Cases that people review, who has which of them in hand, and what came of it.
-
-    `lot` is drawn once for each item; `teaches` says how much its answer would teach. `given`
-    counts the people who have submitted: the queue asks for it on every page.
-    """
-    _each(
-        db,
-        """
+    """,
+    # A table's further columns are kept, so that its results can be told apart by them.
+    "m007_batch_columns": "ALTER TABLE batch_rows ADD COLUMN others TEXT NOT NULL DEFAULT '[]';",
+    # Cases that people review, who has which of them in hand, and what came of it. `lot` is drawn
+    # once for each item; `teaches` says how much its answer would teach. `given` counts the people
+    # who have submitted: the queue asks for it on every page.
+    "m008_review_queue": """
         CREATE TABLE items (
             case_id TEXT PRIMARY KEY REFERENCES cases(id), project_id TEXT NOT NULL,
             run_id TEXT, added_at REAL NOT NULL, label TEXT NOT NULL, p REAL,
@@ -316,40 +175,98 @@ def m008_review_queue(db: Database) -> None:
             PRIMARY KEY (case_id, person)
         ) WITHOUT ROWID;
         CREATE INDEX assignments_person ON assignments (person, state);
-        """,
-    )
+    """,
+    # Right answers and outside suggestions of cases; corrections of cases that no run checked.
+    # `standing` are the corrections that nobody took back, in the order in which they were
+    # appended. `differ` says how people's answers differ: 0 not, 1 in marked words, 2 in labels.
+    # `stances` are what each agent of the run said, as JSON; empty where it was not looked up yet.
+    "m009_golds": """
+        CREATE TABLE kept_corrections (
+            id TEXT PRIMARY KEY, run_id TEXT REFERENCES runs(id),
+            case_id TEXT NOT NULL REFERENCES cases(id), author TEXT NOT NULL, at REAL NOT NULL,
+            label TEXT NOT NULL, payload TEXT NOT NULL, withdraws TEXT NOT NULL DEFAULT ''
+        );
+        INSERT INTO kept_corrections (id, run_id, case_id, author, at, label, payload)
+            SELECT id, run_id, case_id, author, at, label, payload FROM corrections ORDER BY rowid;
+        DROP TABLE corrections;
+        ALTER TABLE kept_corrections RENAME TO corrections;
+        CREATE INDEX corrections_run ON corrections (run_id, at);
+        CREATE INDEX corrections_case ON corrections (case_id, author, at);
+        CREATE INDEX corrections_withdrawn ON corrections (withdraws) WHERE withdraws != '';
+        CREATE VIEW standing AS SELECT k.rowid AS place, k.* FROM corrections k
+            WHERE k.withdraws = '' AND NOT EXISTS (SELECT 1 FROM corrections w
+            WHERE w.withdraws = k.id AND w.withdraws != '');
+        CREATE TABLE golds (
+            id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases(id),
+            author TEXT NOT NULL, at REAL NOT NULL, label TEXT NOT NULL, payload TEXT NOT NULL
+        );
+        CREATE INDEX golds_case ON golds (case_id);
+        CREATE TABLE suggestions (
+            id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases(id),
+            agent TEXT NOT NULL, at REAL NOT NULL, payload TEXT NOT NULL
+        );
+        CREATE INDEX suggestions_case ON suggestions (case_id);
+        CREATE TABLE handlings (
+            case_id TEXT NOT NULL REFERENCES cases(id), person TEXT NOT NULL, at REAL NOT NULL,
+            did TEXT NOT NULL, words TEXT NOT NULL DEFAULT ''
+        );
+        CREATE INDEX handlings_case ON handlings (case_id, at);
+        ALTER TABLE items ADD COLUMN differ INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE items ADD COLUMN stances TEXT NOT NULL DEFAULT '';
+    """,
+    # A queue of tens of thousands stays quick; nothing but indexes. Counts and pages of the queue,
+    # claims in hand, children of a run, judgements to learn from, and what tells whether any run
+    # has ended since something was kept.
+    "m010_long_queues": """
+        DROP INDEX items_teaching;
+        CREATE INDEX items_teaching ON items (project_id, state, teaches DESC, added_at);
+        CREATE INDEX items_counts ON items (project_id, state, given, differ);
+        CREATE INDEX assignments_held ON assignments (until) WHERE state = 'claimed';
+        CREATE INDEX runs_ended ON runs (finished_at) WHERE finished_at IS NOT NULL;
+        CREATE INDEX runs_parent ON runs (parent_id) WHERE parent_id IS NOT NULL;
+        CREATE INDEX events_judged ON events (run_id, seq) WHERE kind = 'judgement_reached';
+    """,
+    # What is learned from answers beside the classifier; a training's options; calibration.
+    # `learned` holds small learned things of every kind, `learned_choices` which is in use (0:
+    # none). A held-out case is never learned from; one that `calibrates` only sets probabilities.
+    "m011_learned": """
+        CREATE TABLE learned (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, project_id TEXT NOT NULL,
+            at REAL NOT NULL, author TEXT NOT NULL, body TEXT NOT NULL, sha256 TEXT NOT NULL
+        );
+        CREATE INDEX learned_kind ON learned (kind, project_id, number);
+        CREATE TABLE learned_choices (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, project_id TEXT NOT NULL,
+            learned INTEGER NOT NULL, at REAL NOT NULL, by TEXT NOT NULL, reason TEXT NOT NULL
+        );
+        CREATE INDEX learned_choices_kind ON learned_choices (kind, project_id, number);
+        ALTER TABLE trainings ADD COLUMN options TEXT NOT NULL DEFAULT '{}';
+        ALTER TABLE holdout ADD COLUMN calibrates INTEGER NOT NULL DEFAULT 0;
+    """,
+    # Searches of the web: what was asked of whom, when, and what came of it. A search that was sent
+    # counts for its run's cap; without `results` it is under way or has failed.
+    "m012_web_searches": """
+        CREATE TABLE web_searches (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, service TEXT NOT NULL,
+            language TEXT NOT NULL, query TEXT NOT NULL, at REAL NOT NULL, results TEXT
+        );
+        CREATE INDEX web_searches_query ON web_searches (service, language, query, at);
+        CREATE INDEX web_searches_run ON web_searches (run_id);
+    """,
+    # What each stretch of a reading is: a heading, a paragraph, a row of a table.
+    "m013_blocks": "ALTER TABLE readings ADD COLUMN blocks TEXT NOT NULL DEFAULT '[]';",
+}
 
 
-@migrations()
-def m009_golds(db: Database) -> None:
-    """Right answers and outside suggestions of cases; corrections of cases that no run checked.
+def _step(script: str) -> Callable[[Database], None]:
+    def apply(db: Database) -> None:
+        for statement in script.split(";"):  # `executescript` would commit, and lose the lock
+            if statement.strip():
+                db.execute(statement)
 
-    `standing` are the corrections that nobody took back, in the order in which they were appended.
-    `differ` says how people's answers differ: 0 not, 1 in marked words, 2 in labels. `stances` are
-    what each agent of the run said, as JSON; empty where it was not looked up yet.
-    """
-    _each(db, GOLDS)
+    return apply
 
 
-@migrations()
-def m010_long_queues(db: Database) -> None:
-    """A queue of tens of thousands stays quick; nothing but indexes."""
-    _each(db, LONG_QUEUES)
-
-
-@migrations()
-def m011_learned(db: Database) -> None:
-    """What is learned from answers beside the classifier; a training's options; calibration."""
-    _each(db, LEARNED)
-
-
-@migrations()
-def m012_web_searches(db: Database) -> None:
-    """Searches of the web: what was asked of whom, when, and what came of it."""
-    _each(db, WEB_SEARCHES)
-
-
-@migrations()
-def m013_blocks(db: Database) -> None:
-    """What each stretch of a reading is: a heading, a paragraph, a row of a table."""
-    _each(db, "ALTER TABLE readings ADD COLUMN blocks TEXT NOT NULL DEFAULT '[]';")
+migrations = Migrations("counterpoint")
+for name, script in SCRIPTS.items():
+    migrations(name=name)(_step(script))

@@ -1,13 +1,12 @@
-"""Projects, their people and roles, and the settings of the whole home.
+"""Projects, people and their roles, the home's settings, rosters and edits of prompts.
 
-Roster sheets that people wrote: every save and every removal is a row, the newest counts.
-
-A project's own wording of prompts: every edit is a row, an empty text goes back to ours.
+Of roster sheets and of a project's own wording of prompts every save is a row, the newest counts.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from core.config import Settings
 from core.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.records import Member, PersonRole, Project
 from core.seats import BUILT_IN, LONGEST_NAME, RosterSheet
-from core.store.sqlite import Database, from_json, to_json
+from core.store.sqlite import Database, first_row, from_json, records, to_json
 
 LONGEST_PROMPT = 20_000
 
@@ -56,29 +55,16 @@ class PromptEdits:
                 f"{len(edit.text):,}; please shorten it."
             )
         kept = replace(edit, text=edit.text if edit.text.strip() else "")
-        cursor = self._db.execute(
-            "INSERT INTO prompt_edits (project_id, name, language, text, at, author) "
-            "SELECT :project, :name, :language, :text, :at, :author "
-            "WHERE :seen IS NULL OR :seen = (SELECT COALESCE(MAX(number), 0) FROM prompt_edits "
-            "WHERE project_id = :project AND name = :name AND language = :language)",
-            {
-                "project": kept.project_id,
-                "name": kept.name,
-                "language": kept.language,
-                "text": kept.text,
-                "at": kept.at,
-                "author": kept.author,
-                "seen": seen,
-            },
-        )
-        if cursor.rowcount == 0:
+        values = {name: value for name, value in vars(kept).items() if name != "number"}
+        number = _append(self._db, "prompt_edits", values, ("project_id", "name", "language"), seen)
+        if number is None:
             found = self.history(edit.project_id, edit.name, edit.language)
             who = found[0].author if found else "somebody"
             raise ConflictError(
                 f"The prompt “{edit.name}” was changed by {who} meanwhile, so your text was not "
                 "saved. Look at theirs, then save again."
             )
-        return replace(kept, number=cursor.lastrowid or 0)
+        return replace(kept, number=number)
 
     def of_project(self, project_id: str) -> dict[tuple[str, str], str]:
         """The project's own texts by (name, language); what is back to ours is not among them."""
@@ -94,7 +80,7 @@ class PromptEdits:
         rows = self._db.query(
             "SELECT * FROM prompt_edits WHERE project_id = ? ORDER BY number", [project_id]
         )
-        return [_edit(row) for row in rows]
+        return [PromptEdit(**row) for row in rows]
 
     def history(self, project_id: str, name: str, language: str) -> list[PromptEdit]:
         """All edits of one prompt, newest first."""
@@ -103,11 +89,7 @@ class PromptEdits:
             "ORDER BY number DESC",
             [project_id, name, language],
         )
-        return [_edit(row) for row in rows]
-
-
-def _edit(row: dict[str, Any]) -> PromptEdit:
-    return PromptEdit(**row)
+        return [PromptEdit(**row) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -179,33 +161,39 @@ class Rosters:
         return [_saved(row) for row in rows]
 
     def _append(self, saved: SavedRoster, seen: int | None) -> SavedRoster:
-        """One statement looks and writes, so that of two people at once only one succeeds."""
         sheet = None if saved.sheet is None else to_json(saved.sheet)
-        cursor = self._db.execute(
-            "INSERT INTO rosters (name, at, author, sheet) SELECT :name, :at, :author, :sheet "
-            "WHERE :seen IS NULL OR :seen = "
-            "(SELECT COALESCE(MAX(number), 0) FROM rosters WHERE name = :name)",
-            {
-                "name": saved.name,
-                "at": saved.at,
-                "author": saved.author,
-                "sheet": sheet,
-                "seen": seen,
-            },
-        )
-        if cursor.rowcount == 0:
+        values = {"name": saved.name, "at": saved.at, "author": saved.author, "sheet": sheet}
+        number = _append(self._db, "rosters", values, ("name",), seen)
+        if number is None:
             newest = self.newest(saved.name)
             who = newest.author if newest else "somebody"
             raise ConflictError(
                 f"The roster “{saved.name}” was changed by {who} meanwhile, so yours was not "
                 "saved. Look at theirs, then save again or choose another name."
             )
-        return replace(saved, number=cursor.lastrowid or 0)
+        return replace(saved, number=number)
 
 
 def _saved(row: dict[str, Any]) -> SavedRoster:
     sheet = None if row["sheet"] is None else from_json(RosterSheet, row["sheet"])
-    return SavedRoster(row["number"], row["name"], row["at"], row["author"], sheet)
+    return SavedRoster(**row | {"sheet": sheet})
+
+
+def _append(
+    db: Database, table: str, values: dict[str, Any], key: Sequence[str], seen: int | None
+) -> int | None:
+    """The number of a new row; None where the newest one of that key is not the `seen` one.
+
+    One statement looks and writes, so that of two people at once only one succeeds.
+    """
+    columns, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
+    same = " AND ".join(f"{name} = :{name}" for name in key)
+    cursor = db.execute(
+        f"INSERT INTO {table} ({columns}) SELECT {marks} WHERE :seen IS NULL "
+        f"OR :seen = (SELECT COALESCE(MAX(number), 0) FROM {table} WHERE {same})",
+        {**values, "seen": seen},
+    )
+    return int(cursor.lastrowid or 0) if cursor.rowcount else None
 
 
 RANK: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
@@ -237,10 +225,8 @@ class Projects:
 
     def note(self, name: str) -> str:
         """A remembered text of the app itself (e.g. the last used name); empty if none."""
-        row = next(
-            self._db.query("SELECT name, value FROM settings WHERE name = ?", [f"note.{name}"]),
-            None,
-        )
+        kept = "SELECT name, value FROM settings WHERE name = ?"
+        row = first_row(self._db, kept, [f"note.{name}"])
         return str(_value(row["name"], row["value"])) if row else ""
 
     def save_note(self, name: str, value: str) -> None:
@@ -276,13 +262,8 @@ class Projects:
         """
         if not project.name.strip():
             raise InputError("Expected a name for the project, found none; please type one.")
-        taken = next(
-            self._db.query(
-                "SELECT id FROM projects WHERE name = ? AND id != ?", [project.name, project.id]
-            ),
-            None,
-        )
-        if taken:
+        named = "SELECT id FROM projects WHERE name = ? AND id != ?"
+        if first_row(self._db, named, [project.name, project.id]):
             raise ConflictError(f"There is a project called “{project.name}” already.")
         self._db.execute(
             "INSERT INTO projects (id, name, created_at, payload) VALUES (?, ?, ?, ?) "
@@ -292,13 +273,11 @@ class Projects:
 
     def get(self, project_id: str) -> Project | None:
         """The project, or None."""
-        row = next(self._db.query("SELECT payload FROM projects WHERE id = ?", [project_id]), None)
-        return from_json(Project, row["payload"]) if row else None
+        return next(iter(records(self._db, Project, "projects WHERE id = ?", [project_id])), None)
 
     def all(self) -> list[Project]:
         """All projects, oldest first."""
-        rows = self._db.query("SELECT payload FROM projects ORDER BY created_at, id")
-        return [from_json(Project, row["payload"]) for row in rows]
+        return records(self._db, Project, "projects ORDER BY created_at, id")
 
     def first(self) -> Project | None:
         """The oldest project: its roles count for what holds for all; None in an empty home."""
@@ -306,12 +285,8 @@ class Projects:
 
     def of(self, person: str) -> list[Project]:
         """The projects in which the person has a role, oldest first."""
-        rows = self._db.query(
-            "SELECT p.payload FROM projects p JOIN members m ON m.project_id = p.id "
-            "WHERE m.person = ? ORDER BY p.created_at, p.id",
-            [person],
-        )
-        return [from_json(Project, row["payload"]) for row in rows]
+        mine = "projects WHERE id IN (SELECT project_id FROM members WHERE person = ?)"
+        return records(self._db, Project, f"{mine} ORDER BY created_at, id", [person])
 
     def add_member(self, member: Member) -> None:
         """Take a person into a project; call inside `Store.writing()`.
@@ -373,17 +348,12 @@ class Projects:
         rows = self._db.query(
             "SELECT * FROM members WHERE project_id = ? ORDER BY person", [project_id]
         )
-        return [Member(r["project_id"], r["person"], r["role"], r["added_at"]) for r in rows]
+        return [Member(**row) for row in rows]
 
     def role_of(self, project_id: str, person: str) -> PersonRole | None:
         """The person's role there, or None."""
-        row = next(
-            self._db.query(
-                "SELECT role FROM members WHERE project_id = ? AND person = ?",
-                [project_id, person],
-            ),
-            None,
-        )
+        own = "SELECT role FROM members WHERE project_id = ? AND person = ?"
+        row = first_row(self._db, own, [project_id, person])
         return row["role"] if row else None
 
     def require(self, project_id: str, person: str, at_least: PersonRole, what: str) -> None:

@@ -1,7 +1,4 @@
-"""What the newest finished run over each case of a project says, and by which classifier.
-
-What people decided about cases, and the runs over these cases, for what is learned from both.
-"""
+"""Questions over runs, answers and calls together, for what is learned from them."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from core.events import Event
 from core.records import Label, Verdict
 from core.reviews import Gold
 from core.store.database import Store
-from core.store.sqlite import event_from_json, from_json
+from core.store.sqlite import event_from_json, first_row, records
 
 
 @dataclass(frozen=True)
@@ -56,17 +53,14 @@ class Used:
 
 def decision_of(store: Store, run: RunDone) -> Decision | None:
     """What people decided on the run's case; a right answer that came with a file is none."""
-    settled = store.db.query(
+    gold = first_row(
+        store.db,
         "SELECT id, label FROM golds WHERE case_id = ? "
         "AND json_extract(payload, '$.origin') != 'imported' ORDER BY rowid DESC LIMIT 1",
         [run.case_id],
     )
-    said = store.db.query(
-        "SELECT id, label FROM standing WHERE case_id = ? ORDER BY at DESC, place DESC LIMIT 1",
-        [run.case_id],
-    )
-    gold = next(settled, None)
-    counting = gold or next(said, None)
+    newest = "SELECT id, label FROM standing WHERE case_id = ? ORDER BY at DESC, place DESC LIMIT 1"
+    counting = gold or first_row(store.db, newest, [run.case_id])
     if counting is None:
         return None
     is_settled = gold is not None
@@ -76,8 +70,8 @@ def decision_of(store: Store, run: RunDone) -> Decision | None:
 def categories_of(store: Store, decision: Decision) -> tuple[str, ...]:
     """The categories of the words that the decision marks, in order."""
     if decision.is_settled:
-        rows = store.db.query("SELECT payload FROM golds WHERE id = ?", [decision.id])
-        spans = [span for row in rows for span in from_json(Gold, row["payload"]).spans]
+        golds = records(store.db, Gold, "golds WHERE id = ?", [decision.id])
+        spans = [span for gold in golds for span in gold.spans]
     else:
         correction = store.corrections.get(decision.id)
         spans = list(correction.spans) if correction else []
@@ -97,37 +91,27 @@ def graded_by(store: Store, decision: Decision) -> float | None:
 def answered_runs(store: Store, project_id: str) -> Iterator[RunDone]:
     """A project's finished runs over cases that somebody answered or settled, newest first."""
     rows = store.db.query(
-        "SELECT r.id, r.case_id, c.fingerprint, r.started_at, "
-        "(SELECT max(seq) FROM events e WHERE e.run_id = r.id) AS last_seq FROM runs r "
-        "JOIN cases c ON c.id = r.case_id WHERE r.project_id = ? AND r.status = 'finished' "
+        "SELECT r.id, r.case_id, c.fingerprint AS 'group', r.started_at, "
+        "(SELECT coalesce(max(seq), 0) FROM events e WHERE e.run_id = r.id) AS last_seq "
+        "FROM runs r JOIN cases c ON c.id = r.case_id "
+        "WHERE r.project_id = ? AND r.status = 'finished' "
         "AND (EXISTS (SELECT 1 FROM corrections k WHERE k.case_id = r.case_id) "
         "OR EXISTS (SELECT 1 FROM golds g WHERE g.case_id = r.case_id)) "
         "ORDER BY r.started_at DESC",
         [project_id],
     )
-    for row in rows:
-        yield RunDone(
-            row["id"], row["case_id"], row["fingerprint"], row["started_at"], row["last_seq"] or 0
-        )
+    return (RunDone(**row) for row in rows)
 
 
 def used_by(store: Store, run_id: str) -> dict[str, Used]:
     """By role, what the run's calls came to as the ledger has them; failed ones too."""
     rows = store.db.query(
         "SELECT role, count(*) AS calls, sum(tokens_in + tokens_out) AS tokens, "
-        "total(cost_nano) AS nano, sum(cost_nano IS NULL) AS unknown, sum(seconds) AS seconds "
+        "iif(count(cost_nano) = count(*), sum(cost_nano), NULL) AS nano, sum(seconds) AS seconds "
         "FROM calls WHERE run_id = ? AND status != 'reserved' GROUP BY role",
         [run_id],
     )
-    return {
-        row["role"]: Used(
-            row["calls"],
-            row["tokens"],
-            None if row["unknown"] else int(row["nano"]),
-            row["seconds"],
-        )
-        for row in rows
-    }
+    return {row.pop("role"): Used(**row) for row in rows}
 
 
 @dataclass(frozen=True)

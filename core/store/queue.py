@@ -1,4 +1,4 @@
-"""The review queue: claim, submit and skip items, their order, and the log of what was done.
+"""The review queue: items, who has them, their order, and the log of what was done with cases.
 
 Who claims, submits or passes does so inside `Store.writing()`: one IMMEDIATE transaction looks
 whether an item is free and takes it, so twenty people at once are never given the same place. An
@@ -25,7 +25,7 @@ from core.store.active_learning import (
     unsureness,
     worth,
 )
-from core.store.sqlite import Database, from_json, to_json
+from core.store.sqlite import Database, first_row, from_json, insert, to_json
 
 
 class Handlings:
@@ -36,18 +36,12 @@ class Handlings:
 
     def add(self, handling: Handling) -> None:
         """Append one; call inside `Store.writing()`."""
-        self._db.execute(
-            "INSERT INTO handlings (case_id, person, at, did, words) VALUES (?, ?, ?, ?, ?)",
-            [handling.case_id, handling.person, handling.at, handling.did, handling.words],
-        )
+        insert(self._db, "handlings", vars(handling))
 
     def of_case(self, case_id: str) -> list[Handling]:
         """Everything that was done with the case, oldest first."""
         rows = self._db.query("SELECT * FROM handlings WHERE case_id = ? ORDER BY rowid", [case_id])
-        return [
-            Handling(row["case_id"], row["person"], row["at"], row["did"], row["words"])
-            for row in rows
-        ]
+        return [Handling(**row) for row in rows]
 
 
 # `active_learning.worth`, with what puts an item before all others whatever it teaches.
@@ -287,7 +281,7 @@ class Queue:
 
     def get(self, case_id: str) -> Item | None:
         """The item of a case, or None where it is not in the queue."""
-        row = next(self._db.query("SELECT * FROM items WHERE case_id = ?", [case_id]), None)
+        row = first_row(self._db, "SELECT * FROM items WHERE case_id = ?", [case_id])
         return _item(row) if row else None
 
     def claim(
@@ -484,16 +478,14 @@ class Queue:
         return items, self.count(project_id, wanted, states, now)
 
     def _put(self, found: Assignment) -> None:
+        values = vars(found)
+        sets = ", ".join(f"{name} = excluded.{name}" for name in list(values)[2:])
         self._db.execute(
-            "INSERT INTO assignments (case_id, person, state, why, claimed_at, until, ended_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (case_id, person) DO UPDATE SET "
-            "state = excluded.state, why = excluded.why, claimed_at = excluded.claimed_at, "
-            "until = excluded.until, ended_at = excluded.ended_at",
-            [
-                found.case_id, found.person, found.state, found.why,
-                found.claimed_at, found.until, found.ended_at,
-            ],
-        )  # fmt: skip
+            f"INSERT INTO assignments ({', '.join(values)}) "
+            f"VALUES ({', '.join(f':{name}' for name in values)}) "
+            f"ON CONFLICT (case_id, person) DO UPDATE SET {sets}",
+            values,
+        )
 
     def _first(self, query: str, values: dict[str, Any]) -> dict[str, Any] | None:
         cursor = self._db.conn.execute(query, values)

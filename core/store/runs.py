@@ -1,22 +1,28 @@
 """Runs, their owners and leases, and their append-only events.
 
 A run belongs to the process that holds its lease. It counts as interrupted when that process has
-been silent for longer than the lease, not when some other process starts (design: section 4).
-
-Which runs History shows, as a condition.
+been silent for longer than the lease, not when some other process starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from core.errors import ConflictError
 from core.events import ENDINGS, TRANSIENT, Event, JudgementReached
 from core.progress import RESUMABLE
 from core.records import Judgement, Label, Plan, Run, RunStatus, Verdict
-from core.store.sqlite import Database, event_from_json, from_json, to_json
+from core.store.sqlite import (
+    Database,
+    event_from_json,
+    first_row,
+    from_json,
+    insert,
+    records,
+    to_json,
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,9 @@ STATUS_OF_ENDING: dict[str, RunStatus] = {
 }
 
 
+VERDICT = ("label", "cause", "p_hallucinated", "confidence")
+
+
 @dataclass(frozen=True)
 class RunRow:
     """A run as History lists it."""
@@ -87,14 +96,10 @@ class Runs:
 
     def add(self, run: Run, owner: str, now: float) -> None:
         """Store a queued run owned by a process that will carry it out."""
-        self._db.execute(
-            "INSERT INTO runs (id, case_id, project_id, plan, status, started_at, origin, "
-            "parent_id, owner, heartbeat_at) VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?)",
-            [
-                run.id, run.case_id, run.project_id, to_json(run.plan), run.started_at,
-                run.origin, run.parent_id, owner, now,
-            ],
-        )  # fmt: skip
+        names = ("id", "case_id", "project_id", "started_at", "origin", "parent_id")
+        values = {name: getattr(run, name) for name in names}
+        values |= {"plan": to_json(run.plan), "status": "queued"}
+        insert(self._db, "runs", values | {"owner": owner, "heartbeat_at": now})
 
     def take(self, run_id: str, owner: str, now: float, lease: float) -> bool:
         """Take a run up again; False when a living process has it or it came to its verdict.
@@ -164,10 +169,8 @@ class Runs:
             if event.kind in TRANSIENT:
                 continue
             seq += 1
-            self._db.execute(
-                "INSERT INTO events (run_id, seq, kind, at, payload) VALUES (?, ?, ?, ?, ?)",
-                [run_id, seq, event.kind, event.at, to_json(event)],
-            )
+            values = {"run_id": run_id, "seq": seq, "kind": event.kind, "at": event.at}
+            insert(self._db, "events", values | {"payload": to_json(event)})
             if event.kind in ENDINGS:
                 self._settle(run_id, event)
             elif event.kind == "label_predicted":
@@ -190,10 +193,7 @@ class Runs:
             [
                 STATUS_OF_ENDING[event.kind],
                 event.at,
-                verdict.label if verdict else None,
-                verdict.cause if verdict else None,
-                verdict.p_hallucinated if verdict else None,
-                verdict.confidence if verdict else None,
+                *(getattr(verdict, name, None) for name in VERDICT),
                 run_id,
             ],
         )
@@ -213,12 +213,9 @@ class Runs:
 
     def judgement(self, run_id: str) -> Judgement | None:
         """What the judge first concluded; None where the run did not come to it."""
-        rows = self._db.query(
-            "SELECT payload FROM events WHERE run_id = ? AND kind = 'judgement_reached' "
-            "ORDER BY seq LIMIT 1",
-            [run_id],
-        )
-        return next((from_json(JudgementReached, r["payload"]).judgement for r in rows), None)
+        own = "events WHERE run_id = ? AND kind = 'judgement_reached' ORDER BY seq LIMIT 1"
+        found = records(self._db, JudgementReached, own, [run_id])
+        return found[0].judgement if found else None
 
     def get(self, run_id: str, now: float, lease: float) -> Run | None:
         """The run with its status as of now, or None."""
@@ -238,15 +235,9 @@ class Runs:
         return [_run(row, now, lease) for row in rows]
 
     def page(
-        self,
-        project_id: str,
-        wanted: RunFilter,
-        *,
-        limit: int,
-        offset: int,
-        now: float,
-        lease: float,
-    ) -> tuple[list[RunRow], int]:
+        self, project_id: str, wanted: RunFilter, *,
+        limit: int, offset: int, now: float, lease: float,
+    ) -> tuple[list[RunRow], int]:  # fmt: skip
         """One page of a project's runs, newest first, and how many there are in all."""
         where, values = condition_of(project_id, wanted, now, lease)
         source = f"FROM runs r JOIN cases c ON c.id = r.case_id WHERE {where}"
@@ -297,25 +288,12 @@ class Runs:
         return [(max(0.0, row["seconds"]), row["characters"]) for row in rows]
 
     def _row(self, run_id: str) -> dict[str, Any] | None:
-        return next(self._db.query("SELECT * FROM runs WHERE id = ?", [run_id]), None)
+        return first_row(self._db, "SELECT * FROM runs WHERE id = ?", [run_id])
 
 
 def _run(row: dict[str, Any], now: float, lease: float) -> Run:
-    run = Run(
-        id=row["id"],
-        case_id=row["case_id"],
-        project_id=row["project_id"],
-        plan=from_json(Plan, row["plan"]),
-        status=row["status"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        label=row["label"],
-        cause=row["cause"],
-        p_hallucinated=row["p_hallucinated"],
-        confidence=row["confidence"],
-        origin=row["origin"],
-        parent_id=row["parent_id"],
-    )
+    names = [field.name for field in fields(Run)]
+    run = Run(**{name: row[name] for name in names} | {"plan": from_json(Plan, row["plan"])})
     silent = (row["heartbeat_at"] or 0) <= now - lease
     if run.status in ("queued", "running") and silent:
         return replace(run, status="interrupted")
@@ -323,11 +301,5 @@ def _run(row: dict[str, Any], now: float, lease: float) -> Run:
 
 
 def _run_row(row: dict[str, Any], now: float, lease: float) -> RunRow:
-    return RunRow(
-        run=_run(row, now, lease),
-        response=row["response"],
-        question=row["question"],
-        author=row["author"],
-        corrected_label=row["corrected_label"],
-        corrections=row["corrections"],
-    )
+    others = ("response", "question", "author", "corrected_label", "corrections")
+    return RunRow(_run(row, now, lease), *(row[name] for name in others))

@@ -1,14 +1,12 @@
-"""sqlite-utils without pandas, which it imports only to accept data frames: we never give any.
+"""The connection; records as JSON and strictly back; marks by which a kept result is still true.
 
-Cheap marks of the store's state: who keeps a result keeps its mark, and looks if it still is.
-
-Records and events to JSON and strictly back: the wrong shape is refused with where it is. All
-decoders are made while this module is imported, by one thread: msgspec 0.22 crashes or hangs when
-two threads are the first to decode the same dataclass.
+All decoders are made while this module is imported, by one thread: msgspec 0.22 crashes or hangs
+when two threads are the first to decode the same dataclass.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -109,10 +107,31 @@ def event_from_json(kind: str, text: str) -> Event:
     return from_json(EVENT_TYPES[kind], text)
 
 
-with without("pandas"):  # a third of a second on every start
+with without("pandas"):  # sqlite-utils takes data frames, too: a third of a second on every start
     from sqlite_utils import Database, Migrations
 
 __all__ = ["Database", "Migrations"]
+
+
+def insert(db: Database, table: str, values: Mapping[str, Any]) -> int:
+    """Add a row and return its rowid."""
+    names = ", ".join(f'"{name}"' for name in values)
+    marks = ", ".join("?" for _ in values)
+    sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"
+    return int(db.execute(sql, list(values.values())).lastrowid or 0)
+
+
+def first_row(db: Database, query: str, values: Sequence[Any] = ()) -> dict[str, Any] | None:
+    """The first row of an answer, or None."""
+    return next(db.query(query, list(values)), None)
+
+
+def records(
+    db: Database, kind: type[Record], rest: str, values: Sequence[Any] = ()
+) -> list[Record]:
+    """The records in the column `payload` of `SELECT … FROM rest`."""
+    rows = db.query(f"SELECT payload FROM {rest}", list(values))
+    return [from_json(kind, row["payload"]) for row in rows]
 
 
 Mark = tuple[float, ...]

@@ -27,7 +27,7 @@ from core.events import (
     SoftLabel,
     ToolUse,
 )
-from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Statement, Turn, WordScore
+from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Turn, WordScore
 from core.seats import DEBATE_NAMES, MOST_ROUNDS, DebateOptions
 from core.store.database import Store
 from core.store.sqlite import event_from_json, from_plain, to_plain
@@ -105,8 +105,8 @@ def _require(is_so: bool, expected: str, found: str) -> None:
 def require_shares(*shares: float | None) -> None:
     """Probabilities, weights and confidences, where there are any."""
     for share in shares:
-        if share is not None and not -ROUNDING <= share <= 1 + ROUNDING:
-            raise InputError(f"Expected probabilities from 0 to 1 in the trace, found {share}.")
+        is_share = share is None or -ROUNDING <= share <= 1 + ROUNDING
+        _require(is_share, "probabilities from 0 to 1", f"{share}")
 
 
 def require_lengths(body: object) -> None:
@@ -115,11 +115,8 @@ def require_lengths(body: object) -> None:
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
-            if len(value) > LONGEST_SAID:
-                raise InputError(
-                    f"Expected texts of at most {LONGEST_SAID:,} characters in the trace, found "
-                    f"one of {len(value):,}."
-                )
+            most = f"texts of at most {LONGEST_SAID:,} characters"
+            _require(len(value) <= LONGEST_SAID, most, f"one of {len(value):,}")
         elif isinstance(value, list):
             waiting += value
         elif isinstance(value, dict):
@@ -134,11 +131,9 @@ def require_plan(plan: Plan) -> None:
 
 
 def _require_chosen(options: DebateOptions) -> None:
+    most = f"0 to {MOST_ROUNDS} rounds and samples"
     for number in (options.rounds, options.samples):
-        if not 0 <= number <= MOST_ROUNDS:
-            raise InputError(
-                f"Expected 0 to {MOST_ROUNDS} rounds and samples in the trace, found {number}."
-            )
+        _require(0 <= number <= MOST_ROUNDS, most, f"{number}")
 
 
 def _require_debate(name: str) -> None:
@@ -169,20 +164,16 @@ def _require_weights(event: ConsensusWeighed) -> None:
     require_shares(event.p, *(weight for _, weight in event.weights))
     names, whole = [name for name, _ in event.weights], math.fsum(w for _, w in event.weights)
     is_one = abs(whole - 1) <= DIGIT * (1 + len(names))
-    if len(set(names)) < len(names) or not is_one:
-        raise InputError(
-            "Expected weights of unlike agents that sum to 1 in the trace, found others: "
-            f"{len(names)} that sum to {whole:g}."
-        )
+    is_sound = len(set(names)) == len(names) and is_one
+    found = f"others: {len(names)} that sum to {whole:g}"
+    _require(is_sound, "weights of unlike agents that sum to 1", found)
 
 
 def _require_remark(event: PersonSpoke) -> None:
     """Words that a person can have said here."""
-    if not event.text.strip() or len(event.text) > LONGEST_REMARK:
-        raise InputError(
-            f"Expected remarks of 1 to {LONGEST_REMARK:,} characters in the trace, found one of "
-            f"{len(event.text):,}."
-        )
+    is_said = bool(event.text.strip()) and len(event.text) <= LONGEST_REMARK
+    length = f"one of {len(event.text):,}"
+    _require(is_said, f"remarks of 1 to {LONGEST_REMARK:,} characters", length)
 
 
 FORMAT = "counterpoint-trace"
@@ -333,22 +324,20 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
     argued = Argued()
     require_plan(trace.plan)
     for at in (trace.started_at, *(event.at for event in trace.events)):
-        if not 0 <= at <= LATEST:
-            raise InputError(f"Expected times after 1970 in the trace, found {at}.")
+        _require(0 <= at <= LATEST, "times after 1970", f"{at}")
     for event in trace.events:
         argued.require(event)
         match event.kind:
             case "run_started":
-                if event.case.response != response:
-                    raise InputError("Expected one response in the trace, found two.")
+                _require(event.case.response == response, "one response", "two")
             case "statement_found":
-                _require_place(event.statement, response)
+                own = event.statement
+                lies_in_it = 0 <= own.start <= own.end <= len(response)
+                _require(lies_in_it, "statements that lie in the response", "another place")
                 statements.add(event.statement.index)
             case "passages_found":
-                if event.statement not in statements:
-                    raise InputError(
-                        "Expected passages of known statements in the trace, found others."
-                    )
+                is_known = event.statement in statements
+                _require(is_known, "passages of known statements", "others")
                 _require_passages(event.passages)
             case "turn_finished":
                 _require_quotes(event.turn.quotes)
@@ -380,25 +369,16 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
 
 
 def _require_passages(passages: Sequence[Passage]) -> None:
-    seen: set[str] = set()
+    ids = [passage.id for passage in passages]
+    _require(len(set(ids)) == len(ids), "each passage of a statement once", "one again")
     for passage in passages:
-        if passage.id in seen:
-            raise InputError(
-                "Expected each passage of a statement once in the trace, found one again."
-            )
-        seen.add(passage.id)
-        if not 0 <= passage.start < passage.end:
-            raise InputError("Expected passages with a place in their source in the trace.")
-
-
-def _require_place(statement: Statement, response: str) -> None:
-    if not 0 <= statement.start <= statement.end <= len(response):
-        raise InputError("Expected statements that lie in the response, found another place.")
+        has_place = 0 <= passage.start < passage.end
+        _require(has_place, "passages with a place in their source", "others")
 
 
 def _require_known(statement: int | None, statements: set[int]) -> None:
-    if statement is not None and statement not in statements:
-        raise InputError("Expected an audit of known statements in the trace, found others.")
+    is_known = statement is None or statement in statements
+    _require(is_known, "an audit of known statements", "others")
 
 
 def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
@@ -407,8 +387,8 @@ def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
     require_shares(use.p)
     has_one = use.start is not None or use.end is not None  # half a place is none
     start, end = (-1 if side is None else side for side in (use.start, use.end))
-    if has_one and not 0 <= start < end <= len(response):
-        raise InputError("Expected a tool's finding to lie in the response, found another place.")
+    lies_in_it = not has_one or 0 <= start < end <= len(response)
+    _require(lies_in_it, "a tool's finding to lie in the response", "another place")
     for text in (use.given, use.gave):
         try:
             msgspec.json.decode(text.encode(), type=dict[str, Any])
@@ -421,27 +401,27 @@ def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
 def _require_points(points: Sequence[Point], response: str) -> None:
     """A point without a place of its own stands at 0."""
     for point in points:
-        if not 0 <= point.start <= point.end <= len(response):
-            raise InputError("Expected points that lie in the response, found another place.")
+        lies_in_it = 0 <= point.start <= point.end <= len(response)
+        _require(lies_in_it, "points that lie in the response", "another place")
         require_shares(point.weight)
         _require_quotes([point.quote] if point.quote else [])
 
 
 def _require_quotes(quotes: Sequence[Quote]) -> None:
     for quote in quotes:
-        if not 0 <= quote.score <= 100:
-            raise InputError(f"Expected quotes scored from 0 to 100, found {quote.score:g}.")
+        _require(0 <= quote.score <= 100, "quotes scored from 0 to 100", f"{quote.score:g}")
         if quote.start is quote.end is None:
             continue
-        if quote.start is None or quote.end is None or not 0 <= quote.start < quote.end:
-            raise InputError("Expected quotes with a place in their source, or none, in the trace.")
+        is_place = None not in (quote.start, quote.end) and 0 <= (quote.start or 0) < (
+            quote.end or 0
+        )
+        _require(is_place, "quotes with a place in their source, or none,", "others")
 
 
 def _require_span(span: Span, response: str) -> None:
-    if not 0 <= span.start < span.end <= len(response) or (
-        response[span.start : span.end] != span.text
-    ):
-        raise InputError("Expected spans that quote the response, found another text.")
+    is_there = 0 <= span.start < span.end <= len(response)
+    is_quote = is_there and response[span.start : span.end] == span.text
+    _require(is_quote, "spans that quote the response", "another text")
     require_shares(span.p)
     _require_quotes([span.quote] if span.quote else [])
 
@@ -451,7 +431,7 @@ def _require_scores(
 ) -> None:
     last = 0
     for score in scores:
-        if not last <= score.start < score.end <= len(response):
-            raise InputError("Expected scores of words in their order in the response.")
+        is_next = last <= score.start < score.end <= len(response)
+        _require(is_next, "scores of words in their order in the response", "others")
         last = score.end
     require_shares(threshold, *(score.p for score in scores))

@@ -1,20 +1,19 @@
-"""Classifier versions with each case's frozen side, and small things learned from answers.
+"""Classifier versions with each case's frozen side, and other things learned from answers.
 
-A version is a folder with a row here; one is active, and trainings under way are known. What else
-was learned (thresholds, examples, weights) is plain JSON, appended, with which of each kind is in
-use.
+A version is a folder with a row here; one is active, and trainings under way are known. Thresholds,
+examples and weights are plain JSON, appended, with which of each kind is in use.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from core.errors import ConfigError, InputError
-from core.store.sqlite import Database
+from core.store.sqlite import Database, first_row, insert
 
 Read = TypeVar("Read")
 NONE = 0  # the number of what ships: nothing learned is in use
@@ -69,19 +68,9 @@ class LearnedThings:
     def add(self, learned: Learned) -> int:
         """Keep a learned thing and return its number; the number it comes with is not looked at."""
         body = json.dumps(learned.body, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        cursor = self._db.execute(
-            "INSERT INTO learned (kind, project_id, at, author, body, sha256) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            [
-                learned.kind,
-                learned.project_id,
-                learned.at,
-                learned.author,
-                body,
-                _digest(body),
-            ],
-        )
-        return int(cursor.lastrowid or 0)
+        values = vars(learned) | {"body": body, "sha256": _digest(body)}
+        del values["number"]
+        return insert(self._db, "learned", values)
 
     def get(self, number: int) -> Learned | None:
         """The learned thing, or None.
@@ -89,7 +78,7 @@ class LearnedThings:
         Raises:
             ConfigError: it is not as it was written.
         """
-        row = next(self._db.query("SELECT * FROM learned WHERE number = ?", [number]), None)
+        row = first_row(self._db, "SELECT * FROM learned WHERE number = ?", [number])
         return _learned(row) if row else None
 
     def all(self, kind: str, project_id: str) -> list[Learned]:
@@ -98,18 +87,11 @@ class LearnedThings:
         Raises:
             ConfigError: one of them is not as it was written.
         """
-        rows = self._db.query(
-            "SELECT * FROM learned WHERE kind = ? AND project_id = ? ORDER BY number DESC",
-            [kind, project_id],
-        )
-        return [_learned(row) for row in rows]
+        return [_learned(row) for row in self._rows("learned", kind, project_id)]
 
     def intact(self, kind: str, project_id: str) -> list[Learned]:
         """As `all`, without those that are not as they were written."""
-        rows = self._db.query(
-            "SELECT * FROM learned WHERE kind = ? AND project_id = ? ORDER BY number DESC",
-            [kind, project_id],
-        )
+        rows = self._rows("learned", kind, project_id)
         return [_learned(row) for row in rows if _digest(row["body"]) == row["sha256"]]
 
     def newest(self, kind: str, project_id: str) -> Learned | None:
@@ -118,11 +100,7 @@ class LearnedThings:
         Raises:
             ConfigError: it is not as it was written.
         """
-        rows = self._db.query(
-            "SELECT * FROM learned WHERE kind = ? AND project_id = ? ORDER BY number DESC LIMIT 1",
-            [kind, project_id],
-        )
-        return next((_learned(row) for row in rows), None)
+        return next(map(_learned, self._rows("learned", kind, project_id)), None)
 
     def use(self, choice: Choice) -> None:
         """Take a learned thing into use from now on; number 0 goes back to what ships.
@@ -134,21 +112,15 @@ class LearnedThings:
         is_there = known and (known.kind, known.project_id) == (choice.kind, choice.project_id)
         if choice.number != NONE and not is_there:
             raise InputError(f"There is no {choice.kind} of number {choice.number} here.")
-        self._db.execute(
-            "INSERT INTO learned_choices (kind, project_id, learned, at, by, reason) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            [choice.kind, choice.project_id, choice.number, choice.at, choice.by, choice.reason],
-        )
+        values = vars(choice) | {"learned": choice.number}
+        del values["number"]
+        insert(self._db, "learned_choices", values)
 
     def choices(self, kind: str, project_id: str) -> list[Choice]:
         """Every choice of that kind, newest first."""
-        rows = self._db.query(
-            "SELECT * FROM learned_choices WHERE kind = ? AND project_id = ? ORDER BY number DESC",
-            [kind, project_id],
-        )
         return [
             Choice(r["kind"], r["project_id"], r["learned"], r["at"], r["by"], r["reason"])
-            for r in rows
+            for r in self._rows("learned_choices", kind, project_id)
         ]
 
     def in_use(self, kind: str, project_id: str) -> Learned | None:
@@ -157,15 +129,13 @@ class LearnedThings:
         Raises:
             ConfigError: it is not as it was written.
         """
-        row = next(
-            self._db.query(
-                "SELECT learned FROM learned_choices WHERE kind = ? AND project_id = ? "
-                "ORDER BY number DESC LIMIT 1",
-                [kind, project_id],
-            ),
-            None,
-        )
+        row = next(self._rows("learned_choices", kind, project_id), None)
         return self.get(row["learned"]) if row and row["learned"] != NONE else None
+
+    def _rows(self, table: str, kind: str, project_id: str) -> Iterator[dict[str, Any]]:
+        """The table's rows of that kind and project, newest first."""
+        which = "WHERE kind = ? AND project_id = ? ORDER BY number DESC"
+        return self._db.query(f"SELECT * FROM {table} {which}", [kind, project_id])
 
 
 def _digest(body: str) -> str:
@@ -233,10 +203,7 @@ class Versions:
 
     def add(self, version: Version) -> None:
         """Store a new version."""
-        self._db.execute(
-            "INSERT INTO versions (id, created_at, author, card) VALUES (?, ?, ?, ?)",
-            [version.id, version.created_at, version.author, json.dumps(version.card)],
-        )
+        insert(self._db, "versions", vars(version) | {"card": json.dumps(version.card)})
 
     def all(self) -> list[Version]:
         """All versions, newest first (the seed is not among them)."""
@@ -245,28 +212,23 @@ class Versions:
 
     def get(self, version_id: str) -> Version | None:
         """The version, or None."""
-        row = next(self._db.query("SELECT * FROM versions WHERE id = ?", [version_id]), None)
+        row = first_row(self._db, "SELECT * FROM versions WHERE id = ?", [version_id])
         return _version(row) if row else None
 
     def activate(self, version_id: str, at: float, by: str, reason: str) -> None:
         """Make a version (or the seed) the active one from now on."""
-        self._db.execute(
-            "INSERT INTO activations (version_id, at, by, reason) VALUES (?, ?, ?, ?)",
-            [version_id, at, by, reason],
-        )
+        values = {"version_id": version_id, "at": at, "by": by, "reason": reason}
+        insert(self._db, "activations", values)
 
     def activations(self) -> list[Activation]:
         """Every activation, newest first."""
         rows = self._db.query("SELECT * FROM activations ORDER BY number DESC")
-        return [
-            Activation(r["number"], r["version_id"], r["at"], r["by"], r["reason"]) for r in rows
-        ]
+        return [Activation(**row) for row in rows]
 
     def active(self) -> str:
         """The active version's id; the seed where none was ever activated."""
-        row = next(
-            self._db.query("SELECT version_id FROM activations ORDER BY number DESC LIMIT 1"), None
-        )
+        newest = "SELECT version_id FROM activations ORDER BY number DESC LIMIT 1"
+        row = first_row(self._db, newest)
         return str(row["version_id"]) if row else SEED_VERSION
 
     def holdout(self) -> dict[str, bool]:
@@ -306,18 +268,10 @@ class Versions:
         if any(t.status == "running" for t in self.trainings(now, lease)):
             return False
         self._db.execute("UPDATE trainings SET status = 'interrupted' WHERE status = 'running'")
-        self._db.execute(
-            "INSERT INTO trainings (id, author, started_at, status, heartbeat_at, progress, "
-            "options) VALUES (?, ?, ?, 'running', ?, ?, ?)",
-            [
-                training.id,
-                training.author,
-                training.started_at,
-                now,
-                "{}",
-                json.dumps(training.options),
-            ],
-        )
+        values: dict[str, Any] = {"id": training.id, "author": training.author, "status": "running"}
+        values |= {"started_at": training.started_at, "options": json.dumps(training.options)}
+        values |= {"status": "running", "heartbeat_at": now, "progress": "{}"}
+        insert(self._db, "trainings", values)
         return True
 
     def report_training(
@@ -368,23 +322,11 @@ class Versions:
 
 
 def _version(row: dict[str, Any]) -> Version:
-    return Version(row["id"], row["created_at"], row["author"], json.loads(row["card"]))
+    return Version(**row | {"card": json.loads(row["card"])})
 
 
 def _training(row: dict[str, Any], now: float, lease: float) -> Training:
-    silent = (row["heartbeat_at"] or 0) <= now - lease
-    status: TrainingStatus = row["status"]
-    if status == "running" and silent:
-        status = "interrupted"
-    return Training(
-        id=row["id"],
-        author=row["author"],
-        started_at=row["started_at"],
-        status=status,
-        progress=json.loads(row["progress"]),
-        version_id=row["version_id"],
-        message=row["message"],
-        finished_at=row["finished_at"],
-        pid=row["pid"],
-        options=json.loads(row["options"]),
-    )
+    is_silent = (row.pop("heartbeat_at") or 0) <= now - lease
+    if row["status"] == "running" and is_silent:
+        row["status"] = "interrupted"
+    return Training(**row | {name: json.loads(row[name]) for name in ("progress", "options")})

@@ -123,9 +123,6 @@ class Node:
         return any(node.op not in ("number", "%", "neg", "name") for node in self.walk())
 
 
-# --- tokens ------------------------------------------------------------------------------------
-
-
 def read_tokens(text: str) -> list[Token]:
     """The text's tokens in order; blanks, currency signs and mark-up for looks are left out."""
     even = BOLD.sub(lambda bold: f"  {bold[1]}  ", text.translate(WIDE))
@@ -221,14 +218,10 @@ def _number_at(text: str, start: int) -> Token:
     return Token("number", start, end, value=Fraction(f"0{digits}") * factor, step=step)
 
 
-# --- grammar -----------------------------------------------------------------------------------
-
-
 def parse_formula(text: str) -> Node:
     """The tree of one formula that is all of the text.
 
-    Raises:
-        InputError: it is too long or no formula; the message says from where on.
+    Raises InputError if it is too long or no formula; the message says from where on.
     """
     if len(text) > LONGEST_FORMULA:
         raise InputError(
@@ -247,8 +240,7 @@ def parse_formula(text: str) -> Node:
 def parse_sum(tokens: Sequence[Token], start: int, stop: int) -> tuple[Node, int]:
     """The longest sum from `tokens[start]` on and before `stop`, and the place after it.
 
-    Raises:
-        Unreadable: none begins there, or it breaks off behind a sign.
+    Raises Unreadable if none begins there, or it breaks off behind a sign.
     """
     if stop - start > MOST_TOKENS:
         raise Unreadable(f"more than {MOST_TOKENS} numbers and signs")
@@ -415,8 +407,6 @@ class _Parser:
         return replace(node, start=opened.start, end=closed.end)
 
 
-# --- values ------------------------------------------------------------------------------------
-
 MOST_BITS = 4096  # of a numerator or denominator: 1,233 decimal digits
 MOST_EXPONENT, MOST_FACTORIAL = 10_000, 400
 ROOT_DIGITS = 60
@@ -426,10 +416,8 @@ SURE_SHARE = Fraction(1, 10**40)  # two irrational values that agree so far are 
 def evaluate(node: Node, unknown: Fraction | None = None) -> Fraction:
     """The value; a root as a fraction that is right to 40 digits.
 
-    `unknown` is put in the place of a letter.
-
-    Raises:
-        NoValue: it has none, or one too large; or it holds an unknown.
+    `unknown` is put in the place of a letter. Raises NoValue if it has none, or one too large;
+    or it holds an unknown.
     """
     if node.op == "number":
         return _bounded(node.value)
@@ -497,8 +485,6 @@ STEPS: dict[str, Callable[..., Fraction]] = {
     "cbrt": _real(lambda value: value ** (decimal.Decimal(1) / 3)),
 }  # fmt: skip
 
-
-# --- rounding and words ------------------------------------------------------------------------
 
 WHOLE_SHARE, ONE_DECIMAL_SHARE = Fraction(5, 1000), Fraction(1, 100)
 FURTHER_DIGITS = 3

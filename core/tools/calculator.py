@@ -40,7 +40,7 @@ from core.tools.arithmetic import (
     units_of,
 )
 from core.tools.quantities import Quantity, find_quantities
-from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.vocabulary import either, lower, plain, vocabulary
 
 LONGEST_TEXT, LONGEST_QUESTION, LONGEST_SIDE, MOST_EQUATIONS, MOST_TOLD = 20_000, 500, 120, 200, 3
@@ -87,9 +87,6 @@ class Equation:
     wrong_end: int = 0
 
 
-# --- comparing two sides -----------------------------------------------------------------------
-
-
 def _compare(
     text: str, formula: Node, stated: Node, is_about: bool
 ) -> tuple[bool | None, str, str]:
@@ -129,8 +126,7 @@ def _same_for_all(*sides: Node) -> bool | None:
 def _solves(sides: tuple[Node, Node], stated: Node, is_about: bool) -> tuple[bool, str]:
     """Whether a stated value solves an equation, as rounded as it is written; else what does.
 
-    Raises:
-        NoValue: that cannot be worked out.
+    Raises NoValue if that cannot be worked out.
     """
     value, written = evaluate(stated), stated_value(stated, is_about)
     half = written.step / 2 if written and (written.step < 1 or is_about) else Fraction(0)
@@ -168,9 +164,6 @@ def _states(
     holds = any(agrees(value, written) for value in ways)
     is_percent = written.is_percent and abs(true) < 100
     return holds, f"{show(true / factor, is_percent)}{scale.group() if scale else ''}", ""
-
-
-# --- finding sums ------------------------------------------------------------------------------
 
 
 def equations_in(text: str, question: str = "") -> list[Equation]:
@@ -349,9 +342,6 @@ class _Finder:
         self.equations.append(Equation(*whole, written, said, holds, instead, why, *sides[1]))
 
 
-# --- changes that are told ---------------------------------------------------------------------
-
-
 def told_changes(text: str, language: str = "en") -> Iterator[Equation]:
     """Changes told in words: "from 68,000 to 90,000, an increase of 22,000", "从50增长20%到60"."""
     own, low = vocabulary(language).own, lower(plain(text))
@@ -387,14 +377,10 @@ def _change(first: Quantity, last: Quantity, told: Quantity) -> Equation:
     return Equation(*whole, formula, told.text, holds, show(by), "", told.start, told.end)
 
 
-# --- the tool ----------------------------------------------------------------------------------
-
-
 def check_sums(text: str, question: str = "", language: str = "en") -> list[Equation]:
     """The sums that a text states, and whether it gives what the question asks to work out.
 
-    Raises:
-        InputError: the text is too long.
+    Raises InputError if the text is too long.
     """
     for given in (text, question):
         if len(given) > LONGEST_TEXT:
@@ -454,10 +440,8 @@ def check_formula(text: str, formula: str) -> list[Equation]:
     """What a formula comes to against the number that the text states for it.
 
     That is a number of the text which is not one of the formula's own. Several, of which none is
-    right, leave it open which was meant.
-
-    Raises:
-        InputError: the formula is none, holds an unknown or cannot be worked out.
+    right, leave it open which was meant. Raises InputError if the formula is none, holds an
+    unknown or cannot be worked out.
     """
     if "=" in formula:
         return equations_in(formula)
@@ -495,8 +479,7 @@ class Sums(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def work(given: Sums, bench: Bench) -> Answer:
     """Every calculation of the text, and the first that is wrong.
 
-    Raises:
-        InputError: the text is too long, or the formula is none.
+    Raises InputError if the text is too long, or the formula is none.
     """
     formula = given.formula.strip()
     checks = check_formula(given.text, given.formula) if formula else None
@@ -566,21 +549,6 @@ its value, which results are wrong, and what they should be. It knows nothing of
 arithmetic over wrong figures is right to it.""",
     takes=Sums,
     work=work,
-    examples=(
-        Example(
-            question="How long was the tour altogether?",
-            response="The legs took 2.5 hours + 0.75 hours + 1.25 hours = 4 hours.",
-            given=Sums("The legs took 2.5 hours + 0.75 hours + 1.25 hours = 4 hours."),
-            label="hallucinated",
-            thought="The sentence states a sum; I have it worked out.",
-        ),
-        Example(
-            question="120的25%是多少？",
-            response="120的25%是30。",
-            given=Sums("120的25%是30。"),
-            label="supported",
-            thought="这句话说了一个计算的结果，用计算器核对。",
-        ),
-    ),
+    examples=read_examples("calculator", Sums),
     reads=reads,
 )

@@ -29,7 +29,7 @@ import regex
 from core.concurrency import Stop
 from core.records import Case, Label, Statement
 from core.tools import sandbox
-from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.sandbox import CPU_SECONDS, Ran, run_python
 
 # None wrong on 34 shared answers; code that is merely slow is not wrong as surely.
@@ -41,8 +41,6 @@ NOTHING_RUN: dict[str, Any] = {
     "error_line": None,
 }  # fmt: skip
 
-
-# --- which checks of a program count -------------------------------------------------------------
 
 CALLED = ("test", "check")  # how functions are named whose assertions are checks
 LONGEST = 50_000  # characters of code
@@ -228,8 +226,6 @@ def parsed(code: str) -> ast.Module | None:
         return None
 
 
-# --- running it with its checks ------------------------------------------------------------------
-
 FENCE = re.compile(r"^[ \t]*```[ \t]*([^`\n]*)\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"(?:python[0-9.]*|py)?\s*", re.IGNORECASE)
 LONGEST_SHOWN = 120  # characters of a check that failed
@@ -306,9 +302,8 @@ def snippet_of(question: str, response: str) -> Snippet | None:
 def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     """Run it; None where that tells nothing: it left early, wants what is withheld, or waited.
 
-    Raises:
-        Stopped: the person stopped the check meanwhile.
-        RuntimeError: there is no sandbox here (`sandbox.why_off`).
+    Raises Stopped if the person stopped the check meanwhile; RuntimeError if there is no
+    sandbox here (`sandbox.why_off`).
     """
     word = secrets.token_hex(16)
     found = snippet.found
@@ -407,8 +402,6 @@ def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
     return report if at is None or 0 <= at <= lines else None
 
 
-# --- faults that show without running it ---------------------------------------------------------
-
 # What is not meant as a program of its own, or not for this Python: placeholders, sessions,
 # notebooks, templates, Python 2, and syntax younger than the Python that reads it here.
 NO_PROGRAM = re.compile(
@@ -499,8 +492,6 @@ def _undefined(tree: ast.Module, question: str) -> CodeFault | None:
     return None
 
 
-# --- where a text holds a program ----------------------------------------------------------------
-
 LANGUAGES = (
     r"python[\d.]*|py|java|kotlin|scala|swift|go|rust|rs|ruby|rb|php|perl|lua|julia|r|dart|haskell"
     r"|javascript|js|jsx|typescript|ts|tsx|c|cpp|c\+\+|c#|csharp|cs|sql|bash|sh|shell|zsh|powershell"
@@ -541,9 +532,6 @@ def _is_program(text: str) -> bool:
     return DEFINES.search(text) is not None and parsed(text) is not None
 
 
-# --- the tool ------------------------------------------------------------------------------------
-
-
 class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An answer that holds Python, bare or in fences, and the question as it was put.
 
@@ -557,12 +545,10 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _work(given: Code, bench: Bench) -> Answer:
     """Run the code with its checks; where it has none, look whether it can work at all.
 
-    `gave` has `checks` (how many there are), `held` (how many were passed), `code` (what was
-    run), `examples` (the question's, as a docstring), `output` (the end of what it printed),
-    `error` (its words, empty for none) and `error_line` (of `code`, counted from 1; null for none).
-
-    Raises:
-        Stopped: the person stopped the check meanwhile.
+    `gave` has `checks` (how many there are), `held` (how many were passed), `code` (what was run),
+    `examples` (the question's, as a docstring), `output` (the end of what it printed), `error` (its
+    words, empty for none) and `error_line` (of `code`, counted from 1; null for none). Raises
+    Stopped if the person stopped the check meanwhile.
     """
     snippet = snippet_of(given.question, given.text)
     found = check_code(snippet, bench.stop) if snippet else None
@@ -600,10 +586,6 @@ def _reads(statement: Statement | None, case: Case) -> Code | None:
     return Code(case.response, case.question) if is_read else None
 
 
-ASKED = "Write a function that halves a number.\n\n>>> half(8)\n4.0\n"
-RIGHT = "def half(x):\n    return x / 2\n"
-WRONG = "def half(x):\n    return x * 2\n"
-
 TOOL = Tool(
     name="code",
     description=(
@@ -614,16 +596,7 @@ TOOL = Tool(
     ),
     takes=Code,
     work=_work,
-    examples=(
-        Example(
-            ASKED, RIGHT, Code(RIGHT, ASKED), "supported",
-            "The question gives an example of a call, so the function can be tried on it.",
-        ),
-        Example(
-            ASKED, WRONG, Code(WRONG, ASKED), "hallucinated",
-            "It multiplies where it should halve; running the example will show it.",
-        ),
-    ),
+    examples=read_examples("code", Code),
     reads=_reads,
     why_off=lambda bench: sandbox.why_off(),
-)  # fmt: skip
+)

@@ -67,8 +67,7 @@ def add_commands(commands: Any, add_home: Any) -> None:
 def run_tools(given: argparse.Namespace, bench: Bench, say: Say, out: Out) -> int:
     """List, show or use; 0 when that was done, 1 when the tool is off here.
 
-    Raises:
-        InputError: there is no such tool, or its input is not what it takes.
+    Raises InputError if there is no such tool, or its input is not what it takes.
     """
     if given.tool is None:
         if given.input is not None:

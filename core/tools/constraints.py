@@ -11,8 +11,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -23,22 +23,13 @@ from core.documents.language import UNKNOWN, language_of
 from core.documents.segmentation import sentences
 from core.errors import InputError
 from core.records import Case, Label, Statement
-from core.tools.numbers import ONES, value_of
-from core.tools.quantities import Quantity, find_quantities
-from core.tools.registry import Answer, Bench, Example, Tool
-from core.tools.vocabulary import (
-    Phrases,
-    list_pattern,
-    locale_of,
-    lower,
-    plain,
-    skip_blank,
-    skip_blank_back,
-    vocabulary,
-)
+from core.tools.lengths import ASKED, Length, LengthUnit, asked_lengths, both_ends
+from core.tools.numbers import value_of
+from core.tools.quantities import find_quantities
+from core.tools.registry import Answer, Bench, Tool, read_examples
+from core.tools.vocabulary import list_pattern, locale_of
 
 Kind = Literal["length", "format", "language", "wording"]
-LengthUnit = Literal["word", "character", "sentence", "paragraph", "line"]
 Place = tuple[int, int]
 # Of HaluAgent's 100 shared answers none was called right above 5.1 % nor wrong below 10 %, counted
 # in characters other than blanks: the middle of that gap. People asked for about 100 take 80.
@@ -48,7 +39,6 @@ FEW = 10  # asked for "two characters" people count no full stop; from here on t
 DOUBT, LOOSE_DOUBT = 0.03, 0.1
 # Shared answers called right strain up to two thirds of what is allowed, wrong ones from four.
 SURE_BELOW, SURE_FROM = 2 / 3, 4 / 3
-LONGEST, ENDS = 600, 300  # a longer question holds a text; what is asked stands at either end
 
 
 @dataclass(frozen=True)
@@ -81,41 +71,10 @@ def _undecided(kind: Kind, asked: str, why: str) -> Kept:
     return Kept(kind, asked, why, None, 0.5, f"Asked for: {asked}. This cannot be told: {why}.")
 
 
-def _both_ends(question: str) -> str:
-    return question if len(question) <= LONGEST else f"{question[:ENDS]}\n{question[-ENDS:]}"
-
-
-# --- lengths -----------------------------------------------------------------------------------
-
 MARK = regex.compile(r"[\s\p{P}\p{S}]+")
 UNCOUNTABLE = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 EAST_ASIAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 PART_OF_WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
-
-
-@dataclass(frozen=True)
-class Length:
-    """A length that is asked for: `least` to `most` units, None where there is no such bound.
-
-    `is_about` counts where both are the same: "in 100 words" or "in about 100 words".
-    """
-
-    unit: LengthUnit
-    least: int | None
-    most: int | None
-    is_about: bool = False
-
-    @property
-    def words(self) -> str:
-        """In words: "at least 3 sentences", "50 to 100 words"."""
-        least, most = self.least, self.most
-        is_one = {least, most} <= {1, None}
-        unit = self.unit if is_one else f"{self.unit}s"
-        if least is None or most is None:
-            return f"at most {most:,} {unit}" if least is None else f"at least {least:,} {unit}"
-        if least == most:
-            return f"{'about ' if self.is_about else ''}{least:,} {unit}"
-        return f"{least:,} to {most:,} {unit}"
 
 
 @dataclass(frozen=True)
@@ -189,183 +148,6 @@ def _strain(found: Count, asked: Length) -> float:
     return 1.0 + 20.0 * max(short, long) / max(1, edge or 0) if short or long else 0.0
 
 
-# --- which length a question asks for ----------------------------------------------------------
-
-# How lengths, formats and words are asked for, in all languages together.
-(
-    REQUEST, HANGS, INTO, MATTER, OF_TEXTS, OF_OTHERS, HOW_MANY, NOT, NO_FORMAT, ABOUT_WORDS, USING,
-    BARRED, ENDS_ASKING, ADJECTIVE, BEHIND, ONE, POLITE, STARTS, FINISHES, HYPHENED, LED, LIMITED,
-    EXACTLY, DENIED,
-) = (
-    list_pattern("requests", name) for name in (
-        "request", "hangs", "into", "matter", "of_texts", "of_others", "how_many", "not",
-        "no_format", "about_words", "using", "barred", "ends_asking", "adjective", "behind", "one",
-        "polite", "starts", "finishes", "hyphened", "led", "limited", "exactly", "denied",
-    )
-)  # fmt: skip
-LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "pl", "ru")
-# Words that only begin like a unit: 字母 is a letter, 行业 a trade.
-NO_UNIT = re.compile("[母典节眼成词诗业为动人李程走星政时路]")
-CLAUSE = re.compile(r"[.?!:](?=\s|$)|[。？！；;\n]")
-PAIR = re.compile(f"[{''.join(ONES)}]{{2}}[十百千]?(?=字|句|个|段|词)")
-FEW_WORDS = 20  # "three words that rhyme with cat" are things, "100 words on tea" a length
-
-
-def asked_lengths(question: str) -> tuple[Length, ...]:
-    """Every length that the question asks of its answer; none where two do not agree."""
-    shown = _both_ends(question)
-    things = re.findall(r"\ban?\s+(?:\w+\s+)?\d+-(?:word|sentence)", shown)
-    if HOW_MANY.search(question) or len(things) > 1:
-        return ()
-    for language in ("zh",) if re.search("[\u4e00-\u9fff]", shown) else LANGUAGES:
-        found: dict[Length | None, None] = {}
-        for number, clause in enumerate(CLAUSE.split(shown)):
-            found |= dict.fromkeys(_lengths_in(clause, language, is_first=number == 0))
-        lengths = tuple(length for length in found if length is not None)
-        if lengths:
-            return lengths if len(lengths) == len(found) and _agree(lengths) else ()
-    return ()
-
-
-def _agree(found: Sequence[Length]) -> bool:
-    """Return False where two lengths of one unit are for two texts or cannot both be kept."""
-    for unit in {length.unit for length in found}:
-        same = [length for length in found if length.unit == unit]
-        kinds = {(length.least is None, length.most is None) for length in same}
-        if len(same) > 1 and (len(same) > 2 or kinds != {(True, False), (False, True)}):
-            return False
-        least = max(length.least or 0 for length in same)
-        if any(length.most is not None and length.most < least for length in same):
-            return False
-    return True
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """A unit of texts behind a figure, which ends at `end`, with what follows it."""
-
-    name: LengthUnit
-    end: int
-    is_hyphened: bool
-    behind: re.Match[str]
-
-
-@lru_cache(maxsize=32)
-def _text_units(language: str) -> Phrases[LengthUnit]:
-    lists = vocabulary(language).own.get("text_units", {})
-    return Phrases({word: unit for unit, words in lists.items() for word in words})
-
-
-def _unit_at(clause: str, end: int, language: str) -> _Unit | None:
-    """The unit of texts behind a figure that ends there, a blank or hyphen between."""
-    low = lower(plain(clause))
-    start = end + len(low[end:]) - len(low[end:].lstrip(" -\u00a0"))
-    adjective = ADJECTIVE.match(low, start)
-    start = adjective.end() if adjective else start
-    found = _text_units(language).at(low, start)
-    behind = BEHIND.match(low, found[0]) if found else None
-    if found is None or behind is None or (start == end and language not in ("zh", "ja")):
-        return None
-    is_unit = not NO_UNIT.match(low, found[0])
-    return _Unit(found[1], found[0], "-" in low[end:start], behind) if is_unit else None
-
-
-def _lengths_in(clause: str, language: str, *, is_first: bool) -> Iterator[Length | None]:
-    """The lengths asked for in one clause; None for one that cannot be read for sure."""
-    bounds, low = vocabulary(language).bounds_after, lower(plain(clause))
-    lead: Quantity | None = None
-    for quantity in _figures(clause, language):
-        unit = _unit_at(clause, quantity.end, language)
-        if unit is None:
-            lead = quantity  # "at least 3 but no more than 5 words"
-            continue
-        end = unit.behind.end("of") if unit.behind["of"] else unit.end
-        behind = bounds.at(low, end) or bounds.at(low, skip_blank(low, end))
-        if behind and quantity.bound == "exact":
-            quantity = replace(quantity, bound=behind[1])
-        head = _head(clause, quantity, language)
-        between = clause[lead.end : len(head)] if lead else ""
-        is_led = re.fullmatch(r",?\s*(?:and|but|y|et|und)\s*", between)
-        head = _head(clause, lead, language) if is_led and lead else head
-        if unit.behind["each"] or not _is_asked(clause, head, quantity, unit, is_first=is_first):
-            continue
-        is_either = re.match(r"\s+or\s+(?:\w+\s+){0,2}\d", clause[unit.end :]) is not None
-        yield None if is_either else _length(quantity, unit, head)
-        if is_led and lead:
-            yield _length(lead, unit, head)
-
-
-def _figures(clause: str, language: str) -> list[Quantity]:
-    """The clause's quantities, with "a single sentence" and 两三百 as such."""
-    found = find_quantities(clause, language)
-    for match in ONE.finditer(clause) if language != "zh" else ():
-        found.append(Quantity(*match.span(), match.group(), 1, 1, ""))
-    for match in PAIR.finditer(clause) if language == "zh" else ():
-        low, high = (float(ONES[char]) for char in match.group()[:2])
-        scale = value_of(f"一{match.group()[2:]}") if match.group()[2:] else 1
-        # Two that are no neighbours (三五百) are neither one nor two: no whole number.
-        low, high = (low * scale, high * scale) if high == low + 1 else (0.5, 0.5)
-        found = [q for q in found if q.end <= match.start() or match.end() <= q.start]
-        found.append(Quantity(*match.span(), match.group(), low, high, ""))
-    return sorted(found, key=lambda quantity: quantity.start)
-
-
-def _head(clause: str, quantity: Quantity, language: str) -> str:
-    """What stands before a quantity and the words of its bound."""
-    low, start = lower(plain(clause)), quantity.start
-    for _ in range(2):
-        found = vocabulary(language).bounds_before.before(low, skip_blank_back(low, start))
-        start = found[0] if found else start
-    exactly = EXACTLY.search(clause[:start])
-    return clause[: exactly.start() if exactly else start]
-
-
-def _is_asked(clause: str, head: str, quantity: Quantity, unit: _Unit, *, is_first: bool) -> bool:
-    """Return True where the figure hangs on a request for the answer."""
-    is_led = quantity.bound not in ("exact", "about") and not unit.is_hyphened
-    is_one = quantity.low == quantity.high
-    request, opening = REQUEST.search(clause), head.strip()
-    if unit.behind["of"] and quantity.low <= 4 and quantity.bound == "exact":
-        return False  # "words of two characters": the shape of what is sought
-    if request is None or request.start() > len(head) or OF_OTHERS.search(clause[: request.end()]):
-        is_into = LED.fullmatch(opening) is not None and (is_first or opening[0].isupper())
-        return is_into or (is_led and not opening)
-    matter = MATTER.search(head, request.end())
-    if matter and (not INTO.search(head) or OF_TEXTS.search(head, matter.end())):
-        return False
-    if unit.is_hyphened and is_one:
-        return HYPHENED.search(head) is not None
-    if is_led and (NOT.search(head) or re.search(r"\blimit\w*\b|exceed", clause[: quantity.start])):
-        return True
-    hangs = HANGS.search(head)
-    if hangs and unit.name == "word" and quantity.low <= FEW_WORDS and is_one and not is_led:
-        return INTO.search(head) is not None
-    return hangs is not None or (not is_one and re.search(r"\ban?\s+$", head) is not None)
-
-
-def _length(quantity: Quantity, unit: _Unit, head: str) -> Length | None:
-    name, bound = unit.name, quantity.bound
-    low, high = int(quantity.low), int(quantity.high)
-    is_part = name == "paragraph" and low == 1 and not unit.is_hyphened and head[-1:] > "\u4e00"
-    if not low or low != quantity.low or is_part:
-        return None
-    if LIMITED.search(head):
-        bound = "at_most"
-    elif NOT.search(head):
-        denied = {"more_than": Length(name, None, low), "less_than": Length(name, low, None)}
-        return denied.get(bound)
-    if unit.behind["two"]:
-        return Length(name, 1, 2) if low == 1 else None
-    lengths = {
-        "at_least": Length(name, low, None), "more_than": Length(name, low + 1, None),
-        "at_most": Length(name, None, low), "less_than": Length(name, None, max(0, low - 1)),
-        "about": Length(name, low, low, is_about=True),
-    }  # fmt: skip
-    return Length(name, low, high) if low < high else lengths.get(bound, Length(name, low, low))
-
-
-# --- formats -----------------------------------------------------------------------------------
-
 FormatName = Literal[
     "json", "table", "csv", "bullets", "numbers", "upper", "lower", "title", "no_commas"
 ]
@@ -403,11 +185,11 @@ class Format:
 
 def asked_formats(question: str) -> tuple[Format, ...]:
     """Every format that the question asks of its answer; none where two exclude each other."""
-    shown = _both_ends(question)
+    shown = both_ends(question)
     found: dict[FormatName, Format] = {}
-    for name in FORMATS if not NO_FORMAT.search(shown) else ():
+    for name in FORMATS if not ASKED.no_format.search(shown) else ():
         match = list_pattern("requests", "formats", name).search(shown)
-        if match and (name == "no_commas" or not DENIED.search(shown[: match.start()])):
+        if match and (name == "no_commas" or not ASKED.denied.search(shown[: match.start()])):
             groups = match.groupdict()
             figures = find_quantities(f"{groups.get('count') or ''} x", "en")
             items = value_of(groups.get("han") or "") or (figures[0].low if figures else 0)
@@ -476,8 +258,6 @@ def _title(text: str) -> str:
     return "" if is_plain or is_marked else "begins with a sentence"
 
 
-# --- language ----------------------------------------------------------------------------------
-
 NAMED = (
     "en fr de es zh ja ko ru it pt nl ar hi tr pl sv da no fi el he th vi uk cs hu ro id fa".split()
 )
@@ -510,7 +290,7 @@ def _asking_for_language() -> re.Pattern[str]:
 
 def asked_language(question: str) -> str:
     """The ISO 639-1 code of the language asked for; empty for none, or for more than one."""
-    shown, found = _both_ends(question), set()
+    shown, found = both_ends(question), set()
     for match in _asking_for_language().finditer(shown):
         before = shown[max(0, match.start() - 40) : match.start()] + (match["gap"] or "")
         if not re.search(r"\b(?:how|why|who|what|which)\b(?!.*[.?!:])", before, re.IGNORECASE):
@@ -531,8 +311,6 @@ def check_language(text: str, asked: str) -> Kept:
         return _undecided("language", wanted, f"it may be that or {told}")
     return _decided("language", wanted, f"is in {told}", found == asked)
 
-
-# --- words that shall be there or not ----------------------------------------------------------
 
 WordingKind = Literal["has", "lacks", "starts", "ends", "asks"]
 QUOTED = (
@@ -574,9 +352,9 @@ class Wording:
 def asked_wordings(question: str) -> tuple[Wording, ...]:
     """Every quoted word that the question asks to be there, or not to be; names to be mentioned."""
     found: list[Wording] = []
-    for clause in re.split(r"(?<=[.?!])\s+|(?<=[。？！；;\n])", _both_ends(question)):
-        is_question = clause.rstrip().endswith(("?", "？")) and not POLITE.search(clause)
-        if clause and not is_question and not ABOUT_WORDS.search(clause):
+    for clause in re.split(r"(?<=[.?!])\s+|(?<=[。？！；;\n])", both_ends(question)):
+        is_question = clause.rstrip().endswith(("?", "？")) and not ASKED.polite.search(clause)
+        if clause and not is_question and not ASKED.about_words.search(clause):
             found += _wordings_in(clause)
     wanted, barred = (
         {word.casefold() for one in found if one.kind == kind for word in one.words}
@@ -592,16 +370,16 @@ def _wordings_in(clause: str) -> Iterator[Wording]:
         parts = ("".join(pair) for pair in re.findall(QUOTED, match.group()))
         # In American writing the comma or stop of the sentence stands within.
         words = tuple(word.strip().rstrip(",.") or word for word in parts)
-        if BARRED.search(head) or re.match(r"\s*nicht\b", tail):
+        if ASKED.barred.search(head) or re.match(r"\s*nicht\b", tail):
             yield Wording("lacks", words, is_letter=re.search(r"\bletters?\s*$", head) is not None)
-        elif STARTS.search(head) or re.match(r"(?:为|作为?)?(?:开头|开始|起头)", tail):
+        elif ASKED.starts.search(head) or re.match(r"(?:为|作为?)?(?:开头|开始|起头)", tail):
             yield Wording("starts", words)
-        elif FINISHES.search(head) or re.match(r"(?:为|作为?)?(?:结尾|结束|收尾)", tail):
+        elif ASKED.finishes.search(head) or re.match(r"(?:为|作为?)?(?:结尾|结束|收尾)", tail):
             yield Wording("ends", words)
-        elif USING.search(head) and not re.search(r"\bstring\b", head):
+        elif ASKED.using.search(head) and not re.search(r"\bstring\b", head):
             each = [words] if EITHER.search(match.group()) else [(word,) for word in words]
             yield from (Wording("has", one, *_times(tail)) for one in each)
-    if ENDS_ASKING.search(clause):
+    if ASKED.ends_asking.search(clause):
         yield Wording("asks")
     yield from (Wording("has", (match["name"],)) for match in NAME.finditer(clause))
 
@@ -655,9 +433,6 @@ def _places(text: str, word: str, asked: Wording) -> list[re.Match[str]]:
     return list(re.finditer(bare if is_anywhere else rf"(?<!\w){bare}(?!\w)", text, re.IGNORECASE))
 
 
-# --- the tool ----------------------------------------------------------------------------------
-
-
 class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole answer and what was asked of it: the question, or single conditions.
 
@@ -697,10 +472,8 @@ def _work(given: Conditions, bench: Bench) -> Answer:
 
     `gave` has `conditions`, a list of objects: `kind` (length, format, language or wording),
     `asked` and `found` in words, `holds` (true, false, or null where it cannot be told), and
-    `start` and `end` of the words in the text that break it (null for all of it).
-
-    Raises:
-        InputError: neither a question nor a condition is given.
+    `start` and `end` of the words in the text that break it (null for all of it). Raises InputError
+    where neither a question nor a condition is given.
     """
     checks = (*check_constraints(given.question, given.text, given.language), *_given(given))
     if not checks and not given.question.strip():
@@ -743,9 +516,6 @@ def _reads(statement: Statement | None, case: Case) -> Conditions | None:
     return Conditions(case.response, case.question, case.language)
 
 
-HARBOUR = "Describe the harbour in eight words."
-TOO_MANY = "Boats come and go all day long, and at night the lamps are lit along the wall."
-
 TOOL = Tool(
     name="conditions",
     description=(
@@ -757,16 +527,6 @@ TOOL = Tool(
     ),
     takes=Conditions,
     work=_work,
-    examples=(
-        Example(
-            HARBOUR, "Boats come and go with every single tide.",
-            Conditions("Boats come and go with every single tide.", HARBOUR), "supported",
-            "The question asks for eight words, so the answer has to be counted.",
-        ),
-        Example(
-            HARBOUR, TOO_MANY, Conditions(TOO_MANY, unit="word", least=8, most=8), "hallucinated",
-            "Eight words were asked for; this looks longer.",
-        ),
-    ),
+    examples=read_examples("conditions", Conditions),
     reads=_reads,
-)  # fmt: skip
+)

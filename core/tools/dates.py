@@ -1,101 +1,45 @@
-"""Dates in a text as intervals of days, with their bounds, and whether two of them agree.
+"""Dates in a text, a finder for each kind of them.
 
-A finder for each kind of date. Month and weekday names are CLDR's (Babel); words for eras, decades
-and centuries are those of our lists, where a template such as "#th century" stands for any number
-in the place of "#". Persian and Hijri dates become days of our calendar (convertdate).
+Month and weekday names are CLDR's (Babel), words for eras and decades those of our lists. Persian
+and Hijri dates become days of our calendar (convertdate).
 """
 
 from __future__ import annotations
 
 import calendar
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from datetime import date
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
-from itertools import product
-from typing import Any, Literal, get_args
-
-from babel.dates import get_day_names, get_month_names
+from typing import Any
 
 from core.documents.terms import FUNCTION_WORDS
+from core.tools.date_values import DateKind, DateValue, Era
 from core.tools.numbers import value_of
-from core.tools.quantities import PLURALS, Match
+from core.tools.quantities import PLURALS
 from core.tools.vocabulary import (
+    BLANK,
+    NEVER,
+    OTHER_SCRIPTS,
     WORD,
     DateBound,
-    Phrases,
-    Vocabulary,
+    DateWords,
     currency_words,
+    date_words,
     either,
     flags,
-    locale_of,
     lower,
-    number_words,
     plain,
     skip_blank,
     skip_blank_back,
     unit_at,
-    vocabulary,
 )
 
-DateKind = Literal["day", "month", "year", "decade", "century", "quarter", "range", "weekday"]
-Era = Literal["ce", "bce"]
 Place = tuple[int, int]
 LONGEST_TEXT = 20_000
 FIRST, LAST = 1000, 2100
 PIVOT = 40  # two-digit years up to 40 are of this century
-MONTH, YEAR = 31, 12 * 31  # days of a calendar of equal months
-ABOUT_DAYS, ABOUT_YEARS, ABOUT_SHARE, THIS_YEAR = 3, 2, 0.02, 2025
 CAPITAL, SMALL = frozenset(["en", "de"]), frozenset(["fr", "es", "it", "pt", "ca"])
-OTHER_SCRIPTS = frozenset("ar fa hi zh ja ko ru".split())  # they quote English dates
-BLANK = "[ \u00a0]"
-NEVER: re.Pattern[str] = re.compile(r"(?!)")
-
-
-@dataclass(frozen=True)
-class DateValue:
-    """A date, or a stretch of time at `[start, end)`; unstated parts are None.
-
-    Offsets are code points of the text. Years count upwards from 1 in both eras. A stretch (decade,
-    century, quarter, range) has `end_*`. `ambiguous` marks "03/04/2019", whose day and month may be
-    the other way round.
-    """
-
-    start: int
-    end: int
-    text: str = ""
-    year: int | None = None
-    month: int | None = None
-    day: int | None = None
-    end_year: int | None = None
-    end_month: int | None = None
-    end_day: int | None = None
-    weekday: int | None = None
-    era: Era = "ce"
-    bound: DateBound = "exact"
-    kind: DateKind = "day"
-    ambiguous: bool = False
-
-    @property
-    def is_point(self) -> bool:
-        """True for a day, month or year, False for a stretch between two of them."""
-        return self.kind in ("day", "month", "year", "weekday")
-
-    @property
-    def interval(self) -> tuple[date, date] | None:
-        """The first and last day that it may mean; None without a year, in BC, where ambiguous."""
-        years = (self.year or 0, self.end_year or self.year or 0)
-        if self.era == "bce" or self.ambiguous or not 0 < years[0] <= years[1] <= 9999:
-            return None
-        months = (self.month or 1, self.end_month or self.month or 12)
-        last_day = self.end_day if self.end_month else self.day
-        last_day = last_day or calendar.monthrange(years[1], months[1])[1]
-        try:
-            return date(years[0], months[0], self.day or 1), date(years[1], months[1], last_day)
-        except ValueError:
-            return None
 
 
 def find_dates(text: str, language: str = "en") -> list[DateValue]:
@@ -105,7 +49,7 @@ def find_dates(text: str, language: str = "en") -> list[DateValue]:
 
 @lru_cache(maxsize=4_096)
 def _found_in(text: str, language: str) -> tuple[DateValue, ...]:
-    words, even = _date_words(language), plain(text)
+    words, even = date_words(language), plain(text)
     low = lower(even)
     taken: set[int] = set()
     chosen: list[DateValue] = []
@@ -126,127 +70,9 @@ def _found_in(text: str, language: str) -> tuple[DateValue, ...]:
 def find_weekdays(text: str, language: str = "en") -> list[DateValue]:
     """Every weekday that is named, however it is written, without the dates beside them."""
     even = plain(text[:LONGEST_TEXT])
-    found = _all_weekdays(even, lower(even), _date_words(language))
+    found = _all_weekdays(even, lower(even), date_words(language))
     return [replace(one, text=text[one.start : one.end]) for one in found]
 
-
-# --- the words of dates ------------------------------------------------------------------------
-
-FORMS: tuple[Literal["abbreviated", "wide"], ...] = ("abbreviated", "wide")
-CONTEXTS: tuple[Literal["format", "stand-alone"], ...] = ("format", "stand-alone")
-DECADE = r"((?:1[0-9]|20|[2-9])?\d0|[2-9]0)"
-CENTURY = r"(\d{1,2}|[ivxlc]{1,6}|[一二三四五六七八九十]{1,3})"
-APART = r"(?<![^\W一-鿿가-힣])(?<!\d[.,])(?:{})(?![^\W一-鿿가-힣])"
-
-
-@dataclass(frozen=True)
-class _DateWords:
-    """One language's date words; patterns are for plain lower-case text."""
-
-    values: Vocabulary
-    ordinals: Mapping[tuple[str, ...], int]
-    months: Phrases[tuple[int, bool]]
-    stems: tuple[tuple[str, int], ...]
-    weekdays: Phrases[int]
-    decades: re.Pattern[str]
-    centuries: re.Pattern[str]
-    eras: re.Pattern[str]
-    bce: re.Pattern[str]
-    years: Phrases[bool]
-    years_after: Phrases[bool]
-    suffixes: tuple[str, ...]
-    to: str
-    is_day_first: bool
-    before: Phrases[DateBound]
-    after: Phrases[DateBound]
-    open_end: Phrases[bool]
-
-    @property
-    def language(self) -> str:
-        """The language whose lists these are."""
-        return self.values.language
-
-
-@lru_cache(maxsize=64)
-def _date_words(language: str) -> _DateWords:
-    """The date words of a language by its tag ("en", "pt-BR")."""
-    values = vocabulary(language)
-    own = values.own
-    months = _months(language) | {name: (n, True) for name, n in own.get("months", {}).items()}
-    names = (get_day_names("wide", context, locale_of(language)) for context in CONTEXTS)
-    weekdays = {lower(plain(str(w))): day for named in names for day, w in named.items()}
-    bce = either(own.get("bce", ()))
-    # "BC" stands behind its year in most languages, before it in some.
-    beside = rf"(?:{bce}){BLANK}?$" if own.get("bce_first") else rf"{BLANK}?(?:{bce})(?!\w)"
-    is_declined = own.get("month_stems", False)
-    before, after = (
-        Phrases({w: b for b in get_args(DateBound) for w in own.get(f"date_{b}{suffix}", ())})
-        for suffix in ("", "_after")
-    )
-    return _DateWords(
-        values=values,
-        ordinals=number_words(values.locale.language).ordinals,
-        months=Phrases({} if is_declined else months),
-        stems=tuple(_stems(months)) if is_declined else (),
-        weekdays=Phrases(weekdays),
-        decades=_pattern(own.get("decades", ()), DECADE),
-        centuries=_pattern(own.get("centuries", ()), CENTURY),
-        eras=_eras(own),
-        bce=re.compile(beside) if bce else NEVER,
-        years=flags(own.get("years", ())),
-        years_after=flags(own.get("year_words_after", ())),
-        suffixes=tuple(sorted(own.get("year_suffixes", ()), key=len, reverse=True)),
-        to=either(w for w in own.get("to", ()) if w not in own.get("and", ("and",))),
-        is_day_first=language.replace("_", "-").lower() not in ("en", "en-us", "und"),
-        before=before,
-        after=after,
-        open_end=flags(own.get("open_end", ["present"])),
-    )
-
-
-def _months(language: str) -> dict[str, tuple[int, bool]]:
-    """Month names with their number, and whether the name is a full one."""
-    locales = [locale_of(language)]
-    if locales[0].language in OTHER_SCRIPTS:
-        locales.insert(0, locale_of("en"))
-    found: dict[str, tuple[int, bool]] = {}
-    # Full names come last: where an abbreviation is the same word, it is a full name.
-    for form, locale, context in product(FORMS, locales, CONTEXTS):
-        for month, name in get_month_names(form, context, locale).items():
-            word = re.sub(r"^(?:de |d'|del |en )", "", lower(plain(str(name)))).strip()
-            if word and not any(c.isdigit() or c >= "\u3400" for c in word):
-                found[word] = found[word.rstrip(".॰")] = (month, form == "wide")
-    return found
-
-
-def _stems(months: dict[str, tuple[int, bool]]) -> Iterator[tuple[str, int]]:
-    """Full names without their ending, for languages that decline them."""
-    for name, (month, is_full) in months.items():
-        if is_full and len(name) > 4:
-            yield re.sub(r"(?:ta|a|ak)$", "", name), month
-
-
-def _pattern(templates: Iterable[str], number: str) -> re.Pattern[str]:
-    """All templates as one pattern; the "#" of a template becomes the number."""
-    ordered = sorted(templates, key=len, reverse=True)
-    choices = [number.join(either([part]) for part in template.split("#")) for template in ordered]
-    return re.compile(APART.format("|".join(choices))) if choices else NEVER
-
-
-def _eras(own: Any) -> re.Pattern[str]:
-    """Years with an era: "44 BC", "AD 79", "300-200 v. Chr.", "公元前221年"."""
-    number = r"\d{1,3}(?:[,. ]\d{3}){1,3}|\d{1,6}"
-    choices = []
-    for era, name in (("bce", "bce"), ("bce", "bce_led"), ("ce", "ce"), ("ce", "ce_led")):
-        words = either(own.get(era, ()))
-        to = rf"(?:(?:{BLANK}?[-–—]{BLANK}?| to )(?P<{name}_to>{number}))?{BLANK}?"
-        pair = rf"(?P<{name}>{number}){to}"
-        if words:
-            choices.append(pair + rf"(?:{words})" if name == era else rf"(?:{words}){BLANK}?{pair}")
-    return re.compile(rf"(?<!\.){APART.format('|'.join(choices))}") if choices else NEVER
-
-
-# --- in figures, and with a month's name -------------------------------------------------------
 
 YEAR_FIRST = re.compile(
     r"(?<![\d./-])(?P<year>[12]\d{3})(?P<sep>[-/.])(?P<month>\d{1,2})(?P=sep)(?P<day>\d{1,2})"
@@ -283,7 +109,7 @@ def _is_day(month: int, day: int) -> bool:
     return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(2024, month)[1]
 
 
-def _numeric(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """2019-03-12, 12.03.2019, 12/03/2019, 03/2019."""
     for match in YEAR_FIRST.finditer(low):
         year, month, day = (int(match[name]) for name in ("year", "month", "day"))
@@ -308,7 +134,7 @@ def _numeric(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
         yield DateValue(*match.span(), year=year, month=month, kind="month")
 
 
-def _named(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _named(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Dates with a month's name: 12 March 2019, March 12, le 3 mai, 3. Mai 1999, in March."""
     end = 0
     for token in WORD.finditer(low):
@@ -319,7 +145,7 @@ def _named(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
             end = found.end
 
 
-def _month_at(low: str, token: Any, words: _DateWords) -> tuple[int, int, bool] | None:
+def _month_at(low: str, token: Any, words: DateWords) -> tuple[int, int, bool] | None:
     """The end of a month's name, its number and whether it is a full name."""
     for stem, month in words.stems:
         if token.group().startswith(stem) and len(token.group()) - len(stem) <= 6:
@@ -329,7 +155,7 @@ def _month_at(low: str, token: Any, words: _DateWords) -> tuple[int, int, bool] 
 
 
 def _month_date(
-    text: str, low: str, words: _DateWords, start: int, end: int, month: int, is_full: bool
+    text: str, low: str, words: DateWords, start: int, end: int, month: int, is_full: bool
 ) -> DateValue | None:
     """The date around a month's name; None where the word is no month: a march, it may."""
     language = words.language
@@ -363,7 +189,7 @@ def _days(place: Place, year: int | None, month: int, day: int, last: int) -> Da
     return replace(found, end_year=year, end_month=month, end_day=last, kind="range")
 
 
-def _day_before(low: str, start: int, words: _DateWords) -> tuple[int, int | None, int] | None:
+def _day_before(low: str, start: int, words: DateWords) -> tuple[int, int | None, int] | None:
     """Where a day before the month begins, the first day of a range or None, and the day."""
     if match := DAY_BEFORE.search(low, max(0, start - 24), start):
         first, day = int(match["first"] or 0), int(match["day"])
@@ -374,7 +200,7 @@ def _day_before(low: str, start: int, words: _DateWords) -> tuple[int, int | Non
     return (spoken.start(), None, day) if spoken and day else None
 
 
-def _stands_alone(text: str, low: str, place: Place, words: _DateWords) -> bool:
+def _stands_alone(text: str, low: str, place: Place, words: DateWords) -> bool:
     """Return True where a month's full name alone is the month, and no other word."""
     (start, end), own, language = place, words.values.own, words.language
     if own.get("months_alone"):
@@ -390,8 +216,6 @@ def _stands_alone(text: str, low: str, place: Place, words: _DateWords) -> bool:
     return bool(led) and not (opens and low[skip_blank(low, end) :][:1].isalpha())
 
 
-# --- stretches, eras, weekdays, other calendars ------------------------------------------------
-
 QUARTER = re.compile(
     r"(?<!\w)(?:q(?P<q>[1-4])|(?P<word>first|second|third|fourth) quarter)"
     rf"(?:,| of|/)?{BLANK}?(?:fiscal |fy ?)?(?P<year>20\d\d|19\d\d)(?!\d)"
@@ -400,7 +224,7 @@ BUDDHIST = re.compile(r"(?:พ\.ศ\.|พุทธศักราช) ?(?P<y>2[3
 WORD_CENTURY = re.compile(r"(?<![\w-])([a-z]+(?:-[a-z]+)?)[ -]centur(?:y|ies)(?!\w)")
 
 
-def _stretches(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _stretches(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Centuries, decades and quarters."""
     for match in words.centuries.finditer(low):
         yield from _century(*match.span(), _ordinal(match[match.lastindex or 0]), low, words)
@@ -416,7 +240,7 @@ def _stretches(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
         yield replace(whole, end_year=year, end_month=3 * number)
 
 
-def _decade(match: re.Match[str], low: str, words: _DateWords) -> Iterator[DateValue]:
+def _decade(match: re.Match[str], low: str, words: DateWords) -> Iterator[DateValue]:
     written = match[match.lastindex or 0]
     year = int(written)
     if len(written) < 3:
@@ -430,7 +254,7 @@ def _decade(match: re.Match[str], low: str, words: _DateWords) -> Iterator[DateV
         yield DateValue(*match.span(), year=year, end_year=last, kind=kind)  # type: ignore[arg-type]
 
 
-def _century(start: int, end: int, number: int, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _century(start: int, end: int, number: int, low: str, words: DateWords) -> Iterator[DateValue]:
     """The n-th century, 100n - 99 to 100n; before our era the years run down."""
     if not 1 <= number <= 21:
         return
@@ -451,7 +275,7 @@ def _ordinal(written: str) -> int:
     return sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
 
 
-def _era_years(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _era_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Years with BC or AD, and ranges of them."""
     for match in words.eras.finditer(low):
         name = next(n for n, value in match.groupdict().items() if value and not n.endswith("_to"))
@@ -463,14 +287,14 @@ def _era_years(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
             yield DateValue(*match.span(), year=year, era=era, kind="year")
 
 
-def _weekdays(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _weekdays(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Full names of weekdays, where written as their language writes them."""
     for found in _all_weekdays(text, low, words):
         if text[found.start].isupper() or words.language not in CAPITAL:
             yield found
 
 
-def _all_weekdays(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _all_weekdays(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     for pattern, order in HAN_WEEKDAYS:
         for match in pattern.finditer(text):
             weekday = order.index(match["day"].replace("天", "日"))
@@ -480,7 +304,7 @@ def _all_weekdays(text: str, low: str, words: _DateWords) -> Iterator[DateValue]
             yield DateValue(token.start(), named[0], weekday=named[1], kind="weekday")
 
 
-def _other_calendars(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _other_calendars(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Solar Hijri dates in Persian, Hijri dates in Arabic, Buddhist years in Thai."""
     own = words.values.own
     for key, name in (("solar_months", "persian"), ("hijri_months", "islamic")):
@@ -507,8 +331,6 @@ def _converted(name: str, year: int, month: int, day: int) -> tuple[int, int, in
     return int(found[0]), int(found[1]), int(found[2])
 
 
-# --- four figures that read like a year --------------------------------------------------------
-
 FOUR = re.compile(
     r"(?<![\w$€£¥#№§%+])(?<!\d[.,:/])(?<!\d-)(?P<year>1\d{3}|20\d\d|2100)(?!\d|[.,:]\d|[ \u00a0]?%)"
 )
@@ -526,7 +348,7 @@ NO_YEAR = re.compile(
 )
 
 
-def _bare_years(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _bare_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Four figures that read like a year: in 2019, (1998), 1914-1918, the 2016 elections."""
     accepted = 0
     for match in FOUR.finditer(low):
@@ -539,7 +361,7 @@ def _bare_years(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
             yield DateValue(start, stop, year=year, end_year=last and last[1], kind=kind)
 
 
-def _range_end(low: str, end: int, year: int, words: _DateWords) -> tuple[int, int] | None:
+def _range_end(low: str, end: int, year: int, words: DateWords) -> tuple[int, int] | None:
     """Where a range of years ends and with which year, if the text goes on like one."""
     match = _range_pattern(words.to).match(low, end)
     if match is None:
@@ -564,7 +386,7 @@ def _range_pattern(to: str) -> re.Pattern[str]:
 
 
 def _is_year(
-    text: str, low: str, place: Place, year: int, is_range: bool, words: _DateWords
+    text: str, low: str, place: Place, year: int, is_range: bool, words: DateWords
 ) -> bool:
     """Return True where figures are a year, by what stands before and after them."""
     (start, end), language = place, words.language
@@ -588,7 +410,7 @@ def _is_year(
     return bool((opened and closed) or is_led or (not counts and (is_range or is_likely)))
 
 
-def _counts(text: str, low: str, end: int, words: _DateWords) -> bool:
+def _counts(text: str, low: str, end: int, words: DateWords) -> bool:
     """Return True where a counted noun follows: a plural, in German a capital."""
     plural = PLURAL_ENDINGS.get(words.language, NEVER.pattern)
     for match in re.finditer(rf"{BLANK}([^\W\d_]+)", low[end : end + 40]):
@@ -602,7 +424,7 @@ def _counts(text: str, low: str, end: int, words: _DateWords) -> bool:
     return False
 
 
-def _is_measured(text: str, low: str, place: Place, words: _DateWords) -> bool:
+def _is_measured(text: str, low: str, place: Place, words: DateWords) -> bool:
     """Return True where a unit, currency, scale or bound makes the figures something else."""
     values, before, gap = words.values, skip_blank_back(low, place[0]), skip_blank(low, place[1])
     bound = values.bounds_before.before(low, before)
@@ -616,8 +438,6 @@ def _is_measured(text: str, low: str, place: Place, words: _DateWords) -> bool:
         or (money[0].before(low, before) and not text[before - 1].islower())
     )  # fmt: skip
 
-
-# --- Chinese, Japanese and Korean --------------------------------------------------------------
 
 ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
 BEFORE_OURS = frozenset(["公元前", "西元前", "紀元前", "기원전"])
@@ -647,7 +467,7 @@ HAN_WEEKDAYS = (
 )
 
 
-def _asian(text: str, low: str, words: _DateWords) -> Iterator[DateValue]:
+def _asian(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Dates with East Asian signs: 2019年3月12日, 令和元年, 5월 3일, 20世纪80年代."""
     if text.isascii():
         return
@@ -695,21 +515,19 @@ def _asian_whole(match: re.Match[str], text: str) -> DateValue | None:
     )  # fmt: skip
 
 
-Finder = Callable[[str, str, _DateWords], Iterator[DateValue]]
+Finder = Callable[[str, str, DateWords], Iterator[DateValue]]
 # The surer finders first: where two overlap the earlier one's find stands.
 FINDERS: tuple[Finder, ...] = (
     _asian, _numeric, _named, _other_calendars, _stretches, _era_years, _bare_years, _weekdays
 )  # fmt: skip
 
 
-# --- what stands beside a date -----------------------------------------------------------------
-
 WEEKDAY_GAP = re.compile(rf"[,،]?{BLANK}?(?:the |den |dem |der |le |el |il |o |on )?|{BLANK}?[（(]")
 DASH = re.compile(rf"{BLANK}?[-–—~～〜至到]{BLANK}?")
 ARTICLE = re.compile(rf"(?:the|year|the year|года|años?|an){BLANK}$")
 
 
-def _joined(low: str, one: DateValue, other: DateValue, words: _DateWords) -> DateValue | None:
+def _joined(low: str, one: DateValue, other: DateValue, words: DateWords) -> DateValue | None:
     """A weekday joined to the date it names, and January-March 2019 as a range."""
     gap = low[one.end : other.start]
     if WEEKDAY_GAP.fullmatch(gap):
@@ -729,7 +547,7 @@ def _joined(low: str, one: DateValue, other: DateValue, words: _DateWords) -> Da
     )  # fmt: skip
 
 
-def _bound(low: str, found: DateValue, words: _DateWords) -> DateBound:
+def _bound(low: str, found: DateValue, words: DateWords) -> DateBound:
     """The bound that the words beside the date set.
 
     A range says itself where it starts and ends: "from 1990 to 1995" is exact.
@@ -755,80 +573,3 @@ def _is_of_event(low: str, start: int, found: DateValue) -> bool:
     if found.kind in ("decade", "century"):
         return led[:1] == ["about"]
     return led[-1:] == ["the"] and found.kind == "year"
-
-
-# --- comparing ---------------------------------------------------------------------------------
-
-
-def compare_dates(one: DateValue, other: DateValue) -> Match:
-    """Whether two dates can both hold of the same event; symmetric.
-
-    Dates with a year become stretches of days: a less precise date agrees with all it contains.
-    Without a year only the parts that both state are compared. A date whose day and month may be
-    swapped agrees if either reading does.
-    """
-    parts = [field.name for field in fields(one) if field.name not in ("start", "end", "text")]
-    if all(getattr(one, name) == getattr(other, name) for name in parts):
-        return "same"
-    found = {_compare(a, b) for a in _readings(one) for b in _readings(other)}
-    order: tuple[Match, ...] = ("same", "different", "incomparable")
-    return next(match for match in order if match in found)
-
-
-def _readings(found: DateValue) -> Iterator[DateValue]:
-    """The date, and the other way to read it where it is ambiguous."""
-    yield found
-    if found.ambiguous:
-        yield replace(found, month=found.day, day=found.month)
-
-
-def _compare(one: DateValue, other: DateValue) -> Match:
-    """Each part that both state, put together: one that differs decides."""
-    agree: list[bool] = []
-    with_year = one.year is not None and other.year is not None
-    if with_year or (one.month is not None and other.month is not None):
-        agree.append(_spans_agree(one, other, with_year))
-    if one.weekday is not None and other.weekday is not None:
-        agree.append(one.weekday == other.weekday)
-    return ("same" if all(agree) else "different") if agree else "incomparable"
-
-
-def _spans_agree(one: DateValue, other: DateValue, with_year: bool) -> bool:
-    first, second = _span(one, with_year), _span(other, with_year)
-    if first == second and one.bound == other.bound:
-        return True
-    # What began in 2015 did not begin in 2012, though both reach to this day.
-    if one.bound != other.bound or one.bound not in ("exact", "since"):
-        ends = _reach(first, one, with_year), _reach(second, other, with_year)
-        return min(ends[0][1], ends[1][1]) >= max(ends[0][0], ends[1][0])
-    shared = min(first[1], second[1]) - max(first[0], second[0])
-    shorter = min(first[1] - first[0], second[1] - second[0])
-    if one.kind == other.kind == "range":
-        return shared == shorter and first[0] != second[0] and first[1] != second[1]
-    return shared == shorter or (not (one.is_point or other.is_point) and shared >= shorter / 2)
-
-
-def _span(found: DateValue, with_year: bool) -> tuple[float, float]:
-    """The first and last day a date may mean, on a calendar of equal months."""
-    year = (found.year or 0) if with_year else 0
-    last_year = found.end_year if with_year and found.end_year is not None else year
-    sign = -1 if found.era == "bce" else 1
-    last_day = found.end_day if found.end_month else found.day
-    start = sign * year * YEAR + ((found.month or 1) - 1) * MONTH + (found.day or 1) - 1
-    end = sign * last_year * YEAR + ((found.end_month or found.month or 12) - 1) * MONTH
-    end += (last_day or MONTH) - 1
-    return float(min(start, end)), float(max(start, end))
-
-
-def _reach(span: tuple[float, float], found: DateValue, with_year: bool) -> tuple[float, float]:
-    """The stretch that the date's bound allows; "around 3000 BC" reaches further than 1990."""
-    low, high = span
-    about: float = ABOUT_DAYS if found.day else MONTH
-    if with_year and not found.month and found.year is not None:
-        age = THIS_YEAR - (-found.year if found.era == "bce" else found.year)
-        about = YEAR * max(ABOUT_YEARS, round(ABOUT_SHARE * abs(age)))
-    reaches: dict[DateBound, tuple[float, float]] = {
-        "before": (-math.inf, low - 1), "after": (high + 1, math.inf), "since": (low, math.inf),
-        "until": (-math.inf, high), "about": (low - about, high + about),
-    }  # fmt: skip
-    return reaches.get(found.bound, span)

@@ -92,9 +92,6 @@ def find_numbers(text: str, plain: str, low: str, words: Vocabulary) -> list[Num
     return sorted(chosen, key=lambda number: number.start)
 
 
-# --- in digits ---------------------------------------------------------------------------------
-
-
 def _digits(text: str, words: Vocabulary) -> Iterator[Number]:
     """Numbers in digits, with their sign, exponent, fraction or ordinal ending."""
     position = 0
@@ -185,9 +182,6 @@ def _is_identifier(text: str, start: int, end: int) -> bool:
         tail = re.match(r"([^\W\d_]+)(\d?)", text[end:])
         return tail is not None and bool(tail[2] or tail[1] in tuple("DGACEFXPQRZ"))
     return "_" in (before, after)
-
-
-# --- in words ----------------------------------------------------------------------------------
 
 
 def _phrases(low: str, words: Vocabulary) -> Iterator[Number]:
@@ -336,8 +330,6 @@ class _WordReader:
         needs = "unit" if total in (0, 1) and after == place + 1 else ""
         return Number(start, end, total, total, step, spelled=True, needs=needs)
 
-
-# --- in East Asian numerals --------------------------------------------------------------------
 
 ONES: dict[str, int] = {
     char: value

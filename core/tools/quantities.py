@@ -46,6 +46,8 @@ LETTERS = re.compile(r"(?P<gap>[ \u00a0]?)(?P<word>[kKmMbBtT]{1,2}|tr)(?![\w/²�
 ARTICLE = re.compile(r" (?:el|il|lo|la|le|les|os?|as?|das|die|der|den|het|de)$")
 AHEAD = re.compile(r"[ \u00a0-](?P<word>[^\W\d_]+)")
 OF_A = re.compile(r" of an? | an? ")
+OF = (" of ", " der ", " des ", " de ", " di ", " van ", " av ")
+COUNTED = re.compile(r"[ \u00a0][^\W\d_]+")
 DASH = re.compile(r"[ \u00a0]?[-–—~～〜][ \u00a0]?|至|到|から|부터[ ]?")
 PLUS_MINUS = re.compile(r"[ \u00a0]?(?:±|\+/-)[ \u00a0]?")
 COMPOUND = re.compile(r"[ \u00a0]?|,[ \u00a0]|[ \u00a0](?:and|und|et|y|e|en|och|i|и|a)[ \u00a0]|零")
@@ -156,8 +158,10 @@ class _Reader:
         elif not number.ordinal:
             start, end, base = self._unit(start, end, money)
             end, number, base = self._times(end, number, base)
-        if number.needs == "of or unit" and not base.symbol and self._is_of(end):
-            number, base = _as_share(number), Base("percent")
+        if number.needs == "of or unit" and not base.symbol and low.startswith(OF, end):
+            low_share, high_share = 100 * number.low, 100 * number.high
+            number = replace(number, low=low_share, high=high_share, step=100 * number.step)
+            base = Base("percent")
         elif number.needs and not (base.symbol or scale or self._bound_before(start)):
             return None
         if not base.symbol and is_inside_word(self.text, end) and not number.ordinal:
@@ -166,9 +170,6 @@ class _Reader:
         if not base.symbol:
             found = self._counted(found)
         return replace(found, bound=self._bound(found))
-
-    def _is_of(self, end: int) -> bool:
-        return self.low.startswith((" of ", " der ", " des ", " de ", " di ", " van ", " av "), end)
 
     def _times(self, end: int, number: Number, base: Base) -> tuple[int, Number, Base]:
         """2.4x, and "times" behind a number."""
@@ -199,12 +200,7 @@ class _Reader:
                 return letters.end(), 1e3
             if is_money or (tight and word == "M"):
                 return letters.end(), MONEY_LETTERS.get(word.lower(), 1.0)
-            if (
-                is_metre
-                and tight
-                and AHEAD.match(self.low, letters.end())
-                and self._is_counted(letters.end())
-            ):
+            if is_metre and tight and self._is_counted(letters.end()):
                 return letters.end(), 1e6
         scale = None
         while True:
@@ -243,10 +239,8 @@ class _Reader:
     def _money_after(self, position: int) -> tuple[int, str] | None:
         """The end and code of a currency that follows a number ending at `position`."""
         start = position + (self.low[position : position + 1] in (" ", "\u00a0", "-"))
-        found = (
-            currency_words(self.language)[1].at(self.low, start) if self.low[position:] else None
-        )
-        if found is None:
+        found = currency_words(self.language)[1].at(self.low, start)
+        if found is None or not self.low[position:]:
             return None
         written = self.text[start : found[0]]
         if len(written) == 3 and written.upper() == found[1] and not written.isupper():
@@ -311,11 +305,15 @@ class _Reader:
         article = ARTICLE.search(self.low, max(0, place - 5), place)
         places = (place, article.start()) if article else (place,)
         found = (self.words.bounds_before.before(self.low, at) for at in places)
-        return next((one for one in found if one and not self._is_mark(one[0])), None)
-
-    def _is_mark(self, start: int) -> bool:
-        """True of ">" that ends a tag or an arrow, or opens a quoted line."""
-        return self.low[start] == ">" and MARK.search(self.low, 0, start) is not None
+        # A ">" that ends a tag or an arrow, or opens a quoted line, bounds nothing.
+        return next(
+            (
+                o
+                for o in found
+                if o and not (self.low[o[0]] == ">" and MARK.search(self.low, 0, o[0]))
+            ),
+            None,
+        )
 
     def _bound(self, found: _Found) -> Bound:
         """The bound that the words beside the quantity set."""
@@ -323,9 +321,7 @@ class _Reader:
             return "exact" if found.number.ordinal and before[1] != "about" else before[1]
         low, bounds = self.low, self.words.bounds_after
         places = [found.end, skip_blank(low, found.end)]
-        counted = re.compile(r"[ \u00a0][^\W\d_]+").match(low, found.end) or MEASURES.match(
-            low, found.end
-        )
+        counted = COUNTED.match(low, found.end) or MEASURES.match(low, found.end)
         places += [counted.end(), skip_blank(low, counted.end())] if counted else []
         after = next((bound for bound in (bounds.at(low, p) for p in places) if bound), None)
         if after is None or low[after[0] : after[0] + 2].strip()[:1].isdigit():
@@ -343,24 +339,13 @@ PLURALS = {
 }  # fmt: skip
 
 
-def _as_share(number: Number) -> Number:
-    return replace(number, low=100 * number.low, high=100 * number.high, step=100 * number.step)
-
-
-# --- quantities that belong together -----------------------------------------------------------
-
-
 def _joined(reader: _Reader, one: _Found, other: _Found) -> _Found | None:
     """Two neighbours that make one value: 0.9 ± 0.1, 5 ft 10 in, 1 in 5, 10-20 km."""
     gap = reader.low[one.end : other.start]
     if len(gap) > 12 or one.number.ordinal or other.number.ordinal:
         return None
-    return (
-        _plus_minus(gap, one, other)
-        or _compound(gap, one, other)
-        or _ratio(gap, one, other)
-        or _range(reader, gap, one, other)
-    )
+    made = _plus_minus(gap, one, other) or _compound(gap, one, other) or _ratio(gap, one, other)
+    return made or _range(reader, gap, one, other)
 
 
 def _plus_minus(gap: str, one: _Found, other: _Found) -> _Found | None:
@@ -374,12 +359,8 @@ def _plus_minus(gap: str, one: _Found, other: _Found) -> _Found | None:
 def _compound(gap: str, one: _Found, other: _Found) -> _Found | None:
     """5 ft 10 in, 2 hours and 30 minutes, 1小时30分: one value in two units."""
     symbol = one.base.symbol
-    if (
-        symbol not in UNIT_OF_TIME_OR_SIZE
-        or other.base.symbol != symbol
-        or one.scale
-        or other.scale
-    ):
+    is_alike = symbol in UNIT_OF_TIME_OR_SIZE and other.base.symbol == symbol
+    if not is_alike or one.scale or other.scale:
         return None
     is_smaller = other.base.factor < one.base.factor and other.low < one.base.factor
     is_whole = one.number.step >= 1 and one.number.low == one.number.high
@@ -415,14 +396,11 @@ def _range(reader: _Reader, gap: str, one: _Found, other: _Found) -> _Found | No
     word = gap.strip()
     is_between = bool(leads & set(own.get("between", ())))
     is_to = word in own.get("to", ()) and word not in own.get("and", ("and",))
-    is_range = DASH.fullmatch(gap) or (
-        (is_to and not leads & set(own.get("from", ()))) or is_between
-    )
+    is_dash = DASH.fullmatch(gap) is not None
+    is_range = is_dash or is_between or (is_to and not leads & set(own.get("from", ())))
     if word in ("or", "ou", "oder", "o", "eller", "of", "tai", "nebo", "или", "lub", "veya"):
         is_range = 0 < other.number.low - one.number.low <= 1 and one.number.step >= 1
-    if not is_range or (
-        word not in own.get("to", ()) and not DASH.fullmatch(gap) and len(word) > 6
-    ):
+    if not is_range or not (is_dash or word in own.get("to", ()) or len(word) <= 6):
         return None
     if one.number.low != one.number.high or other.number.low != other.number.high:
         return None
@@ -457,9 +435,6 @@ def _finished(found: _Found, text: str) -> Quantity:
         margin=ABOUT * size * scale * factor, offset=found.base.offset,
         other_factor=number.other_factor,
     )  # fmt: skip
-
-
-# --- comparing ---------------------------------------------------------------------------------
 
 
 def compare(one: Quantity, other: Quantity) -> Match:
@@ -505,16 +480,11 @@ def _scaled(quantity: Quantity, by: float) -> Quantity:
 
 
 def _agree(one: Quantity, other: Quantity) -> bool:
-    if (
-        one.bound == other.bound
-        and _is_close(one.low, other.low)
-        and _is_close(one.high, other.high)
-    ):
+    is_alike = _is_close(one.low, other.low) and _is_close(one.high, other.high)
+    if one.bound == other.bound and is_alike:
         return True
-    is_point = (
-        one.bound == other.bound == "exact" and one.low == one.high and other.low == other.high
-    )
-    if is_point:
+    is_exact = one.bound == other.bound == "exact"
+    if is_exact and one.low == one.high and other.low == other.high:
         slack = 0.0 if one.ordinal else max(one.step, other.step) / 2
         return abs(one.low - other.low) <= slack * (1 + CLOSE)
     return _overlap(one, other)

@@ -21,6 +21,7 @@ from core.concurrency import Stop
 from core.errors import BudgetReached, InputError, ModelError, ReplyError
 from core.events import ToolUse
 from core.records import Case, Label, Passage, Statement
+from core.tools.vocabulary import read_words
 
 Given = TypeVar("Given", bound=msgspec.Struct)
 # The modules of all tools; the tool of `constraints` is named "conditions" in stored traces.
@@ -56,9 +57,7 @@ class Asker(Protocol):
     def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
         """The reply to the prompt of that name, with these untrusted fields fenced.
 
-        Raises:
-            ModelError: the service failed.
-            ReplyError: it answered, unusably.
+        Raises ModelError if the service failed; ReplyError if it answered, unusably.
         """
         ...
 
@@ -106,6 +105,12 @@ class Example(Generic[Given]):
     thought: str
 
 
+def read_examples(name: str, takes: type[Given]) -> tuple[Example[Given], ...]:
+    """The examples of the tool of that name, from `words/examples.json`."""
+    shape = tuple[Example[takes], ...]  # type: ignore[valid-type]
+    return msgspec.convert(read_words("examples")[name], shape)
+
+
 @dataclass(frozen=True)
 class Tool(Generic[Given]):
     """One tool. `description` tells an agent when to use it and what comes back.
@@ -121,7 +126,7 @@ class Tool(Generic[Given]):
     description: str
     takes: type[Given]
     work: Callable[[Given, Bench], Answer]
-    examples: tuple[Example[Given], Example[Given]]
+    examples: tuple[Example[Given], ...]
     reads: Callable[[Statement | None, Case], Given | None] | None = None
     why_off: Callable[[Bench], str] = lambda bench: ""
     is_system: bool = False
@@ -139,8 +144,7 @@ def toolbox() -> Mapping[str, Tool[Any]]:
 def tool_named(name: str) -> Tool[Any]:
     """The tool of that name.
 
-    Raises:
-        InputError: there is none; the message names those that there are.
+    Raises InputError if there is none; the message names those that there are.
     """
     if name not in toolbox():
         raise InputError(f"Expected one of the tools {', '.join(toolbox())}, found “{name}”.")
@@ -150,8 +154,7 @@ def tool_named(name: str) -> Tool[Any]:
 def read_input(tool: Tool[Given], given: str) -> Given:
     """The tool's input from JSON.
 
-    Raises:
-        InputError: it is not JSON of the tool's shape; the message names the place.
+    Raises InputError if it is not JSON of the tool's shape; the message names the place.
     """
     try:
         return msgspec.json.decode(given.encode(), type=tool.takes)
@@ -165,10 +168,8 @@ def read_input(tool: Tool[Given], given: str) -> Given:
 def use(tool: Tool[Given], given: Given, bench: Bench) -> ToolUse:
     """Call a tool and tell what came of it: a tool that is off or fails has no label.
 
-    Offsets of the use are those of the text that the tool was given; the caller moves them.
-
-    Raises:
-        Stopped: the person stopped the check meanwhile.
+    Offsets of the use are those of the text that the tool was given; the caller moves them. Raises
+    Stopped if the person stopped the check meanwhile.
     """
     shown = _as_json(msgspec.to_builtins(given))
     blank = ToolUse(tool.name, None, shown, "{}", "off", "unclear", "", 0.0)

@@ -17,7 +17,7 @@ from core.documents.segmentation import sentences
 from core.documents.terms import fold
 from core.errors import InputError
 from core.records import Case, Label, Passage, Statement
-from core.tools.registry import Answer, Asker, Bench, Example, Tool
+from core.tools.registry import Answer, Asker, Bench, Tool, read_examples
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
@@ -27,8 +27,6 @@ def _found_words(reply: MatchReply | Compared, text: str) -> tuple[int | None, i
     start = text.find(reply.words) if reply.words.strip() else -1
     return (start, start + len(reply.words)) if start >= 0 else (None, None)
 
-
-# --- split_text --------------------------------------------------------------------------------
 
 MOST_CHARACTERS = 60_000
 PRONOUNS = frozenset(
@@ -82,27 +80,10 @@ SPLIT_TEXT = Tool(
     ),
     takes=SplitText,
     work=_split,
-    examples=(
-        Example(
-            question="Tell me about the Orrin bridge.",
-            response="The Orrin bridge was opened in 1931. It is 412 m long.",
-            given=SplitText("The Orrin bridge was opened in 1931. It is 412 m long.", "en"),
-            label="unclear",
-            thought="There are two sentences that can be wrong by themselves, so I cut the text.",
-        ),
-        Example(
-            question="介绍一下云溪桥。",
-            response="云溪桥建于1931年。它长412米。",
-            given=SplitText("云溪桥建于1931年。它长412米。", "zh"),
-            label="unclear",
-            thought="这段回答有两句话，先拆开再逐句核查。",
-        ),
-    ),
+    examples=read_examples("split_text", SplitText),
     is_system=True,
 )
 
-
-# --- match -------------------------------------------------------------------------------------
 
 Finding = Literal[
     "holds", "contradicted", "unsupported", "irrelevant", "self_contradictory", "open"
@@ -260,37 +241,12 @@ MATCH = Tool(
     ),
     takes=Match,
     work=_match,
-    examples=(
-        Example(
-            question="When was the Harlow lighthouse built?",
-            response="The Harlow lighthouse was built in 1841.",
-            given=Match(
-                "The Harlow lighthouse was built in 1841.",
-                "The lighthouse at Harlow was built in 1814 by the harbour board.",
-                "When was the Harlow lighthouse built?",
-            ),
-            label="hallucinated",
-            thought="The search found another year, so I compare the statement with it.",
-        ),
-        Example(
-            question="Is the museum open on Mondays?",
-            response="The museum is open every day. On Mondays it is closed.",
-            given=Match(
-                "On Mondays it is closed.",
-                question="Is the museum open on Mondays?",
-                before="The museum is open every day.",
-            ),
-            label="hallucinated",
-            thought="Both sentences cannot hold, so I look at the statement beside the other one.",
-        ),
-    ),
+    examples=read_examples("match", Match),
     reads=_statement_beside_rest,
     why_off=lambda bench: NO_READER if bench.ask is None and bench.match is None else "",
     about="statement",
 )
 
-
-# --- translate ---------------------------------------------------------------------------------
 
 NO_MODEL = (
     "The tool translate needs a language model; the built-in readers do not translate. Choose a "
@@ -365,31 +321,10 @@ TRANSLATE = Tool(
     ),
     takes=Translate,
     work=_translate,
-    examples=(
-        Example(
-            question="Translate into German: The ferry leaves before seven.",
-            response="Die Fähre fährt nach sieben ab.",
-            given=Translate(
-                "The ferry leaves before seven.", "Die Fähre fährt nach sieben ab.", "English",
-                "German",
-            ),
-            label="hallucinated",
-            thought="The response is a translation, so I have it put back and compared.",
-        ),
-        Example(
-            question="请把“票已售完”译成英文。",
-            response="The tickets are sold out.",
-            given=Translate("票已售完", "The tickets are sold out.", "Chinese", "English"),
-            label="supported",
-            thought="A translation was asked for, so its meaning is what there is to check.",
-        ),
-    ),
+    examples=read_examples("translate", Translate),
     why_off=lambda bench: NO_MODEL if bench.ask is None else "",
     about="claimed",
-)  # fmt: skip
-
-
-# --- get_answer --------------------------------------------------------------------------------
+)
 
 
 class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -447,26 +382,6 @@ GET_ANSWER = Tool(
     ),
     takes=GetAnswer,
     work=_compose,
-    examples=(
-        Example(
-            question="Tell me about the Orrin bridge.",
-            response="The Orrin bridge was opened in 1931. It is 512 m long.",
-            given=GetAnswer(
-                [
-                    Checked("The Orrin bridge was opened in 1931.", "supported", "A report: 1931."),
-                    Checked("It is 512 m long.", "hallucinated", "The report says 412 m."),
-                ]
-            ),
-            label="hallucinated",
-            thought="All statements are checked and I changed none, so I give the answer.",
-        ),
-        Example(
-            question="What is 12 times 12?",
-            response="12 times 12 is 144.",
-            given=GetAnswer([Checked("12 times 12 is 144.", "supported", "12 * 12 = 144.")]),
-            label="supported",
-            thought="The only statement holds, so the response is supported.",
-        ),
-    ),
+    examples=read_examples("get_answer", GetAnswer),
     is_system=True,
 )

@@ -14,7 +14,7 @@ import msgspec
 from core.errors import InputError
 from core.records import Case, Statement
 from core.tools.arithmetic import Stated, agrees, show
-from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.vocabulary import lower, plain, unit_at, unit_base
 
 RIGHT_P, WRONG_P = 0.1, 0.9
@@ -79,9 +79,7 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
     """The conversions that a text states, in order; `language` is an ISO 639-1 code.
 
     One is right where either amount is the other one, rounded to its last digit that is no zero.
-
-    Raises:
-        InputError: the text is too long.
+    Raises InputError if the text is too long.
     """
     if len(text) > LONGEST:
         raise InputError(f"Expected at most {LONGEST:,} characters, found {len(text):,}.")
@@ -94,7 +92,9 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
         first = unit_at(even, low, match.end(), language)
         link = LINK.match(even, first[0]) if first else None
         second = unit_at(even, low, link.end(), language) if link else None
-        if first and link and second and _is_conversion(first[1], second[1]):
+        if not (first and link and second) or first[1] == second[1]:
+            continue
+        if unit_base(first[1]).symbol == unit_base(second[1]).symbol:
             one, other = _number(match.group()), _number(link["n"])
             there = _converted(one.value, first[1], second[1])
             back = _converted(other.value, second[1], first[1])
@@ -110,10 +110,6 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
                 )
             )
     return found
-
-
-def _is_conversion(unit: str, other: str) -> bool:
-    return unit != other and unit_base(unit).symbol == unit_base(other).symbol
 
 
 def _number(written: str) -> Stated:
@@ -143,8 +139,7 @@ class Conversion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def work(given: Conversion, bench: Bench) -> Answer:
     """The amount in the other unit, or whether the conversions that the text states are right.
 
-    Raises:
-        InputError: a unit is not known, or the two measure different things.
+    Raises InputError if a unit is not known, or the two measure different things.
     """
     if given.unit or given.to:
         there = show(convert(given.value, given.unit, given.to))
@@ -187,21 +182,6 @@ TOOL = Tool(
     ),
     takes=Conversion,
     work=work,
-    examples=(
-        Example(
-            question="How hot does the kiln get?",
-            response="The kiln reaches 950 °C (1,542 °F).",
-            given=Conversion("The kiln reaches 950 °C (1,542 °F)."),
-            label="hallucinated",
-            thought="One temperature is given in two units; I convert it.",
-        ),
-        Example(
-            question="这条路有多长？",
-            response="这条路长5公里，约3.1英里。",
-            given=Conversion("5公里约3.1英里", "zh"),
-            label="supported",
-            thought="同一个长度写了两种单位，换算一下。",
-        ),
-    ),
+    examples=read_examples("units", Conversion),
     reads=reads,
 )

@@ -11,7 +11,7 @@ import json
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -20,6 +20,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 
 import regex
 from babel import Locale, UnknownLocaleError
+from babel.dates import get_day_names, get_month_names
 from babel.numbers import get_currency_name
 from babel.units import format_unit
 
@@ -234,6 +235,16 @@ def list_pattern(name: str, *keys: str) -> re.Pattern[str]:
     return re.compile(joined, re.IGNORECASE)
 
 
+class Patterns:
+    """The lists of a JSON file as patterns, each by its name as an attribute."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, key: str) -> re.Pattern[str]:
+        return list_pattern(self._name, key)
+
+
 def either(words: Iterable[str]) -> str:
     """A pattern for any of the words, the longest first."""
     ordered = sorted({plain(word) for word in words}, key=len, reverse=True)
@@ -366,8 +377,6 @@ def _split(spelled: str) -> tuple[str, ...]:
     return tuple(WORD.findall(lower(plain(spelled.replace("\u00ad", "")))))
 
 
-# --- units of measurement ----------------------------------------------------------------------
-
 PER = re.compile(
     r"[ \u00a0]?(?:/|(?:an?|per|pro|par|por|al|na|za|på|за|प्रति|لكل)[ \u00a0]|每|毎)[ \u00a0]?"
 )
@@ -409,12 +418,6 @@ def unit_base(unit: str) -> Base:
             return Base("kelvin", float(one - zero), float(zero))
         whole = (1.0 * registry.parse_expression(unit)).to_base_units()
         return Base(str(whole.units), float(whole.magnitude))
-
-
-def parse_unit(unit: str) -> Any:
-    """One of a unit, by its pint name, as pint's quantity; without a name the number one."""
-    with _one_at_a_time:
-        return 1.0 * _pint().parse_expression(unit or "dimensionless")
 
 
 def unit_at(text: str, low: str, position: int, language: str) -> tuple[int, str] | None:
@@ -468,3 +471,120 @@ def _feet_or_inches(text: str, position: int) -> tuple[int, str] | None:
         return position + 1, "foot"
     is_after_feet = re.search(r"\d'[ ]?\d{1,2}(?:\.\d+)?$", text[max(0, position - 8) : position])
     return (position + 1, "inch") if is_after_feet and text[position] == '"' else None
+
+
+BLANK = "[ \u00a0]"
+NEVER: re.Pattern[str] = re.compile(r"(?!)")
+OTHER_SCRIPTS = frozenset("ar fa hi zh ja ko ru".split())  # they quote English dates
+FORMS: tuple[Literal["abbreviated", "wide"], ...] = ("abbreviated", "wide")
+CONTEXTS: tuple[Literal["format", "stand-alone"], ...] = ("format", "stand-alone")
+DECADE = r"((?:1[0-9]|20|[2-9])?\d0|[2-9]0)"
+CENTURY = r"(\d{1,2}|[ivxlc]{1,6}|[一二三四五六七八九十]{1,3})"
+APART = r"(?<![^\W一-鿿가-힣])(?<!\d[.,])(?:{})(?![^\W一-鿿가-힣])"
+
+
+@dataclass(frozen=True)
+class DateWords:
+    """One language's date words; patterns are for plain lower-case text."""
+
+    values: Vocabulary
+    ordinals: Mapping[tuple[str, ...], int]
+    months: Phrases[tuple[int, bool]]
+    stems: tuple[tuple[str, int], ...]
+    weekdays: Phrases[int]
+    decades: re.Pattern[str]
+    centuries: re.Pattern[str]
+    eras: re.Pattern[str]
+    bce: re.Pattern[str]
+    years: Phrases[bool]
+    years_after: Phrases[bool]
+    suffixes: tuple[str, ...]
+    to: str
+    is_day_first: bool
+    before: Phrases[DateBound]
+    after: Phrases[DateBound]
+    open_end: Phrases[bool]
+
+    @property
+    def language(self) -> str:
+        """The language whose lists these are."""
+        return self.values.language
+
+
+@lru_cache(maxsize=64)
+def date_words(language: str) -> DateWords:
+    """The date words of a language by its tag ("en", "pt-BR")."""
+    values = vocabulary(language)
+    own = values.own
+    months = _months(language) | {name: (n, True) for name, n in own.get("months", {}).items()}
+    names = (get_day_names("wide", context, locale_of(language)) for context in CONTEXTS)
+    weekdays = {lower(plain(str(w))): day for named in names for day, w in named.items()}
+    bce = either(own.get("bce", ()))
+    # "BC" stands behind its year in most languages, before it in some.
+    beside = rf"(?:{bce}){BLANK}?$" if own.get("bce_first") else rf"{BLANK}?(?:{bce})(?!\w)"
+    is_declined = own.get("month_stems", False)
+    before, after = (
+        Phrases({w: b for b in get_args(DateBound) for w in own.get(f"date_{b}{suffix}", ())})
+        for suffix in ("", "_after")
+    )
+    return DateWords(
+        values=values,
+        ordinals=number_words(values.locale.language).ordinals,
+        months=Phrases({} if is_declined else months),
+        stems=tuple(_stems(months)) if is_declined else (),
+        weekdays=Phrases(weekdays),
+        decades=_pattern(own.get("decades", ()), DECADE),
+        centuries=_pattern(own.get("centuries", ()), CENTURY),
+        eras=_eras(own),
+        bce=re.compile(beside) if bce else NEVER,
+        years=flags(own.get("years", ())),
+        years_after=flags(own.get("year_words_after", ())),
+        suffixes=tuple(sorted(own.get("year_suffixes", ()), key=len, reverse=True)),
+        to=either(w for w in own.get("to", ()) if w not in own.get("and", ("and",))),
+        is_day_first=language.replace("_", "-").lower() not in ("en", "en-us", "und"),
+        before=before,
+        after=after,
+        open_end=flags(own.get("open_end", ["present"])),
+    )
+
+
+def _months(language: str) -> dict[str, tuple[int, bool]]:
+    """Month names with their number, and whether the name is a full one."""
+    locales = [locale_of(language)]
+    if locales[0].language in OTHER_SCRIPTS:
+        locales.insert(0, locale_of("en"))
+    found: dict[str, tuple[int, bool]] = {}
+    # Full names come last: where an abbreviation is the same word, it is a full name.
+    for form, locale, context in product(FORMS, locales, CONTEXTS):
+        for month, name in get_month_names(form, context, locale).items():
+            word = re.sub(r"^(?:de |d'|del |en )", "", lower(plain(str(name)))).strip()
+            if word and not any(c.isdigit() or c >= "\u3400" for c in word):
+                found[word] = found[word.rstrip(".॰")] = (month, form == "wide")
+    return found
+
+
+def _stems(months: dict[str, tuple[int, bool]]) -> Iterator[tuple[str, int]]:
+    """Full names without their ending, for languages that decline them."""
+    for name, (month, is_full) in months.items():
+        if is_full and len(name) > 4:
+            yield re.sub(r"(?:ta|a|ak)$", "", name), month
+
+
+def _pattern(templates: Iterable[str], number: str) -> re.Pattern[str]:
+    """All templates as one pattern; the "#" of a template becomes the number."""
+    ordered = sorted(templates, key=len, reverse=True)
+    choices = [number.join(either([part]) for part in template.split("#")) for template in ordered]
+    return re.compile(APART.format("|".join(choices))) if choices else NEVER
+
+
+def _eras(own: Any) -> re.Pattern[str]:
+    """Years with an era: "44 BC", "AD 79", "300-200 v. Chr.", "公元前221年"."""
+    number = r"\d{1,3}(?:[,. ]\d{3}){1,3}|\d{1,6}"
+    choices = []
+    for era, name in (("bce", "bce"), ("bce", "bce_led"), ("ce", "ce"), ("ce", "ce_led")):
+        words = either(own.get(era, ()))
+        to = rf"(?:(?:{BLANK}?[-–—]{BLANK}?| to )(?P<{name}_to>{number}))?{BLANK}?"
+        pair = rf"(?P<{name}>{number}){to}"
+        if words:
+            choices.append(pair + rf"(?:{words})" if name == era else rf"(?:{words}){BLANK}?{pair}")
+    return re.compile(rf"(?<!\.){APART.format('|'.join(choices))}") if choices else NEVER

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-# --- the gate ----------------------------------------------------------------------------------
 
 PORTS = {"http": 80, "https": 443}
 # Where clouds hand out a machine's own keys; this one lies among public addresses.
@@ -45,8 +44,7 @@ THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
 def resolved(host: str, port: int) -> list[str]:
     """All addresses that the system knows for a name, in its order.
 
-    Raises:
-        OSError: it knows none.
+    Raises OSError if it knows none.
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
@@ -66,9 +64,8 @@ class Gate:
     def addresses_of(self, url: str) -> list[str]:
         """The addresses to connect to for that URL, in order of preference.
 
-        Raises:
-            ConfigError: it leads where nothing may be fetched from.
-            ModelError: its name cannot be resolved.
+        Raises ConfigError if it leads where nothing may be fetched from; ModelError if its
+        name cannot be resolved.
         """
         origin = origin_of(url)
         parts = urlsplit(origin)
@@ -93,8 +90,7 @@ class Gate:
 def origin_of(url: str) -> str:
     """`scheme://host:port` of a URL, the port always said.
 
-    Raises:
-        ConfigError: it is no web address, or carries a name and password.
+    Raises ConfigError if it is no web address, or carries a name and password.
     """
     try:
         parts = urlsplit(url)
@@ -136,8 +132,6 @@ def why_refused(text: str, *, is_named: bool = False) -> str:
     return "" if is_let_in else "this computer or a private network"
 
 
-# --- one answer --------------------------------------------------------------------------------
-
 MOST_BYTES = 1_000_000
 SECONDS, CONNECT_SECONDS, LOOK_SECONDS = 12.0, 4.0, 0.05
 MOST_ADDRESSES = 3
@@ -156,20 +150,9 @@ class Answered:
     body: bytes
 
 
-class Fetch(Protocol):
-    """Gets the answer to a GET request."""
-
-    def __call__(
-        self, url: str, params: Mapping[str, str], stop: Stop, headers: Mapping[str, str]
-    ) -> Answered:
-        """The answer, whatever its status.
-
-        Raises:
-            ConfigError: the address is one that nothing is fetched from.
-            ModelError: no answer came, or one that is too large.
-            Stopped: the person stopped the check.
-        """
-        ...
+# Gets the answer to a GET request for (url, parameters, stop, headers), whatever its status. Raises
+# ConfigError if nothing may be fetched from there, ModelError if no answer came or too large a one.
+Fetch = Callable[[str, Mapping[str, str], Stop, Mapping[str, str]], Answered]
 
 
 @dataclass(frozen=True)
@@ -285,8 +268,6 @@ def _in_time(
         given_up.set()
 
 
-# --- what providers have in common -------------------------------------------------------------
-
 MOST_RESULTS = 5  # HaluAgent 2.2
 LONGEST_TITLE, LONGEST_TEXT, LONGEST_ADDRESS = 300, 2_000, 2_000
 LONGEST_QUERY = 300  # characters; Wikipedia takes no more
@@ -294,24 +275,21 @@ _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
 class Provider(Protocol):
-    """A search service. `name` is for people, `service` tells its cached answers from others'."""
+    """A search service. `name` is for people.
+
+    `service` names whom cached answers come from: provider, address and engine, never a key.
+    """
 
     @property
-    def name(self) -> str:
-        """As people know it."""
-        ...
+    def name(self) -> str: ...  # noqa: D102
 
     @property
-    def service(self) -> str:
-        """Names whom the answers come from: provider, address and engine, never a key."""
-        ...
+    def service(self) -> str: ...  # noqa: D102
 
     def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
         """At most `MOST_RESULTS`, best first; none where it knows of nothing.
 
-        Raises:
-            ConfigError: key, engine or address are not right; the message says what to do.
-            ModelError: it failed.
+        Raises ConfigError if key, engine or address are not right, ModelError if it failed.
         """
         ...
 
@@ -319,9 +297,8 @@ class Provider(Protocol):
 def _read(answered: Answered, name: str, shape: type[Value], refusals: Mapping[int, str]) -> Value:
     """The answer in that shape; `refusals` are what statuses of this provider mean.
 
-    Raises:
-        ConfigError: the provider refuses for a reason that the operator can mend.
-        ModelError: it failed, sends elsewhere, or answers in another form.
+    Raises ConfigError if the provider refuses for a reason that the operator can mend;
+    ModelError where it failed, sends elsewhere, or answers in another form.
     """
     status = answered.status
     if status in refusals:
@@ -368,8 +345,6 @@ def query_of(text: str) -> str:
 def _on_one_line(text: str, most: int) -> str:
     return _BLANKS.sub(" ", text).strip()[:most]
 
-
-# --- the providers -----------------------------------------------------------------------------
 
 GOOGLE = "https://www.googleapis.com/customsearch/v1"
 GOOGLE_REFUSALS = {

@@ -26,7 +26,7 @@ from core.llm.keys import SEARCH_KEY, Keys
 from core.records import Case, Passage, Statement
 from core.store import Store, open_store
 from core.store.ledger import DAY, KeptSearch, WebQuery
-from core.tools.registry import Answer, Bench, Example, Found, Tool
+from core.tools.registry import Answer, Bench, Found, Tool, read_examples
 from core.tools.web_fetch import (
     MOST_RESULTS,
     Fetch,
@@ -39,8 +39,6 @@ from core.tools.web_fetch import (
     origin_of,
     query_of,
 )
-
-# --- which provider was chosen -----------------------------------------------------------------
 
 NOTE = "web search"
 NONE_CHOSEN = "No provider of web searches is chosen; choose one under Settings, Web search."
@@ -70,8 +68,7 @@ class WebChoice:
 def web_choice(store: Store) -> WebChoice:
     """What was chosen; nothing at first.
 
-    Raises:
-        ConfigError: what is stored is no such choice.
+    Raises ConfigError if what is stored is no such choice.
     """
     stored = store.projects.note(NOTE)
     try:
@@ -87,8 +84,7 @@ def web_choice(store: Store) -> WebChoice:
 def save_web_choice(store: Store, choice: WebChoice) -> None:
     """Keep a choice; call inside `Store.writing()`.
 
-    Raises:
-        InputError: the provider's address or engine is missing or cannot be one.
+    Raises InputError if the provider's address or engine is missing or cannot be one.
     """
     whole = _checked(WebChoice(choice.provider, choice.address.strip(), choice.cx.strip()))
     store.projects.save_note(NOTE, msgspec.json.encode(whole).decode())
@@ -120,9 +116,7 @@ def _checked(choice: WebChoice) -> WebChoice:
 def provider_for(choice: WebChoice, keys: Keys) -> Provider:
     """The chosen provider, ready to be asked.
 
-    Raises:
-        ConfigError: none is chosen.
-        KeyMissing: its key is not at hand.
+    Raises ConfigError if none is chosen; KeyMissing if its key is not at hand.
     """
     if choice.provider == "google":
         key = keys.get(SEARCH_KEY)
@@ -154,8 +148,7 @@ def tried(
 ) -> tuple[bool, str]:
     """(whether it works, what came of one tiny search in words); nothing is kept of it.
 
-    Raises:
-        Stopped: `stop` was set.
+    Raises Stopped if `stop` was set.
     """
     word = "Wikipedia"
     try:
@@ -168,8 +161,6 @@ def tried(
         return False, f"{provider.name} answered, but found nothing for “{word}”."
     return True, f"{provider.name} found {len(found)} for “{word}”; first “{found[0].title}”."
 
-
-# --- searches of one run -----------------------------------------------------------------------
 
 SearchWeb = Callable[[str, int], Sequence[Found]]
 
@@ -201,10 +192,9 @@ class WebSearch:
     def __call__(self, query: str, most: int) -> Sequence[Found]:
         """What was found, best first; with `seen_at` where it is an earlier search's.
 
-        Raises:
-            BudgetReached: as many searches as allowed were sent; this one was not.
-            ModelError: the provider failed, or is not set up rightly.
-            Stopped: the person stopped the check.
+        Raises BudgetReached if as many searches as allowed were sent; this one was not;
+        ModelError where the provider failed, or is not set up rightly; Stopped if the person
+        stopped the check.
         """
         self.stop.check()
         words = query_of(query)
@@ -269,8 +259,6 @@ def web_search(
         return fail
     return WebSearch(provider, fetch, home, account, language, stop)
 
-
-# --- the tool ----------------------------------------------------------------------------------
 
 LIBRARY = "the project's sources"
 NO_WEB = "The web was not searched: no provider is chosen under Settings, Web search."
@@ -378,22 +366,7 @@ TOOL = Tool(
     ),
     takes=Search,
     work=_search,
-    examples=(
-        Example(
-            question="When was the Harlow lighthouse built?",
-            response="The Harlow lighthouse was built in 1841.",
-            given=Search("The Harlow lighthouse was built in 1841."),
-            label="unclear",
-            thought="This is a statement of fact, so I look for sources about it.",
-        ),
-        Example(
-            question="云溪桥有多长？",
-            response="云溪桥长512米。",
-            given=Search("云溪桥长512米。", "library"),
-            label="unclear",
-            thought="这是一个事实陈述，先在项目文档中查找它的长度。",
-        ),
-    ),
+    examples=read_examples("search", Search),
     reads=_reads,
     why_off=lambda bench: OFF if bench.library is None and bench.web is None else "",
 )

@@ -62,9 +62,9 @@ def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
         "calibration": head.calibrator.kind,
         "arrays": {name: list(value.shape) for name, value in arrays.items()},
         "files": _files(folder),
-        "card_sha256": _digest(card),
+        "card_sha256": json_digest(card),
     }
-    (folder / HEAD).write_text(json.dumps(body | {"sha256": _digest(body)}, indent=1) + "\n")
+    (folder / HEAD).write_text(json.dumps(body | {"sha256": json_digest(body)}, indent=1) + "\n")
 
 
 def _files(folder: Path) -> dict[str, dict[str, Any]]:
@@ -98,7 +98,7 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
     if not is_intact:
         raise _changed("The classifier", folder)
     # Versions from before cards had a checksum are still there and still good.
-    if body.get("card_sha256", _digest(card)) != _digest(card):
+    if body.get("card_sha256", json_digest(card)) != json_digest(card):
         raise ConfigError(
             f"The card in {folder} is not as it was written (checksum differs), so its figures "
             "cannot be shown and it was not loaded. Activate another version on Retrain."
@@ -147,7 +147,7 @@ def _head_in(folder: Path, body: Mapping[str, Any]) -> tuple[Head, bool]:
         head = _old_head(body)
         return head, schema in KNOWN and body["sha256"] == _old_checksum(head, schema)
     rest = {name: value for name, value in body.items() if name != "sha256"}
-    if body["sha256"] != _digest(rest):
+    if body["sha256"] != json_digest(rest):
         return Head((), 0.0), False
     for name, known in body["files"].items():
         size = (folder / name).stat().st_size
@@ -184,10 +184,10 @@ def _old_checksum(head: Head, schema: int) -> str:
     numbers: list[object] = [schema, list(head.weights), head.intercept]
     numbers += [head.judge_weight] * (schema > WITHOUT_JUDGE)
     numbers += [head.text_gain] * (schema > WITHOUT_GAIN)
-    return _digest(numbers)
+    return json_digest(numbers)
 
 
-def _digest(value: object) -> str:
+def json_digest(value: object) -> str:
     """Of what the value says, not of how the file lays it out."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
@@ -221,15 +221,8 @@ class Classifier:
         What a tool worked out it does not touch.
         """
         if judgement.label == "unclear":
-            return Verdict(
-                "unclear",
-                None,
-                None,
-                judgement.text,
-                judgement.cause,
-                judgement.cause_words,
-                self.version,
-            )
+            causes = judgement.cause, judgement.cause_words
+            return Verdict("unclear", None, None, judgement.text, *causes, self.version)
         if judgement.by_tool and judgement.p is not None:
             p = min(1.0 - LEAST, max(LEAST, judgement.p))
         else:

@@ -3,15 +3,10 @@
 `m = g·(w·z + b) + a·logit(p_judge)` with `z` the text's embedding and `p_judge` the judge's own
 probability; where the judge gives none, `m = w·z + b`. Source: CEDA 3.4 eq. 1 and 3.5, which have
 no `p_judge`: a text hardly tells 0.6 from 0.9, which the judge knows, and says the same again where
-it is made from it. Where the text's words told more on cases not seen, `m` becomes
-`d·m + e·words(text) + f`; with `c` the calibration, `p_hallucinated = c(m)`.
-
-The words of a verdict text as a head weighs them: known n-grams with a weight each. Fitted by
-`core/learning/word_model.py`, which says how; applied with numpy alone.
-
-What a head's log odds are worth as a probability: a fitted curve, applied with numpy alone.
-Fitted by `core/learning/calibration.py`. Sources: temperature (Guo et al. 2017), Platt's sigmoid
-(1999), isotonic regression (Zadrozny and Elkan 2002).
+it is made from it. Where the text's words (known n-grams with a weight each) told more on cases not
+seen, `m` becomes `d·m + e·words(text) + f`. With `c` the calibration, `p_hallucinated = c(m)`:
+temperature (Guo et al. 2017), Platt's sigmoid (1999) or isotonic regression (Zadrozny and Elkan
+2002). Fitted by `core/learning/head_fit.py` and `calibration.py`, applied with numpy alone.
 """
 
 from __future__ import annotations

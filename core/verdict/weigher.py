@@ -1,14 +1,10 @@
 """The consensus weights in use, applied to a debate's answers: w(Q; θ) of SC-MAKS 3.2 and 3.5.
 
 Whatever was learned comes to one of two forms, both plain numbers: a fixed weight for each agent
-(by its record, or logistic), or a policy that scores every answer by its features; a softmax makes
-weights of scores. Learned in `core/learning`, kept by `core/store/versions.py` with a checksum.
-
-A small feed-forward network in plain arrays: a number for each answer from its features. The
-reward model and the policy of a learned consensus are both of this form (SC-MAKS 3.5). It is
-trained in `core/learning` and applied here with numpy alone.
-
-Seats what weighs the debaters' answers in a run: the weights that were in use when it began.
+(by its record, or logistic), or a policy that scores every answer by its features with a small
+feed-forward network; a softmax makes weights of scores. The reward model is such a network too.
+Learned in `core/learning`, applied here with numpy alone; `with_weigher` seats, in a run, the
+weights that were in use when it began.
 """
 
 from __future__ import annotations
@@ -17,22 +13,22 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from core.errors import ConfigError
-from core.records import CONSENSUS, Run, Stance, Turn
-from core.reuse import rule_digest
+from core.records import CONSENSUS, Run, Stance, Turn, rule_digest
 from core.roles import LEARNED, CaseView, Roster
 from core.seats import RosterSheet
 from core.store import Store
 from core.store.versions import NONE, read_body
-from core.verdict.answer_features import NAMES, answer_features, answers_in, vector
-from core.verdict.answer_features import SCHEMA as FEATURES_SCHEMA
+from core.verdict.debate_features import NAMES, answer_features, answers_in, vector
+from core.verdict.debate_features import SCHEMA as FEATURES_SCHEMA
 
 Numbers = npt.NDArray[np.float64]
+Kind = TypeVar("Kind")
 NETWORK_SCHEMA = 1
 
 
@@ -56,12 +52,25 @@ class AnswerNetwork:
         """(...,) one number for each row of (..., d) features."""
         level = scaled(features, np.array(self.centres), np.array(self.scales))
         inner = np.tanh(level @ np.array(self.hidden) + np.array(self.hidden_shift))
-        found: Numbers = inner @ np.array(self.out) + self.shift
-        return found
+        return np.asarray(inner @ np.array(self.out) + self.shift)
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return asdict(self)
+
+
+def converted(plain: Any, kind: type[Kind], words: str) -> Kind:
+    """Plain values as a record of that kind.
+
+    Raises:
+        ConfigError: they are of another form; `words` says what was expected.
+    """
+    import msgspec
+
+    try:
+        return msgspec.convert(plain, type=kind)
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"Expected {words}, found something else: {error}.") from error
 
 
 def network_from(plain: Any, names: Sequence[str]) -> AnswerNetwork:
@@ -70,12 +79,7 @@ def network_from(plain: Any, names: Sequence[str]) -> AnswerNetwork:
     Raises:
         ConfigError: it reads other features, is of another schema, or its numbers do not fit.
     """
-    import msgspec
-
-    try:
-        found = msgspec.convert(plain, type=AnswerNetwork)
-    except msgspec.MsgspecError as error:
-        raise ConfigError(f"Expected a network of answers, found none: {error}.") from error
+    found = converted(plain, AnswerNetwork, "a network of answers")
     wide, high = len(found.names), len(found.hidden_shift)
     rows = {len(row) for row in found.hidden}
     sizes = {len(found.centres), len(found.scales), len(found.hidden)}
@@ -93,8 +97,7 @@ def network_from(plain: Any, names: Sequence[str]) -> AnswerNetwork:
 
 def scaled(features: Numbers, centres: Numbers, scales: Numbers) -> Numbers:
     """Features at a common scale; what is not known becomes the mean, which is 0."""
-    found: Numbers = np.nan_to_num((features - centres) / scales, nan=0.0)
-    return found
+    return np.asarray(np.nan_to_num((features - centres) / scales, nan=0.0))
 
 
 def softmax(scores: Numbers, is_there: npt.NDArray[np.bool_]) -> Numbers:
@@ -103,8 +106,7 @@ def softmax(scores: Numbers, is_there: npt.NDArray[np.bool_]) -> Numbers:
     top = np.max(held, axis=-1, keepdims=True)
     raised = np.exp(held - np.where(np.isfinite(top), top, 0.0))
     whole = raised.sum(axis=-1, keepdims=True)
-    found: Numbers = raised / np.where(whole > 0.0, whole, 1.0)
-    return found
+    return np.asarray(raised / np.where(whole > 0.0, whole, 1.0))
 
 
 Method = Literal["uniform", "record", "logistic", "policy"]
@@ -174,12 +176,7 @@ def weights_from(plain: Any) -> LearnedWeights:
     Raises:
         ConfigError: they are of another schema, or their numbers do not fit together.
     """
-    import msgspec
-
-    try:
-        found = msgspec.convert(plain, type=LearnedWeights)
-    except msgspec.MsgspecError as error:
-        raise ConfigError(f"Expected weights of answers, found something else: {error}.") from error
+    found = converted(plain, LearnedWeights, "weights of answers")
     is_known = (found.schema, found.features_schema) == (SCHEMA, FEATURES_SCHEMA)
     sizes = {len(found.fixed)} if found.method in ("record", "logistic") else {len(found.agents)}
     if found.method == "policy":
@@ -222,10 +219,7 @@ class LearnedWeigher:
 
     def _place(self, name: str) -> int | None:
         """Which of the learned agents sits there."""
-        who = self.seats.get(name)
-        agents = self.learned.agents
-        if who is None:
-            return None
+        who, agents = self.seats.get(name), self.learned.agents
         return agents.index(who) if who in agents else None
 
     def _fixed(self, places: Sequence[int | None]) -> list[float]:

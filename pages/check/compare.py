@@ -2,12 +2,17 @@
 
 import streamlit as st
 
-from components import state
-from components.compare import draw_comparison, draw_new_comparison
-from components.compare_runs import draw_compared, draw_comparisons
-from components.frame import page_title
-from components.run_view import load_run
-from components.wording import clipped, escaped
+from components.app import state
+from components.app.frame import page_title
+from components.check.compare import (
+    draw_compared,
+    draw_comparison,
+    draw_comparisons,
+    draw_new_comparison,
+)
+from components.run.run_view import load_run
+from components.widgets.controls import link
+from components.widgets.wording import clipped, escaped
 
 if "before" in st.query_params or "after" in st.query_params:
     page_title("Side by side")
@@ -20,8 +25,7 @@ if "before" in st.query_params or "after" in st.query_params:
     st.stop()
 
 page_title(
-    "Compare",
-    "One text, checked by several protocols and rosters at once, within one budget.",
+    "Compare", "One text, checked by several protocols and rosters at once, within one budget."
 )
 
 case_id = st.query_params.get("case", "")
@@ -32,7 +36,7 @@ with state.open_store() as store:
 if case_id and case is None:
     st.info("There is no case at this link here.")
 elif case is not None:
-    st.page_link("pages/check/compare.py", label="New comparison", icon=":material/arrow_back:")
+    link("pages/check/compare.py", "New comparison", "arrow_back")
     st.markdown(f"**{escaped(clipped(case.response, 300))}**")
     if case.question:
         st.caption(escaped(clipped(case.question, 300)))

@@ -1,7 +1,7 @@
 """Batch check: a table of claims in, a table of verdicts out, each row a run of its own."""
 
-from components.batch import draw_batches, draw_new_table
-from components.frame import page_title
+from components.app.frame import page_title
+from components.check.batch import draw_batches, draw_new_table
 
 page_title(
     "Batch check",

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from components.frame import page_title
-from components.history import draw_checked_before
-from components.inputs import draw_sources, draw_uploader
-from components.new_check import (
+from components.app.frame import page_title
+from components.check.history import draw_checked_before
+from components.check.inputs import draw_sources, draw_uploader
+from components.check.new_check import (
     draw_plan,
     draw_prepared,
     expected_words,
@@ -15,13 +15,13 @@ from components.new_check import (
     restore_draft,
     start_check,
 )
-from components.roster_choice import (
+from components.check.roster_choice import (
+    draw_keys_of_rosters,
     draw_protocol_choice,
     draw_roster_choice,
-    draw_roster_keys,
     roster_line,
 )
-from components.wording import escaped
+from components.widgets.controls import button, show_problem
 
 started = st.session_state.pop("new.started", "")
 if started:
@@ -48,27 +48,27 @@ with right:
     sources = list(dict.fromkeys([*uploaded, *chosen]))
     draw_sources(sources)
 keep_draft(sources)
-protocol = draw_protocol_choice("new.protocol")
+protocol = draw_protocol_choice(
+    "new.protocol", str(st.session_state.get("new.roster") or project_roster())
+)
 with st.expander("Role, instruction and options", icon=":material/tune:"):
     draw_plan(protocol)
 # On a phone they stand below each other: who checks and what it costs comes before the button.
-choice, expected, button = st.columns([5, 6, 4], vertical_alignment="bottom")
-with button:
-    st.button(
+choice, expected, start = st.columns([5, 6, 4], vertical_alignment="bottom")
+with start:
+    button(
         "Check",
-        key="new.check",
+        "new.check",
+        start_check,
+        icon="gavel",
         type="primary",
-        icon=":material/gavel:",
         shortcut="Ctrl+Enter",
-        on_click=start_check,
         width="stretch",
     )
 with choice:
     roster = draw_roster_choice("new.roster", project_roster())
 with expected:
     st.caption(expected_words(roster, sources))
-draw_roster_keys(roster, "new")
-problem = st.session_state.pop("new.problem", "")
-if problem:
-    st.error(escaped(problem), icon=":material/error:")
+draw_keys_of_rosters([roster], "new")
+show_problem("new.problem")
 draw_prepared()

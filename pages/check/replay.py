@@ -2,14 +2,15 @@
 
 import streamlit as st
 
-from components.frame import page_title
-from components.replay import draw_replay
-from components.run_view import load_run
+from components.app.frame import page_title
+from components.run.replay import draw_replay
+from components.run.run_view import load_run
+from components.widgets.controls import link
 
 loaded = load_run(st.query_params.get("run", ""))
 if loaded is None:
     page_title("Replay")
     st.info("No run was found at this link. History lists runs and opens trace files.")
-    st.page_link("pages/check/history.py", label="History", icon=":material/history:")
+    link("pages/check/history.py", "History", "history")
     st.stop()
 draw_replay(loaded[0], loaded[1])

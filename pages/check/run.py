@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from components.batch import draw_neighbours
-from components.frame import page_title
-from components.live import draw_speaking, draw_unsaid, follow, notice
-from components.new_check import draw_again
-from components.run_view import draw_downloads, draw_header, draw_run, load_run
+from components.app.frame import page_title
+from components.check.batch import draw_neighbours
+from components.check.new_check import draw_again
+from components.run.live import draw_speaking, draw_unsaid, follow, notice
+from components.run.run_view import draw_downloads, draw_header, draw_run, load_run
+from components.widgets.controls import link
 
 run_id = st.query_params.get("run", "")
 loaded = load_run(run_id) if run_id else None
@@ -16,7 +17,7 @@ if loaded is None:
         "No run was found at this link. Runs are listed under History; a trace file can be "
         "opened there too."
     )
-    st.page_link("pages/check/history.py", label="History", icon=":material/history:")
+    link("pages/check/history.py", "History", "history")
     st.stop()
 
 run, case, progress, corrections = loaded

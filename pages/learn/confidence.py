@@ -1,7 +1,7 @@
 """Calibration: how often verdicts at each level were right, and which are left to people."""
 
-from components.confidence import draw_confidence
-from components.frame import page_title
+from components.app.frame import page_title
+from components.measure.calibration import draw_confidence
 
 page_title(
     "Calibration",

@@ -1,8 +1,8 @@
 """Reliability: how far each agent can be trusted, who makes up for whom, and what they come to."""
 
-from components.frame import page_title
-from components.reliability import draw_reliability
-from components.reliability_theory import draw_theory
+from components.app.frame import page_title
+from components.measure.reliability import draw_reliability
+from components.measure.reliability_theory import draw_theory
 
 page_title(
     "Reliability",

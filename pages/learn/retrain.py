@@ -1,10 +1,10 @@
 """Retrain: what there is to learn from, training under way, the candidate beside the active one."""
 
-from components.frame import page_title
-from components.kept_results import answers_mark
-from components.learning_material import draw_material
-from components.retrain import draw_doubts, draw_gain, draw_training
-from components.versions import draw_versions
+from components.app.frame import page_title
+from components.app.state import answers_mark
+from components.learn.learning_material import draw_material
+from components.learn.retrain import draw_doubts, draw_gain, draw_training
+from components.learn.versions import draw_versions
 
 page_title(
     "Retrain",

@@ -1,8 +1,13 @@
 """Span tuning: what people's marks teach about which words to mark, with the examples from them."""
 
-from components.frame import page_title
-from components.span_learning import draw_marked, draw_members, draw_threshold, material
-from components.span_learning_examples import draw_examples
+from components.app.frame import page_title
+from components.learn.span_tuning import (
+    draw_examples,
+    draw_marked,
+    draw_members,
+    draw_threshold,
+    material,
+)
 
 page_title(
     "Span tuning",

@@ -1,7 +1,7 @@
 """Review: what waits for people, what each item would teach, and the next one."""
 
-from components.frame import page_title
-from components.review_queue import draw_list, draw_progress, draw_start
+from components.app.frame import page_title
+from components.review.review_queue import draw_list, draw_progress, draw_start
 
 page_title("Review", "Items for review, the most informative first.")
 draw_progress()

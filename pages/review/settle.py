@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from components.adjudication import draw_settlement
-from components.frame import page_title
+from components.app.frame import page_title
+from components.review.adjudication import draw_settlement
 
 page_title("Adjudicate a case")
 draw_settlement(st.query_params.get("case", ""))

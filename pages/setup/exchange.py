@@ -1,7 +1,7 @@
 """Import / export: cases, gold answers and suggestions from files, and answers into files."""
 
-from components.exchange import draw_export, draw_import
-from components.frame import page_title
+from components.app.frame import page_title
+from components.setup.import_export import draw_export, draw_import
 
 page_title("Import / export", "Exchange cases, answers or whole projects with other tools.")
 draw_import()

@@ -1,8 +1,8 @@
 """Project: its name and defaults, the people in it and their roles, its prompts."""
 
-from components.frame import page_title
-from components.project import draw_choice, draw_members, draw_record
-from components.prompts import draw_prompts
+from components.app.frame import page_title
+from components.setup.project import draw_choice, draw_members, draw_record
+from components.setup.prompts import draw_prompts
 
 page_title("Project", "People, defaults, library and cases that belong together.")
 draw_choice()

@@ -1,9 +1,9 @@
 """Settings: your name, keys, rosters, reader, web search, the limits, and what works here."""
 
-from components.api_keys import draw_keys, draw_web_search
-from components.frame import page_title
-from components.rosters import draw_rosters
-from components.settings import draw_health, draw_limits, draw_person, draw_readers
+from components.app.frame import page_title
+from components.setup.api_keys import draw_keys, draw_web_search
+from components.setup.rosters import draw_rosters
+from components.setup.settings import draw_health, draw_limits, draw_person, draw_readers
 
 page_title("Settings")
 draw_person()

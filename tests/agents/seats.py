@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.agents.prompt_call import Work
+from core.agents.prompt_call import AgentContext
 from core.llm.call import Call
 from core.llm.injection import Fence
 from core.llm.prompting import PromptBook
@@ -22,7 +22,7 @@ FENCE = Fence.of_run("run-1")
 class Workplace:
     """A work over a scripted model, and what was asked of it."""
 
-    work: Work
+    work: AgentContext
     desk: FakeDesk
     model: ScriptedModel
 
@@ -35,7 +35,7 @@ class Workplace:
 def workplace(script: Script, home: Path = Path("nowhere")) -> Workplace:
     model = ScriptedModel(script)
     desk = FakeDesk(model)
-    return Workplace(Work(desk, PromptBook(), FENCE, home), desk, model)
+    return Workplace(AgentContext(desk, PromptBook(), FENCE, home), desk, model)
 
 
 def text_of(call: Call) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.roster_files import keys_here
 from core.errors import ConfigError
+from core.llm.keys import keys_here
 
 
 def written(root: Path, text: str | bytes) -> Path:

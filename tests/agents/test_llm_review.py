@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from core.agents.prompt_call import Work
+from core.agents.prompt_call import AgentContext
 from core.agents.rosters import seated
 from core.concurrency import Stop
 from core.config import Settings
@@ -22,14 +22,14 @@ from core.llm.call import Asked
 from core.llm.injection import Fence
 from core.llm.prompting import PromptBook
 from core.pipeline.checking import Draft, store_case
-from core.pipeline.review import Resources, review
+from core.pipeline.review import Resources
 from core.progress import Progress, folded
 from core.records import Case, Label, Plan
 from core.review.people import first_project
 from core.roles import Roster
 from core.seats import DebaterSeat, RosterSheet, Seat
 from core.store import open_store
-from tests.fakes import FakeDesk, Said, Scripted
+from tests.fakes import FakeDesk, Said, Scripted, review
 from tests.readers import word_assessor
 
 SEAT = Seat("openai/tiny-talker", api_base="http://127.0.0.1:9/v1", window=8192)
@@ -203,7 +203,7 @@ class Checked:
 def roster_of(resources: Resources, answer: Callable[[Asked], Scripted]) -> tuple[Roster, FakeDesk]:
     desk = FakeDesk(answer)
     fence, assessor = Fence.of_run("run-1"), word_assessor()
-    work = Work(desk, PromptBook(), fence, resources.home, assessor=assessor)
+    work = AgentContext(desk, PromptBook(), fence, resources.home, assessor=assessor)
     return replace(seated(SHEET, work), notes_made=work.notes.drain), desk
 
 

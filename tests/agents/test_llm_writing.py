@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.llm_debater import LlmContextWriter, LlmDebater, revised_in
-from core.agents.prompt_call import Work
+from core.agents.prompt_call import AgentContext
 from core.concurrency import Stop
 from core.errors import ModelError, ReplyError
 from core.llm.call import Completion, in_silence
@@ -142,7 +142,7 @@ def test_a_draft_and_what_was_said_of_it_are_no_part_of_the_corrected_text() -> 
 
 
 def test_the_writer_is_ruled_by_the_prompts_that_its_protocol_asks_it_by() -> None:
-    work: Work = replace(workplace([]).work, writing=("summary", "corrected"))
+    work: AgentContext = replace(workplace([]).work, writing=("summary", "corrected"))
     rule = LlmContextWriter(SEAT, work).rule
     assert "summary (en)" in rule
     assert "corrected (zh)" in rule

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.prompt_call import Work
+from core.agents.prompt_call import AgentContext
 from core.agents.rosters import (
     GEMINI,
     HAIKU,
@@ -187,10 +187,10 @@ def test_a_sheets_copy_with_another_seat_keeps_the_rest() -> None:
     assert sheet.judge.is_built_in
 
 
-def work_of(home: Path) -> Work:
+def work_of(home: Path) -> AgentContext:
     """What seated agents work with; none of them is asked here."""
     desk, fence = FakeDesk(ScriptedModel([])), Fence.of_run("run")
-    return Work(desk, PromptBook(), fence, home, assessor=word_assessor())
+    return AgentContext(desk, PromptBook(), fence, home, assessor=word_assessor())
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name != "address"])

@@ -11,11 +11,12 @@ from core.agents.rosters import roster_named
 from core.concurrency import Stop
 from core.errors import BudgetReached, ModelError, ReplyError
 from core.events import TRANSIENT, Event, Reconsidered, Remembered, RunResumed, ToolUse
-from core.pipeline.review import Resources, review
+from core.pipeline.review import Resources
 from core.progress import Progress, can_resume, folded
 from core.records import Case, Context, Plan, Run
 from core.roles import AuditView, CaseView, Roster, Step
 from core.tools.registry import Bench, Found
+from tests.fakes import review
 from tests.readers import SUPPORTS, ScriptedReader, assessor_with
 from tests.test_engine import case_of
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from core.concurrency import Stop
-from core.pipeline.review import Resources, review
+from core.pipeline.review import Resources
 from core.progress import Progress, folded
 from core.records import Plan
 from core.roles import AuditView, Roster, Step
+from tests.fakes import review
 from tests.test_engine import case_of
 
 LENGTH = "The bridge is 412 m long. It was opened on 4 May 1911."

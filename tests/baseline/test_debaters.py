@@ -37,7 +37,7 @@ def debated(claim: str, most: int = 5) -> Debated:
     plan = Plan(max_turns=most)
     at = arguing(protocol_of(plan).argue, view, built_in(), plan=plan)
     said = turns(list(at.events()))
-    judgement = at.floor.progress.judgement
+    judgement = at.state.progress.judgement
     assert judgement
     return Debated(said, judgement.text, judgement.label)
 
@@ -93,18 +93,6 @@ def argued(kind: str, claim: str, odds: Odds) -> Turn:
 )
 def test_the_entailment_reader_says_what_the_passage_means(odds: Odds, words: str) -> None:
     assert words in argued("entailment", RIGHT, odds).text
-
-
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_what_is_argued_for_an_assigned_side_is_true_of_the_passages(kind: str) -> None:
-    """Nobody says that a passage denies a claim which it supports, whatever side was assigned."""
-    view = make_view(make_case(RIGHT), [BRIDGE])
-    debater = BuiltInDebater(KINDS[kind], assessor_with(ScriptedReader({"Halden": SUPPORTS})))
-    seen = DebateView(view, "Ada", frozenset({BRIDGE.id}), (), 1, 1, RIGHT)
-    against = replace(seen, manner="compete", assigned="hallucinated")
-    text = debater.argue(against, in_silence, Stop()).text
-    assert "I find nothing in my passages for this side." in text
-    assert BRIDGE.text not in text
 
 
 def test_words_that_no_passage_has_are_named_as_they_are_written() -> None:

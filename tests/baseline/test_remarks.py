@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.baseline.debate_manners import answered, pointed_at
+from core.baseline.debaters import answered, pointed_at
 from core.concurrency import Stop
 from core.llm.call import in_silence
 from core.records import Turn
@@ -44,7 +44,7 @@ def test_a_passage_is_named_by_its_source_its_words_or_its_values(
     assert list(pointed_at(asked(words))) == found
 
 
-@pytest.mark.parametrize("manner", ["debate", "answer", "reconsider"])
+@pytest.mark.parametrize("manner", ["debate", "answer"])
 def test_what_a_person_points_to_is_read_though_it_was_another_s_share(manner: Manner) -> None:
     """The stance stays what the evidence gives; it is more evidence that is read."""
     rules = built_in().debaters["Ada"]

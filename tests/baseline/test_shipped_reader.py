@@ -14,6 +14,7 @@ from core.baseline.entailment import (
 )
 from core.baseline.shipped_reader import ENGLISH_DIR, ReaderByLanguage, load_reader
 from core.baseline.tokens import LEAST_EVIDENCE, MAX_TOKENS, encode_pair, load_vocabulary
+from core.config import E5_DIR
 
 READ = PairReading(0.8, 0.1, 0.1)
 NLI = {
@@ -95,7 +96,7 @@ def test_a_claim_longer_than_the_model_reads_is_cut_and_read() -> None:
 
 
 def test_a_long_claim_leaves_room_for_evidence() -> None:
-    tokenizer = load_vocabulary().tokenizer
+    tokenizer = load_vocabulary(E5_DIR).tokenizer
     item = encode_pair("quelle " * 400, "behauptung " * 400, tokenizer)
     assert len(item.ids) == MAX_TOKENS
     assert item.claim_start == 1 + LEAST_EVIDENCE + 2

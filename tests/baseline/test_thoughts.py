@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 
 import pytest
 
 from core.baseline.audit_agents import BuiltInSegmenter
-from core.baseline.tool_picker import CHINESE, ENGLISH, MATCH, SEARCH, BuiltInToolPicker
+from core.baseline.tool_picker import MATCH, SEARCH, BuiltInToolPicker, thoughts_in
 from core.concurrency import Stop
 from core.events import ToolUse
 from core.records import Label
@@ -53,8 +52,9 @@ def test_every_step_of_a_statement_is_told_with_its_reason(language: str) -> Non
 
 def test_both_languages_say_it_of_every_tool_that_is_called_by_rule() -> None:
     by_rule = {tool.name for tool in toolbox().values() if tool.reads and not tool.is_system}
-    assert set(ENGLISH.meant) == set(CHINESE.meant) == by_rule - {SEARCH, MATCH}
-    assert "{tool}" not in ENGLISH.for_tool("abacus")
-    for name, words in asdict(CHINESE).items():
+    english, chinese = thoughts_in("en"), thoughts_in("zh")
+    assert set(english["meant"]) == set(chinese["meant"]) == by_rule - {SEARCH, MATCH}
+    assert set(english) == set(chinese)
+    for name, words in chinese.items():
         told = words.values() if isinstance(words, dict) else [words]
         assert all(HAN.search(one) for one in told), name

@@ -141,7 +141,7 @@ def _page_figures(folder: Path) -> None:
 @contextmanager
 def _server(home: Path) -> Iterator[Server]:
     home.mkdir()
-    server = Server(home / "home", free_port(), 0.0, ("components.launch", "--port"))
+    server = Server(home / "home", free_port(), 0.0, ("components.app.launch", "--port"))
     try:
         yield server
     finally:
@@ -279,7 +279,7 @@ def _queue_figures(folder: Path) -> None:
     folder.mkdir()
     made = make_large_home(folder / "home", folder)
     _say(f"(a home of {made.runs:,} runs, {made.corrections:,} corrections)", [made.seconds], "-")
-    server = Server(folder / "home", free_port(), 0.0, ("components.launch", "--port"))
+    server = Server(folder / "home", free_port(), 0.0, ("components.app.launch", "--port"))
     server.start()
     try:
         with Session(server.port) as session:

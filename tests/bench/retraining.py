@@ -159,7 +159,7 @@ def report(path: Path | None, *, is_whole: bool = False) -> None:
 def report_pages() -> None:
     """Print how long pages take to be drawn again while a training runs, and before it."""
     with home_of(made_up(TEXTS + HELD_OUT)) as home:
-        server = Server(home, free_port(), 0.0, ("components.launch", "--port"))
+        server = Server(home, free_port(), 0.0, ("components.app.launch", "--port"))
         server.start()
         try:
             with Session(server.port) as session:

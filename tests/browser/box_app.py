@@ -14,9 +14,14 @@ from pathlib import Path
 
 import streamlit as st
 
-from components.box_editor import box_editor
-from components.box_editor.boxes import Drawn, drawn_from, drawn_of, image_boxes
-from components.box_editor.picture import picture_of
+from components.widgets.box_editor import (
+    Drawn,
+    box_editor,
+    drawn_from,
+    drawn_of,
+    image_boxes,
+    picture_of,
+)
 from core.records import CATEGORY_WORDS
 from core.store.sqlite import to_plain
 

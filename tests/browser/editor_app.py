@@ -12,8 +12,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from components.span_editor import span_editor
-from components.span_editor.marks import Mark, Marked
+from components.widgets.span_editor import Mark, Marked, span_editor
 from core.records import CATEGORY_WORDS
 
 st.set_page_config(layout="wide")

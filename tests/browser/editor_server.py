@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from components.launch import serve
+from components.app.launch import serve
 
 if __name__ == "__main__":
     serve(int(sys.argv[1]), Path(__file__).with_name("editor_app.py"))

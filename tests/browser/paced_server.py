@@ -13,7 +13,7 @@ from pathlib import Path
 
 import core.baseline.entailment
 import core.pipeline.jobs
-from components.launch import serve
+from components.app.launch import serve
 from core.agents.rosters import roster_named
 from core.concurrency import Stop
 from core.llm.keys import Keys

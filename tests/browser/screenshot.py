@@ -19,7 +19,9 @@ def main() -> int:
     """Check the prepared long response and take the picture of its run, the debate open."""
     with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
         browser = play.chromium.launch(executable_path=chromium(), args=FLAGS)
-        server = Server(Path(folder) / "home", free_port(), 0.0, ("components.launch", "--port"))
+        server = Server(
+            Path(folder) / "home", free_port(), 0.0, ("components.app.launch", "--port")
+        )
         try:
             server.start()
             page = browser.new_page(viewport={"width": 1280, "height": 2100})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.wording import WORD_JOINER as JOINER
+from components.widgets.wording import WORD_JOINER as JOINER
 from core.store import open_store
 from tests.browser.conftest import settle, until_kept
 from tests.browser.identity_provider import Provider

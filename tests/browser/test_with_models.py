@@ -28,7 +28,7 @@ NAME = "HOUSE_API_KEY"
 
 def plain_server(home: Path) -> Server:
     """The server as people start it."""
-    return Server(home, free_port(), 0.0, ("components.launch", "--port"))
+    return Server(home, free_port(), 0.0, ("components.app.launch", "--port"))
 
 
 def keep_roster(home: Path, base: str) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from components.transcript import Speaking
+from collections.abc import Mapping, Sequence
+
+from components.run.transcript import Speaking, rounds_html, rounds_of
+from components.widgets.html import Html, joined
+from core.debate.signals import Signal
 from core.events import TurnStarted
-from core.records import Stance
+from core.records import Stance, Turn
 from core.seats import Manner
 
 
@@ -21,3 +25,13 @@ def under_way(
     """The turn by its number."""
     asked = TurnStarted(1.0, debater, "m", number, round_, manner, about, assigned)
     return {number: Speaking(asked, words)}
+
+
+def debate_html(
+    turns: Sequence[Turn],
+    speaking: Mapping[int, Speaking] | None = None,
+    signals: Sequence[Signal] = (),
+    placed: Mapping[int, Sequence[Html]] | None = None,
+) -> Html:
+    """All rounds of a debate as one piece."""
+    return joined(rounds_html(rounds_of(turns, speaking), signals, placed))

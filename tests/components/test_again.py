@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.verdict import again_words, verdict_html
+from components.run.verdict import again_words, verdict_html
 from core.events import Event, LabelPredicted, RunFinished, RunResumed, SpanAdjudicated
 from core.progress import folded
 from core.records import Span, Verdict

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.charts import (
+from components.widgets.charts import (
     Cell,
     Interval,
     counts_figure,

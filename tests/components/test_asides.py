@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from components.html import Html
-from components.playback import at_moment, cues
 from components.report import markdown_report
-from components.transcript import after, asides, debate_html, spoken_texts, weights_html
+from components.run.playback import at_moment, cues
+from components.run.transcript import after, asides, spoken_texts, weights_html
+from components.widgets.html import Html
 from core.events import (
     ConsensusWeighed,
     DebateNoted,
@@ -24,6 +24,7 @@ from core.pipeline.checking import outcome
 from core.progress import folded
 from core.records import Judgement, Plan, Run, Turn
 from core.verdict.weigher import LearnedWeigher, LearnedWeights, Method
+from tests.components.speaking import debate_html
 from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall.")

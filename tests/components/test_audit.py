@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.audit import (
+from components.report import audit_texts
+from components.run.audit import (
     has_audit,
     parts_of,
     row_html,
@@ -21,9 +22,8 @@ from components.audit import (
     whole_html,
     whole_uses,
 )
-from components.html import Mark, Part, marked_text
-from components.report import audit_texts
-from components.tool_views.sources import is_shown, shown_once
+from components.run.tool_views import is_shown, shown_once
+from components.widgets.html import Mark, Part, marked_text
 from core.events import MemoryUpdated, Remembered, RunStarted, ToolCalled, ToolUse
 from core.progress import folded
 from core.records import Label, Passage, Plan

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from components import box_editor
-from components.box_editor import boxes
-from components.box_editor.boxes import Drawn, DrawnBox, drawn_from, drawn_of, image_boxes
+from components.widgets import box_editor as boxes
+from components.widgets import span_editor
+from components.widgets.box_editor import Drawn, DrawnBox, drawn_from, drawn_of, image_boxes
 from core.errors import InputError
 from core.records import Box
 from core.reviews import ImageBox
@@ -87,7 +87,7 @@ def test_both_editors_have_the_same_colours() -> None:
     hues = [
         next(
             line
-            for line in (ROOT / f"components/{name}/editor.js").read_text("utf-8").splitlines()
+            for line in (ROOT / f"components/assets/{name}.js").read_text("utf-8").splitlines()
             if line.startswith("const HUES")
         )
         for name in ("span_editor", "box_editor")
@@ -123,9 +123,7 @@ def one_image() -> None:
     """The editor over a picture of one pixel, what it told, and where the picture is fetched."""
     import streamlit as st
 
-    from components.box_editor import box_editor
-    from components.box_editor.boxes import Drawn
-    from components.box_editor.picture import address_of
+    from components.widgets.box_editor import Drawn, address_of, box_editor
     from core.documents.rendering import Upright
 
     picture = Upright(b"bytes of a picture", "image/png", 1, 1)
@@ -149,7 +147,7 @@ def test_python_holds_what_fits_and_says_why_it_does_not_hold_the_rest(
     def browser(*, on_edit_change: Callable[[], None], **_: Any) -> None:
         on_edit_change()  # which AppTest never does
 
-    monkeypatch.setattr(box_editor, "_component", lambda: browser)
+    monkeypatch.setattr(span_editor, "component", lambda name: browser)
     at = AppTest.from_function(one_image, default_timeout=30)
     at.session_state["boxes"] = {"edit": said()}
     at.run()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.calls import cost_words, cut_words
+from components.run.debate import cost_words, cut_words
 from core.records import ModelCall
 
 
 def the_judge_and_two_turns() -> None:
-    from components.calls import draw_problems
+    from components.run.debate import draw_problems
     from core.events import ProblemMet, RunFinished
     from core.progress import Progress
     from core.records import Verdict

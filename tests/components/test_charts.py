@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from components.calibration import level_figure, risk_figure
-from components.charts import threshold_figure
-from core.learning.metrics import Point
-from core.learning.track_record import Share
+from components.measure.calibration import level_figure, risk_figure
+from components.widgets.charts import threshold_figure
+from core.learning.track_record import Point, Share
 
 CONFIG = Path(__file__).resolve().parent.parent.parent / ".streamlit" / "config.toml"
 THEME = tomllib.loads(CONFIG.read_text(encoding="utf-8"))["theme"]

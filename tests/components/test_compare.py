@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from components.compare import Loaded, differences
+from components.check.compare import Loaded, differences
 from core.events import SpanAdjudicated
 from core.progress import Progress
 from core.records import Label, Plan, Run, Span

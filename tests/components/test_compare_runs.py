@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.compare import parting_lines
+from components.check.compare import parting_lines
 from tests.test_parting import TEXT, run
 
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.html import change_words, changes
 from components.report import (
     BY_MARKS,
     LONGEST_TOLD,
@@ -17,6 +16,7 @@ from components.report import (
     markdown_report,
     proposed,
 )
+from components.widgets.html import change_words, changes
 from core.events import ResponseRevised
 from core.progress import Progress
 from tests.components.test_report import CASE, RUN, SPAN, progress

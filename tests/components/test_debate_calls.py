@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.debate import debate_words, expected_words, plan_words, silence_words
+from components.run.debate import debate_words, expected_words, plan_words, silence_words
 from core.events import DebateDecided
 from core.progress import Progress
 from core.records import Judgement, Plan, RoleUsed

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.transcript import MOST_UNFOLDED
+from components.run.transcript import MOST_UNFOLDED
 
 
 def page(count: int) -> None:
     """Draw a debate of so many turns by three debaters."""
-    from components.debate import draw_debate
+    from components.run.debate import draw_debate
     from core.progress import Progress
     from core.records import Stance, Turn
 
@@ -73,7 +73,7 @@ def test_what_is_folded_is_not_drawn_before_somebody_unfolds_it() -> None:
 
 def twice() -> None:
     """Draw a debate in which two turns of each round have one number, as a file may say."""
-    from components.debate import draw_debate
+    from components.run.debate import draw_debate
     from core.progress import Progress
     from core.records import Quote, Turn
 

@@ -8,7 +8,7 @@ from re import DOTALL, findall, sub
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.html import changed_lines, difference_html
+from components.widgets.html import changed_lines, difference_html
 
 LINES = st.lists(st.text(alphabet="ab <>&正确é", max_size=6), max_size=12)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components import html as difference_within
-from components.html import changes, is_unchanged, within_html
+from components.widgets import html as difference_within
+from components.widgets.html import changes, is_unchanged, within_html
 
 TEXTS = st.text(alphabet='ab \n<&>"正确العé🌉', max_size=30)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from components.html import (
+from components.widgets.html import (
     EACH_WORD,
     LEAST_SHOWN,
     MEAN,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from components.charts import curve_figure, loss_figure, matrix_figure, reliability_figure
-from core.learning.learning_curve import Curve, Point
+from components.widgets.charts import curve_figure, loss_figure, matrix_figure, reliability_figure
+from core.learning.data_quality import Curve, Point
 from tests.components.test_charts import COUNTS, LEAST_CONTRAST, THEME, colours, contrast
 
 BINS = [{"low": 0.5, "high": 0.75, "n": 4, "right": 3}, {"low": 0.75, "high": 1.0, "n": 0,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from components.live import STAGE_WORDS, speaking_now, stage_of, worked_seconds
-from components.transcript import Speaking
+from components.run.live import STAGE_WORDS, speaking_now, stage_of, worked_seconds
+from components.run.transcript import Speaking
 from core.events import (
     ConsensusReached,
     Event,

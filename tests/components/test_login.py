@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit import config
 from streamlit.runtime.secrets import Secrets
 
-from components import login
+from components.app import login
 from core.errors import ConfigError
 from tests.test_login import GOOD, toml
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.span_editor.marks import Mark, Marked, marked_from
+from components.widgets.span_editor import Mark, Marked, marked_from
 from core.errors import InputError
 
 TEXT = "One \U0001d4b3 three."

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.html import MOST_TITLES, Html, Mark, element, joined, marked_text, show, text
+from components.widgets.html import (
+    MOST_TITLES,
+    Html,
+    Mark,
+    element,
+    joined,
+    marked_text,
+    show,
+    text,
+)
 
 NASTY = "<script>alert(1)</script> & \"quotes\" 'single' <b onclick=x>bold</b> &amp; ]]>"
 

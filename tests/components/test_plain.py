@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from components.html import rationale_lines, rationale_words, spoken
-from components.transcript import debate_html
-from components.verdict import verdict_html
+from components.run.verdict import verdict_html
+from components.widgets.html import rationale_lines, rationale_words, spoken
 from core.progress import Progress
 from core.records import Reply, Turn, Verdict
-from tests.components.speaking import under_way
+from tests.components.speaking import debate_html, under_way
 
 
 @pytest.mark.parametrize(
@@ -44,10 +43,7 @@ def test_other_beginnings_are_drawn_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (
-            "Both agree. Verdict: INCORRECT, the response is hallucinated.",
-            "Both agree.",
-        ),
+        ("Both agree. Verdict: INCORRECT, the response is hallucinated.", "Both agree."),
         ("Both agree. Verdict: CORRECT, the statement is supported.", "Both agree."),
         ("All of it is carried.\n\nVERDICT: correct", "All of it is carried."),
         ("Verdict: it is open.", "Verdict: it is open."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from components.verdict import readers_html, readers_words
+from components.run.verdict import readers_html, readers_words
 from core.events import JudgementReached, MemoryUpdated, Remembered, StatementFound
 from core.progress import Progress
 from core.records import Judgement, ReaderView, Stance, Statement

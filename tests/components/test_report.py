@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from components.evidence import span_marks
-from components.playback import at_moment, cues
 from components.report import LONGEST_SPAN, html_report, markdown_report
-from components.verdict import TOO_FEW, Past, worth_of, worth_words
-from components.wording import escaped, percent
+from components.run.evidence import span_marks
+from components.run.playback import at_moment, cues
+from components.run.verdict import TOO_FEW, Past, worth_of, worth_words
+from components.widgets.wording import escaped, percent
 from core.events import (
     DebateDecided,
     Event,
@@ -259,7 +259,7 @@ def test_a_report_tells_all_that_a_person_said() -> None:
 def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
     made = folded(audits_told.told())
     html_made = html_report(RUN, audits_told.CASE, made, [], CARD)
-    (table,) = re.findall(r"<table><thead><tr><th scope.*?</table>", html_made)
+    (table,) = re.findall(r"<table><thead><tr><th[^>]*></th><th[^>]*>Verdict.*?</table>", html_made)
     assert table.count("<tr>") == 1 + len(audits_told.SENTENCES)
     for words in ("calendar", "12 March 2024 was a Tuesday.", "98%", "Because of statement 3."):
         assert words in html.unescape(table)

@@ -10,19 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.live import speaking_now
-from components.playback import at_moment, cues, landmarks
-from components.transcript import (
+from components.run.live import speaking_now
+from components.run.playback import at_moment, cues, landmarks
+from components.run.transcript import (
     MOST_UNFOLDED,
     Speaking,
     asides,
-    debate_html,
     rounds_html,
     rounds_of,
     spoken_texts,
 )
 from core.concurrency import Stop
-from core.debate.copmad import COPMAD as COPMAD
+from core.debate.colmad import COPMAD as COPMAD
 from core.debate.sc_maks import SC_MAKS as SC_MAKS
 from core.events import (
     Event,
@@ -36,7 +35,7 @@ from core.progress import Progress, folded
 from core.records import Judgement, Plan, Stance, Turn
 from core.roles import DebateView, Speak
 from core.seats import DebateOptions, Manner
-from tests.components.speaking import under_way
+from tests.components.speaking import debate_html, under_way
 from tests.debates import arguing, seated
 from tests.fakes import make_case, make_passage, make_view
 
@@ -101,7 +100,7 @@ def test_a_live_debate_knows_what_was_asked_of_those_who_speak() -> None:
     kinds = {(one.manner, one.about) for one in begun}
     assert {("answer", ""), ("advise", "Ben"), ("attack", "Ada"), ("reconsider", "")} <= kinds
     told = {one.number: one for one in begun}
-    for taken in work.floor.progress.turns:
+    for taken in work.state.progress.turns:
         asked = told[taken.number]
         assert (asked.manner, asked.about, asked.round) == (taken.manner, taken.about, taken.round)
 
@@ -185,7 +184,7 @@ def swapped() -> Sequence[Turn]:
     view = make_view(make_case("The tower is 512 m tall."), [make_passage("It is 412 m tall.")])
     work = arguing(COPMAD.argue, view, seated({n: Arguer(n) for n in NAMES[:2]}), plan=plan)
     assert list(work.events())
-    return work.floor.progress.turns
+    return work.state.progress.turns
 
 
 def test_where_sides_change_hands_the_second_debate_says_so() -> None:

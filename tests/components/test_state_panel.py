@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from components.debate import contested_words, state_html
+from components.run.debate import contested_words, state_html
 from core.events import ContextBuilt, Event, MemoryUpdated, Remembered
 from core.progress import folded
 from core.records import Context, Plan, Run

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.audit import step_html
-from components.tool_views import VIEWS, tool_view
-from components.tool_views.plain import MOST_ROWS
+from components.run.audit import step_html
+from components.run.tool_views import MOST_ROWS, VIEWS, own_view, tool_view
 from core.concurrency import Stop
 from core.events import ToolUse
 from core.tools.registry import Bench, toolbox, use
@@ -62,7 +61,7 @@ def told(tool: str, gave: object) -> ToolUse:
 
 
 def view(tool: str) -> str:
-    drawn = VIEWS[tool].drawn(json.dumps(SOUND[tool]))
+    drawn = own_view(tool, json.dumps(SOUND[tool]))
     assert drawn is not None
     return drawn
 
@@ -113,7 +112,7 @@ def test_code_shows_the_line_that_failed_as_text() -> None:
 
 def test_a_long_program_is_shown_around_the_line_that_failed() -> None:
     code = "\n".join(f"x = {n}" for n in range(1, 1001))
-    shown = VIEWS["code"].drawn(json.dumps(CODE | {"code": code, "error_line": 700}))
+    shown = own_view("code", json.dumps(CODE | {"code": code, "error_line": 700}))
     assert shown
     assert "x = 700<" in shown
     assert "x = 1<" not in shown
@@ -141,7 +140,7 @@ def test_views_draw_what_the_real_tools_give(tool: str) -> None:
     for example in toolbox()[tool].examples:
         found = use(toolbox()[tool], example.given, Bench(Stop()))
         if found.outcome == "found":
-            assert VIEWS[tool].drawn(found.gave) is not None, found.gave
+            assert own_view(tool, found.gave) is not None, found.gave
 
 
 any_json = st.recursive(

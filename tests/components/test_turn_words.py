@@ -7,11 +7,10 @@ from typing import get_args
 
 import pytest
 
-from components.playback import at_moment, cues
-from components.transcript import (
+from components.run.playback import at_moment, cues
+from components.run.transcript import (
     MANNER_WORDS,
     Speaking,
-    debate_html,
     round_words,
     said_words,
     told_in_short,
@@ -20,7 +19,7 @@ from components.transcript import (
 from core.events import Event, RunStarted, TurnFinished, TurnStarted
 from core.records import Plan, Stance, Turn
 from core.seats import Manner
-from tests.components.speaking import under_way
+from tests.components.speaking import debate_html, under_way
 from tests.fakes import make_case
 
 ANSWER = Turn(

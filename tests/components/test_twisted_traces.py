@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.calls import cost_words, kept_words
-from components.live import speaking_now, stage_of
-from components.playback import at_moment, cues, landmarks
 from components.report import html_report, markdown_report
-from components.transcript import asides, debate_html, round_in_short, rounds_of
+from components.run.debate import cost_words, kept_words
+from components.run.live import speaking_now, stage_of
+from components.run.playback import at_moment, cues, landmarks
+from components.run.transcript import asides, round_in_short, rounds_of
 from core.debate import NAMES
 from core.debate.protocols import DEBATES
 from core.debate.signals import signals_of
@@ -32,12 +32,12 @@ from core.events import (
 )
 from core.pipeline.checking import outcome
 from core.progress import folded
-from core.records import Case, Project, Run, Verdict
-from core.reuse import rule_digest
+from core.records import Case, Project, Run, Verdict, rule_digest
 from core.seats import DEBATE_NAMES, DebateOptions
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from core.store.traces import import_trace
+from tests.components.speaking import debate_html
 from tests.debate.scripts import USUAL
 from tests.debate.test_all_protocols import VIEW, argued, plan_of, reply
 from tests.debates import desk_roster
@@ -45,7 +45,7 @@ from tests.fakes import FakeDesk
 
 VERDICT = Verdict("hallucinated", 0.9, 0.9, "because")
 WAYS = {name: (name, USUAL.get(name, DebateOptions())) for name in NAMES} | {
-    "copmad swapped": ("copmad", DebateOptions(is_swapped=True)),
+    "copmad swapped": ("copmad", DebateOptions(is_swapped=True))
 }
 # JSON numbers may be as large as they like; 1e999 is infinite to whoever reads it as a float.
 NUMBERS = [-1, 0, 7, 10**9, 10**30, -0.5, 1.5, 1e308]

@@ -8,16 +8,17 @@ from dataclasses import replace
 
 import pytest
 
+from core.agents.rosters import one_model
 from core.debate import NAMES
-from core.debate.floor import Calls
-from core.debate.protocols import PROTOCOLS, protocol_of, require_options
+from core.debate.protocols import PROTOCOLS, protocol_of, require_options, require_protocol
+from core.debate.state import Calls
 from core.errors import InputError, ModelError
 from core.events import Event
 from core.llm.call import Asked
 from core.llm.limits import estimated_tokens
 from core.pipeline.cost_estimate import Size, steps_of
 from core.records import Judgement, Plan
-from core.seats import DebateOptions, RosterSheet
+from core.seats import FOR_READERS, DebateOptions, RosterSheet
 from core.store.ledger import AGAIN
 from tests.agents.seats import SEAT
 from tests.debate.scripts import USUAL, reply_to, way_name, ways
@@ -81,7 +82,7 @@ def test_every_name_has_its_protocol() -> None:
     assert all(protocol.name == name for name, protocol in PROTOCOLS.items())
 
 
-@pytest.mark.parametrize("way", WAYS, ids=way_name)
+@pytest.mark.parametrize("way", [way for way in WAYS if way[0] in FOR_READERS], ids=way_name)
 def test_the_built_in_roster_comes_to_the_label_of_the_evidence(way: Way) -> None:
     plan = plan_of(way)
     events = list(arguing(protocol_of(plan).argue, VIEW, built_in(), plan=plan).events())
@@ -89,7 +90,7 @@ def test_the_built_in_roster_comes_to_the_label_of_the_evidence(way: Way) -> Non
     assert all(0 <= (e.turn.confidence or 0) <= 1 for e in events if e.kind == "turn_finished")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FOR_READERS)
 def test_the_built_in_roster_makes_no_label_of_no_evidence(name: str) -> None:
     plan = plan_of((name, USUAL.get(name, DebateOptions())))
     events = list(arguing(protocol_of(plan).argue, BESIDE, built_in(), plan=plan).events())
@@ -97,6 +98,16 @@ def test_the_built_in_roster_makes_no_label_of_no_evidence(name: str) -> None:
     assert judgement.label == "unclear"
     assert judgement.cause
     assert judgement.cause_words
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(FOR_READERS)))
+def test_what_readers_could_only_act_out_is_refused_with_what_to_do(name: str) -> None:
+    words = f"found {name}: built-in readers say the same in every round.*language models"
+    mixed = RosterSheet("mixed").with_seat("debater Ada", SEAT)
+    for sheet in (None, mixed):
+        with pytest.raises(InputError, match=words):
+            require_protocol(Plan(name, sheet=sheet))
+    require_protocol(Plan(name, sheet=one_model("openai/gpt-4o-mini")))
 
 
 @pytest.mark.parametrize("way", WAYS, ids=way_name)

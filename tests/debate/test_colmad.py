@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.debate.colmad import argue_colmad, calls
+from core.debate.colmad import argue_colmad, count_colmad_calls
 from core.events import Event
 from core.llm.call import Call
 from core.records import Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.two_sides import (
-    FACT,
     MUMBLED,
     RIGHT,
     VIEW,
@@ -25,7 +23,7 @@ from tests.debate.two_sides import (
     plan,
     up_to,
 )
-from tests.debates import Arguing, arguing, built_in, kinds, seated, turns
+from tests.debates import Arguing, arguing, kinds, seated, turns
 from tests.fakes import ScriptedDebater, ScriptedJudge
 
 
@@ -71,7 +69,7 @@ def test_as_many_calls_as_the_formula_says(rounds: int, debaters: int) -> None:
     people = cast(**{name: [RIGHT] * (1 + (rounds or 2)) for name in names})
     judge = ScriptedJudge("supported", "It holds.")
     list(held(people, asked, judge=judge).events())
-    expected = calls(debaters, asked)
+    expected = count_colmad_calls(debaters, asked)
     made = sum(len(debater.views) for debater in people.values())
     assert (made, len(judge.views)) == (expected.turns, expected.judgements)
     assert expected.total == debaters * (1 + (rounds or 2)) + 1
@@ -117,7 +115,7 @@ def test_with_nobody_left_there_is_a_stated_outcome_and_no_judge_is_asked() -> N
     judge = ScriptedJudge("supported", "It holds.")
     arguing_now = held(cast(Ada=[MUMBLED] * 3, Ben=[MUMBLED] * 3), judge=judge)
     list(arguing_now.events())
-    judgement = arguing_now.floor.progress.judgement
+    judgement = arguing_now.state.progress.judgement
     assert judgement is not None
     assert (judgement.label, judgement.cause) == ("unclear", "unreadable_reply")
     assert not judge.views
@@ -177,29 +175,16 @@ def test_language_models_make_exactly_the_calls_of_the_formula_at_temperature_0(
     roster = seated(people, LlmJudge(SEAT, place.work))
     asked = plan("colmad")
     list(arguing(argue_colmad, VIEW, roster, plan=asked).events())
-    assert len(place.model.calls) == calls(3, asked).total == 10
+    assert len(place.model.calls) == count_colmad_calls(3, asked).total == 10
     assert {call.seat.temperature for call in place.model.calls} == {0.0}
 
 
 def test_what_does_not_begin_with_a_verdict_is_a_lost_turn() -> None:
     place = workplace(["I would rather not say."])
-    view = held(cast(Ada=[RIGHT] * 3)).floor.view
+    view = held(cast(Ada=[RIGHT] * 3)).state.view
     debater = LlmDebater(SEAT, place.work)
     roster = seated({"Ada": debater})
     events = arguing(argue_colmad, view, roster, plan=plan("colmad", rounds=1)).events()
     assert next(events).kind == "turn_started"
     problem = next(event for event in events if event.kind == "problem_met")
     assert problem.turn == 1
-
-
-def test_the_built_in_roster_ends_in_a_judgement_of_what_the_evidence_says() -> None:
-    roster = built_in()
-    view = replace(VIEW, sources={FACT.source_id: FACT.text})
-    arguing_now = arguing(argue_colmad, view, roster, plan=plan("colmad"))
-    events = list(arguing_now.events())
-    judgement = arguing_now.floor.progress.judgement
-    assert judgement is not None
-    assert judgement.label == "hallucinated"
-    said = turns(events)
-    assert len(said) == calls(3, plan("colmad")).turns
-    assert all(turn.confidence is not None and turn.doubt for turn in said)

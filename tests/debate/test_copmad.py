@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.concurrency import Stop
-from core.debate.copmad import argue_copmad, calls
+from core.debate.colmad import argue_copmad, count_copmad_calls
 from core.events import Event
 from core.llm.call import Asked, Call, Completion, Speak, in_silence
 from core.records import Judgement, Label, Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.scripts import reply_to
 from tests.debate.two_sides import (
-    FACT,
     MUMBLED,
     RIGHT,
     VIEW,
@@ -30,7 +28,7 @@ from tests.debate.two_sides import (
     plan,
     up_to,
 )
-from tests.debates import Arguing, arguing, built_in, desk_roster, kinds, seated, turns
+from tests.debates import Arguing, arguing, desk_roster, kinds, seated, turns
 from tests.fakes import FakeDesk, ScriptedDebater
 
 SWAPPED = plan("copmad", is_swapped=True)
@@ -48,7 +46,7 @@ def held(
 
 
 def judged(at: Arguing) -> Judgement:
-    judgement = at.floor.progress.judgement
+    judgement = at.state.progress.judgement
     assert judgement is not None
     return judgement
 
@@ -105,7 +103,7 @@ def test_equal_findings_count_and_others_settle_nothing(
     list(at.events())
     judgement = judged(at)
     assert (judgement.label, judgement.cause) == (label, cause)
-    assert [s.judgement.label for _, s in sorted(at.floor.progress.samples.items())] == list(labels)
+    assert [s.judgement.label for _, s in sorted(at.state.progress.samples.items())] == list(labels)
     if labels == ("supported", "supported"):
         assert judgement.p == pytest.approx(0.3)
         assert "Judgement 1." in judgement.prose
@@ -154,7 +152,7 @@ def test_as_many_calls_as_the_formula_says(rounds: int, is_swapped: bool) -> Non
     each = (rounds or 2) * (1 + is_swapped)
     people, judge = both(each, each), JudgeInTurn("supported", "supported")
     list(held(people, judge, asked).events())
-    expected = calls(2, asked)
+    expected = count_copmad_calls(2, asked)
     made = sum(len(debater.views) for debater in people.values())
     assert (made, len(judge.views)) == (expected.turns, expected.judgements)
     assert all(not debater.lines for debater in people.values())
@@ -187,7 +185,7 @@ def test_models_are_told_their_side_and_the_judge_whose_it_is() -> None:
     at = arguing(argue_copmad, VIEW, seated(people, LlmJudge(SEAT, place.work)), plan=SWAPPED)
     said = sorted(turns(list(at.events())), key=lambda turn: turn.number)
     assert [turn.stance for turn in said] == [turn.assigned for turn in said]
-    assert len(place.model.calls) == calls(2, SWAPPED).total == 10
+    assert len(place.model.calls) == count_copmad_calls(2, SWAPPED).total == 10
     readers = [text_of(call) for call in place.model.calls if "neutral judge" in text_of(call)]
     assert all("Ada (assigned " in text for text in readers)
     assert judged(at).label == "hallucinated"
@@ -213,13 +211,3 @@ def test_each_of_two_judgements_has_the_cost_of_its_own_call() -> None:
     assert costs == {1: 0.001, 2: 0.001}
     told = [event.call.slot for event in events if event.kind == "model_called"]
     assert sorted(told) == sorted(one.slot for one in desk.asked), "each call is told of once"
-
-
-def test_the_built_in_roster_argues_both_sides_and_ends_as_the_evidence_does() -> None:
-    roster = built_in()
-    view = replace(VIEW, sources={FACT.source_id: FACT.text})
-    at = arguing(argue_copmad, view, roster, plan=SWAPPED)
-    said = turns(list(at.events()))
-    assert all(turn.stance == turn.assigned for turn in said)
-    assert all(quote.status == "verified" for turn in said for quote in turn.quotes)
-    assert judged(at).label == "hallucinated"

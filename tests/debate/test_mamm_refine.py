@@ -19,7 +19,7 @@ from core.events import Event
 from core.records import Judgement, Plan, Point, Stance, Turn
 from core.roles import CaseView, DebateView, JudgeView, Speak
 from tests.agents.seats import SEAT, judge_view, workplace
-from tests.debates import arguing, built_in, kinds, seated, turns
+from tests.debates import arguing, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 
 RESPONSE = "The tower is 512 m tall. It was opened in 1926 by a queen."
@@ -343,7 +343,7 @@ def test_ranking_gives_each_version_that_changes_something_once(texts: list[str]
 
 
 def test_a_model_that_judges_ranks_too_and_is_heard_by_its_last_line() -> None:
-    seen = JudgeView(VIEW, arguing(PROTOCOL.argue, VIEW, seated({})).floor.context, (), False)
+    seen = JudgeView(VIEW, arguing(PROTOCOL.argue, VIEW, seated({})).state.context, (), False)
     place = workplace(["Both mend it.\nBest: 3", "The second keeps more.\n**Best: 2**"])
     best = LlmJudge(SEAT, place.work).best_of(seen, (point("512 m", "412 m"),), ["a", "b"], Stop())
     assert best == 1
@@ -353,18 +353,6 @@ def test_a_model_that_judges_ranks_too_and_is_heard_by_its_last_line() -> None:
     unread = workplace(["The second.", "Best: b"])
     with pytest.raises(ReplyError):
         LlmJudge(SEAT, unread.work).best_of(seen, (), ["a", "b"], Stop())
-
-
-def test_the_built_in_agents_find_judge_and_mend_a_wrong_value() -> None:
-    roster = built_in()
-    right = "The tower is 412 m tall."
-    for claim, label in ((right, "supported"), ("The tower is 512 m tall.", "hallucinated")):
-        view = make_view(make_case(claim), [make_passage("The tower is 412 m tall.")])
-        events = list(arguing(PROTOCOL.argue, view, roster, plan=Plan("mamm_refine")).events())
-        (judgement,) = [e.judgement for e in events if e.kind == "judgement_reached"]
-        assert judgement.label == label
-        revised = [e.text for e in events if e.kind == "response_revised"]
-        assert revised == ([] if claim == right else [right])
 
 
 def test_a_long_text_that_was_written_anew_is_ranked_in_no_time() -> None:

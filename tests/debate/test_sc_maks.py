@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.concurrency import Stop
-from core.debate import consensus
+from core.debate import sc_maks as consensus
 from core.debate.sc_maks import argue_sc_maks as argue
 from core.debate.sc_maks import calls
 from core.errors import ReplyError
@@ -148,7 +148,7 @@ def test_a_debate_that_nothing_settles_makes_exactly_the_calls_of_the_formula(
     says = dict(zip("ABCD", map(always, stances[-agents:]), strict=False))
     run, spoke, writer = debating(says, rounds=rounds, without=without)
     events = list(run.events())
-    asked = calls(agents, run.floor.plan)
+    asked = calls(agents, run.state.plan)
     assert len(turns(events)) == sum(len(agent.views) for agent in spoke.values()) == asked.turns
     assert sorted(t.number for t in turns(events)) == list(range(1, asked.turns + 1))
     assert len(writer.asked) == asked.summaries == rounds
@@ -414,8 +414,8 @@ def test_weights_that_were_learned_can_overrule_the_many_where_they_are_not_left
         rounds=1,
         without=without,
     )
-    roster = replace(run.floor.play.roster, weigher=Trusting())
-    run.floor = replace(run.floor, play=replace(run.floor.play, roster=roster))
+    roster = replace(run.state.run.roster, weigher=Trusting())
+    run.state = replace(run.state, run=replace(run.state.run, roster=roster))
     events = list(run.events())
     assert (judgement_of(events).label, judgement_of(events).p) == (label, p)
     told = next(e for e in events if e.kind == "consensus_weighed")
@@ -532,10 +532,10 @@ def test_an_unusable_summary_is_made_good_by_the_spare_s_writer() -> None:
         def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
             raise ReplyError("nothing usable", reply="…")
 
-    roster = run.floor.play.roster
+    roster = run.state.run.roster
     spare = replace(roster, context_writer=writer)
     roster = replace(roster, context_writer=Mumbling(name="Mumbling"), spare=spare)
-    run.floor = replace(run.floor, play=replace(run.floor.play, roster=roster))
+    run.state = replace(run.state, run=replace(run.state.run, roster=roster))
     events = list(run.events())
     problems = [e.message for e in events if e.kind == "problem_met"]
     assert problems == [

@@ -183,14 +183,14 @@ def test_not_hearing_an_answer() -> None:
     assert not of(*sides)  # who was assigned a side cannot move
 
 
-@pytest.mark.parametrize("protocol", ["colmad", "copmad"])
+@pytest.mark.parametrize("protocol", ["ceda", "ensemble"])
 @pytest.mark.parametrize("claim", [CASE.response, "The Halden Bridge was built by monks."])
 def test_readers_who_only_quote_and_measure_give_none(protocol: str, claim: str) -> None:
     view = make_view(make_case(claim), [FACT])
     roster = built_in()
     debating = arguing(PROTOCOLS[protocol].argue, view, roster, plan=Plan(protocol))
     assert list(debating.events())
-    progress = debating.floor.progress
+    progress = debating.state.progress
     progress.case, progress.passages = view.case, {0: (FACT,)}
     assert signals_of(progress) == ()
 

@@ -125,8 +125,8 @@ def test_a_service_that_fails_keeps_what_others_said_and_resume_asks_for_the_res
     debating = arguing(argue_single, VIEW, roster, plan=Plan(options=options))
     with pytest.raises(ModelError, match="down"):
         list(debating.events())
-    events: list[Event] = list(debating.floor.progress.samples.values())
-    assert sorted(debating.floor.progress.samples) == [1, 3]
+    events: list[Event] = list(debating.state.progress.samples.values())
+    assert sorted(debating.state.progress.samples) == [1, 3]
     rest, again = judged_by([RIGHT] * 3, options, past=events)
     assert [asked.slot for asked in again.asked] == ["judge 2"]
     judgement = judgement_of(rest)
@@ -134,8 +134,8 @@ def test_a_service_that_fails_keeps_what_others_said_and_resume_asks_for_the_res
 
 
 def test_the_built_in_judge_is_asked_once_and_that_is_said() -> None:
-    floor = arguing(argue_single, VIEW, built_in(), plan=Plan(options=DebateOptions(samples=5)))
-    events = list(floor.events())
+    state = arguing(argue_single, VIEW, built_in(), plan=Plan(options=DebateOptions(samples=5)))
+    events = list(state.events())
     assert kinds(events) == ["problem_met", "judgement_reached"]
     problem = events[0]
     assert problem.kind == "problem_met"

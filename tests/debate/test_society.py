@@ -47,8 +47,8 @@ class Society:
         }
         plan = Plan("society", options=DebateOptions(rounds=rounds))
         self.plan = plan
-        floor = arguing(PROTOCOL.argue, view, seated(self.members), plan=plan, past=past)
-        self.events = list(floor.events())
+        state = arguing(PROTOCOL.argue, view, seated(self.members), plan=plan, past=past)
+        self.events = list(state.events())
 
     @property
     def judgement(self) -> Judgement:

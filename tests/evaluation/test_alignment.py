@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.prompt_call import Work
+from core.agents.prompt_call import AgentContext
 from core.errors import BudgetReached
 from core.evaluation.alignment import aligned, main, rated_at, ratings_of
 from core.learning.reasoning import Reasons, is_covered, note_name, reasons_of, rows_of
@@ -32,8 +32,8 @@ TWO = replace(ONE, run_id="r2", group="g2", reason="It was built later.", marks=
 OTHER = replace(ONE, run_id="r3", protocol="single", rationale="It is not tall.")
 
 
-def work(model: ScriptedModel, home: Path) -> Work:
-    return Work(FakeDesk(model), PromptBook(), Fence("token"), home)
+def work(model: ScriptedModel, home: Path) -> AgentContext:
+    return AgentContext(FakeDesk(model), PromptBook(), Fence("token"), home)
 
 
 def reply(agreement: int) -> str:

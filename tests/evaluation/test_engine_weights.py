@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.__main__ import main
+from core.agents.rosters import one_model, seated
+from core.debate.protocols import manners_of
 from core.evaluation.protocols import main as protocols
-from core.records import CONSENSUS
+from core.records import CONSENSUS, Plan
 from core.review.people import first_project
 from core.store import open_store
 from core.store.versions import Choice, Learned
 from core.verdict.weigher import Answerer, LearnedWeights, answerers
-from tests.debates import built_in
+from tests.agents.seats import workplace
+from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_evaluate import evaluated, write_claims
 from tests.evaluation.tiny_sets import FACTS
+from tests.llm.loopback import loopback
+from tests.readers import word_assessor
 
 SC_MAKS = ("--protocol", "sc_maks", "--rounds", "1", "--trivial-limit", "1")
-SEATS = answerers(built_in(), None)
+MODEL = one_model("openai/loopback", "http://127.0.0.1:1/v1")
+MANNERS, _ = manners_of(Plan("sc_maks"))
+WORK = replace(workplace([]).work, assessor=word_assessor(), manners=MANNERS)
+SEATS = answerers(seated(MODEL, WORK), MODEL)
+
+
+@pytest.fixture
+def model() -> Iterator[tuple[str, ...]]:
+    """Options of a model behind a server in every seat: Ada denies what Ben affirms."""
+    with loopback(sensible) as server:
+        yield ("--model", "openai/loopback", "--api-base", server.base)
 
 
 @pytest.fixture
@@ -44,11 +61,11 @@ def teach(home: Path, weights: dict[Answerer, float]) -> int:
 
 
 def test_rows_are_weighed_by_what_was_learned_and_it_is_said(
-    capsys: pytest.CaptureFixture[str], data: Path, home: Path
+    capsys: pytest.CaptureFixture[str], data: Path, home: Path, model: tuple[str, ...]
 ) -> None:
-    """Two find wrong words wrong, which the value checker leaves open; then it alone counts."""
+    """Ada alone says that the claims are correct; then she alone counts."""
     number = teach(home, {who: float(name == "Ada") for name, who in SEATS.items()})
-    more = (*SC_MAKS, "--home", str(home))
+    more = (*SC_MAKS, *model, "--home", str(home))
     code, found, err = evaluated(capsys, data, "fever_symmetric", *more)
     assert (code, found["weights"], found["options"]) == (0, "uniform", {"rounds": 1})
     assert "weights of answers: uniform" in err
@@ -61,8 +78,8 @@ def test_rows_are_weighed_by_what_was_learned_and_it_is_said(
     assert f"weights of answers: record, weights {number}\n" in capsys.readouterr().out
     assert main([*shown, "--keep", str(home / "kept")]) == 0
     assert {path.name for path in (home / "kept").iterdir()} == {
-        "fever_symmetric-sc_maks-rounds_1.json",
-        f"fever_symmetric-sc_maks-rounds_1-record_weights_{number}.json",
+        "fever_symmetric-openai_loopback-sc_maks-rounds_1.json",
+        f"fever_symmetric-openai_loopback-sc_maks-rounds_1-record_weights_{number}.json",
     }
 
 
@@ -80,6 +97,7 @@ def test_weights_that_nothing_would_be_weighed_by_are_refused(
     capsys: pytest.CaptureFixture[str],
     data: Path,
     home: Path,
+    model: tuple[str, ...],
     weights: dict[Answerer, float] | None,
     more: tuple[str, ...],
     told: str,
@@ -87,19 +105,19 @@ def test_weights_that_nothing_would_be_weighed_by_are_refused(
     if weights is not None:
         teach(home, weights)
     given = ["--dataset", "fever_symmetric", "--path", str(data), "--home", str(home)]
-    assert main(["evaluate", *given, *more, "--weights", "learned"]) == 2
+    assert main(["evaluate", *given, *model, *more, "--weights", "learned"]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1
     assert told in lines[0]
 
 
 def test_side_by_side_only_what_weighs_answers_goes_by_them(
-    capsys: pytest.CaptureFixture[str], data: Path, home: Path
+    capsys: pytest.CaptureFixture[str], data: Path, home: Path, model: tuple[str, ...]
 ) -> None:
     """And an ablation of the weights stands beside it, all alike (SC-MAKS 4.10)."""
     *known, last = SEATS
     number = teach(home, {SEATS[name]: 0.5 for name in known})
-    given = ["--dataset", "fever_symmetric", "--path", str(data), "--home", str(home)]
+    given = ["--dataset", "fever_symmetric", "--path", str(data), "--home", str(home), *model]
     ways = "sc_maks:rounds=1,sc_maks:rounds=1:without=weights"
     assert protocols([*given, "--limit", "2", "--protocols", ways, "--weights", "learned"]) == 0
     lines = capsys.readouterr().out.splitlines()

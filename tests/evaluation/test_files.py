@@ -74,7 +74,7 @@ def test_a_table_may_have_another_delimiter_than_its_name_says(tmp_path: Path) -
         ("x.jsonl", b"[1]", r"line 1: expected a JSON object"),
         ("x.jsonl", b"[" * 100_000, r"line 1: expected JSON"),
         ("x.json", b'[{"a": 1},\n7]', r"line 2: expected a JSON object"),
-        ("x.json", b'[{"a": 1},\n{"a": 2}', r"line 2: expected a JSON list that ends"),
+        ("x.json", b'[{"a": 1},\n{"a": 2}', r"line 2: expected “,”"),
         ("x.json", b'[{"a": 1},\n', r"line 2: expected JSON"),
         ("x.json", b'[{"a": 1},\n{"a" 2}]', r"line 2: expected JSON"),
         ("x.json", b'[{"a": 1}] {}', r"line 1: expected nothing after the JSON list"),

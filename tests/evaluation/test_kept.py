@@ -10,8 +10,7 @@ import pytest
 
 from core.errors import ConfigError, InputError
 from core.evaluation.gold import GoldRow, GoldSpan
-from core.evaluation.kept import Kept, digest_of
-from core.evaluation.outcomes import Prediction
+from core.evaluation.outcomes import Kept, Prediction, digest_of
 
 ROW = GoldRow("1", "a file, line 1", "It is so.", "supported", "group", documents=("It is.",))
 SAID = Prediction("hallucinated", 0.7, (GoldSpan(0, 2, 0.6),), (GoldSpan(3, 5, 0.2),), "", 0.5)

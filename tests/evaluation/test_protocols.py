@@ -17,8 +17,10 @@ from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.protocols import against, main
 from core.records import Label
 from core.seats import AS_IS, DebateOptions
+from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_evaluate import write_claims
 from tests.evaluation.tiny_sets import FACTS
+from tests.llm.loopback import loopback
 
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 ROWS = 12
@@ -117,19 +119,28 @@ def test_a_way_can_be_laid_beside_another_than_a_single_judge(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """SC-MAKS 4.10: without one part, against the whole, in F1, FCR and HR."""
-    ways = ("--against", "sc_maks", "--protocols", "sc_maks:without=adversary", "--limit", "4")
-    assert main(measured(data, *ways, "--json")) == 0
-    found = json.loads(capsys.readouterr().out)
+    ways: tuple[str, ...] = (
+        "--against",
+        "sc_maks",
+        "--protocols",
+        "sc_maks:without=adversary",
+        "--limit",
+        "4",
+    )
+    with loopback(sensible) as server:
+        ways = (*ways, "--limit", "4", "--model", "openai/loopback", "--api-base", server.base)
+        assert main(measured(data, *ways, "--json")) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert main(measured(data, *ways)) == 0
     whole, part = found["protocols"]
     assert (found["baseline"], whole["protocol"], whole["against"]) == ("sc_maks", "sc_maks", None)
-    assert part["calls"]["total"] == 24
+    assert part["calls"]["total"] == 13
     assert part["turns"] < whole["turns"]
     assert found["golds"] == {"supported": 2, "hallucinated": 2, "unclear": 0}
     for name in ("f1", "fcr", "hr"):
         difference = part[name]["value"] - whole[name]["value"]
         assert part["against"][name]["value"] == pytest.approx(difference, abs=1e-3)
     assert found["always_hallucinated"]["hr"]["value"] == 1.0
-    assert main(measured(data, *ways)) == 0
     shown = capsys.readouterr().out
     assert "| HR less that of sc_maks |" in shown
     assert "| the set's labels | – | – | – | – | 0.500 | 0.500 |" in shown
@@ -147,13 +158,14 @@ def test_a_way_is_a_protocol_with_options() -> None:
     ("more", "told"),
     [
         (("--protocols", "ceda,loud"), "Expected protocols of"),
+        (("--protocols", "colmad"), "whose debaters are all language models"),
         (("--protocols", "ceda:rounds=1"), "Expected no --rounds"),
         (("--protocols", "single:samples=0"), "Expected an option"),
         (("--protocols", "single:samples=0050"), "Expected an option"),
         (("--protocols", "adaptive:then=single"), "Expected an option"),
         (("--protocols", "single:style=loud"), "Expected an option"),
         (("--protocols", "sc_maks:without="), "Expected an option"),
-        (("--protocols", "society:without=adversary"), "Expected no --without"),
+        (("--protocols", "ceda:without=adversary"), "Expected no --without"),
         (("--dataset", "nothing"), "nothing"),
         (("--limit", "0"), "from 1"),
         (("--against", "single,ceda"), "one way in --against"),

@@ -9,23 +9,22 @@ import pytest
 
 from core.__main__ import main
 from core.errors import InputError
-from core.evaluation import recorded_evaluation
+from core.evaluation import recorded as recorded_evaluation
 from core.evaluation.command_line import plainly
 from core.evaluation.evaluate import Order
 from core.evaluation.gold import GoldRow
 from core.evaluation.recorded import (
-    Detector,
-    RecordedCase,
-    Said,
+    Wanted,
     consensus,
     decided,
     detectors_of,
+    evaluate_recorded,
     fitted_elsewhere,
     five_folds,
     majority,
     own_answer,
 )
-from core.evaluation.recorded_evaluation import Wanted, evaluate_recorded
+from core.evaluation.sets.realmistake import Detector, RecordedCase, Said
 from core.records import Label
 
 KEEN, DULL, MUTE = Detector("keen", "1"), Detector("dull", "1"), Detector("mute", "2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -172,3 +173,18 @@ def _correction(audit: Audit, case: Case, number: int) -> Correction:
     return Correction(
         f"said{number}", f"run{number}", case.id, "Mira", audit.at + 50, right, spans, "Counted."
     )
+
+
+ACTION = re.compile(r"(\w+)\((\{.*\})\)", re.DOTALL)
+
+
+def read_action(text: str) -> tuple[str, str] | None:
+    """(tool, its input as JSON) of an action as trajectories write it; None where it is none."""
+    match = ACTION.fullmatch(text.strip())
+    if match is None:
+        return None
+    try:
+        value = json.loads(match[2])
+    except ValueError:
+        return None
+    return (match[1], match[2]) if isinstance(value, dict) else None

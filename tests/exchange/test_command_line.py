@@ -16,9 +16,9 @@ from xml.etree import ElementTree
 import pytest
 
 from core.__main__ import main
+from core.exchange.annotation_tools import config_of
 from core.exchange.command_line import ARCHIVE, MOST_SHOWN
 from core.exchange.fields import ONLY_READ, WRITTEN
-from core.exchange.label_studio import config_of
 from core.exchange.registry import FORMATS
 from core.records import CATEGORY_WORDS
 from core.review.people import first_project, person_here

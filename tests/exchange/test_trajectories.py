@@ -21,7 +21,6 @@ from core.exchange.trajectory import (
     Message,
     Trajectory,
     balanced,
-    read_action,
     trajectory_of,
 )
 from core.llm.prompting import PromptBook
@@ -29,7 +28,7 @@ from core.records import Label
 from core.review.people import first_project
 from core.store import open_store
 from core.tools.registry import read_input, tool_named
-from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, tell
+from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, read_action, tell
 from tests.test_architecture import ROOT
 
 __all__ = ["own_tools"]

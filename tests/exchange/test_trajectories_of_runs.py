@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.exchange.trajectory import read_action
 from core.records import Label, Span
 from core.reviews import Correction
 from core.store import open_store
 from core.tools.registry import read_input, tool_named
+from tests.exchange.audits_told import read_action
 
 RESPONSE = "The Orrin bridge was opened in 1931. It is 512 m long."
 FACTS = "The Orrin bridge was opened in 1931. It is 412 m long and carries two lanes."

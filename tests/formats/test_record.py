@@ -25,7 +25,6 @@ def test_fields_come_as_what_they_are() -> None:
     assert RECORD.plain("blank") == " "
     assert RECORD.number("number") == 2.5
     assert RECORD.number("whole") == 3.0
-    assert RECORD.flag("flag") is True
     assert RECORD.items("list") == ["a", 1]
     assert RECORD.texts("texts") == ("a", "b")
     assert [one.text("text") for one in RECORD.records("objects")] == ["x"]
@@ -53,7 +52,6 @@ def test_what_may_be_missing_is_empty_then() -> None:
         (lambda: RECORD.text("missing"), r"expected a text called missing among the fields \(text"),
         (lambda: RECORD.number("text"), "expected a number called text, found: “ one ”"),
         (lambda: RECORD.number("flag"), "expected a number called flag"),
-        (lambda: RECORD.flag("whole"), "expected true or false called whole"),
         (lambda: RECORD.items("text"), "expected a list called text"),
         (lambda: RECORD.texts("list"), "expected a list of texts called list"),
         (lambda: RECORD.records("texts"), "expected a list of objects called texts"),

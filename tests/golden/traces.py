@@ -1,4 +1,4 @@
-"""The events of the prepared cases under every protocol, masked and shortened to a digest each.
+"""The events of the prepared cases by every protocol of built-in agents, a masked digest each.
 
 `python -m tests.golden.traces` keeps them anew, after weights or behaviour were changed on purpose;
 a move of code leaves them as they are.
@@ -15,8 +15,7 @@ import tempfile
 from pathlib import Path
 
 from core.baseline.examples import EXAMPLES, Example
-from core.debate.protocols import PROTOCOLS
-from core.events import AUDIT
+from core.debate.protocols import offered_to
 from core.pipeline.checking import Request, check_once
 
 KEPT = Path(__file__).with_name("traces.json")
@@ -36,7 +35,7 @@ def traces_of(folder: Path) -> Traces:
     """By case and protocol the events stored, each as its kind and a digest of the rest."""
     found: Traces = {}
     for example in EXAMPLES:
-        for protocol in (*PROTOCOLS, AUDIT):
+        for protocol in offered_to(None):
             home = folder / f"{example.name}-{protocol}"
             found[f"{example.name} {protocol}"] = " ".join(_events(home, example, protocol))
     return found

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from core.errors import ConfigError, InputError
-from core.learning.answer_figures import Gain, best_of, compare_answers
-from core.learning.answer_weights import fit
-from core.learning.answers import STRANGER, read_of, shares, weights_for
-from core.learning.reward_policy import (
+from core.learning.answer_weights import (
     ENTROPY,
     Debates,
+    Gain,
+    best_of,
+    compare_answers,
+    fit,
     fit_network,
     fit_rewards,
     is_installed,
@@ -23,9 +25,40 @@ from core.learning.reward_policy import (
     targets,
     train,
 )
-from core.verdict.weigher import READ, AnswerNetwork, Method, network_from, softmax
-from tests.learning.answers_made import made
+from core.learning.answers import STRANGER, Answers, read_of, shares, weights_for
+from core.verdict.debate_features import NAMES
+from core.verdict.weigher import READ, Answerer, AnswerNetwork, Method, network_from, softmax
 from tests.needs import need
+
+SHARES = (0.92, 0.7, 0.55)
+SUPPORT = NAMES.index("verified")
+
+
+def made(
+    n: int = 200, shares: Sequence[float] = SHARES, *, tell: float = 0.0, seed: int = 3
+) -> Answers:
+    """N debates, two to a group; agent i is right on `shares[i]` of them, by chance.
+
+    With `tell` above 0 the share of verified quotes is higher, by that much, where an answer is
+    right: then a debate shows whom to believe in it, whatever the agents' records.
+    """
+    random = np.random.default_rng(seed)
+    labels = (np.arange(n) // 2 % 2).astype(np.float64)
+    right = random.random((n, len(shares))) < np.array(shares)
+    said = np.where(right, labels[:, None], 1.0 - labels[:, None])
+    features = np.zeros((*said.shape, len(NAMES)))
+    features[:, :, NAMES.index("side")] = 2.0 * said - 1.0
+    features[:, :, SUPPORT] = random.random(said.shape) * 0.5 + tell * right
+    return Answers(
+        tuple(Answerer(f"agent {share}") for share in shares),
+        said,
+        np.tile(np.arange(len(shares)), (n, 1)),
+        features,
+        labels,
+        np.full(n, np.nan),
+        tuple(f"group {i // 2}" for i in range(n)),
+    )
+
 
 NO_EXTRA = "stable-baselines3 is not installed: pip install -r requirements-policy.txt"
 
@@ -123,7 +156,7 @@ def test_the_policy_nears_the_best_weights_there_are_and_is_the_same_again() -> 
 def test_a_policy_without_what_trains_it_is_refused_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("core.learning.reward_policy.PACKAGE", "no_such_package")
+    monkeypatch.setattr("core.learning.answer_weights.PACKAGE", "no_such_package")
     with pytest.raises(ConfigError, match=r"requirements-policy\.txt"):
         fit(made(60), "policy")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from core.learning.debate_features import NAMES, SCHEMA, features_of
 from core.progress import Progress
 from core.records import Judgement, Point, Quote, QuoteStatus, ReaderView, Reply, Stance, Turn
+from core.verdict.debate_features import DEBATE_NAMES as NAMES
+from core.verdict.debate_features import SCHEMA, features_of
 
 
 def turn(
@@ -46,10 +47,9 @@ def test_the_schema_is_this_one() -> None:
     assert SCHEMA == 1
     assert NAMES == (
         "turns", "rounds", "critiques", "critique_count", "revisions", "revised_towards",
-        "quotes", "verified", "fuzzy", "not_found", "quotes_hallucinated", "opening", "closing",
-        "agreement", "opening_agreement", "reached_consensus", "confidence", "spread",
-        "contradicted", "carried", "missing", "readers", "readers_apart", "entailment",
-        "statements", "judge_p", "record",
+        "quotes", "verified", "fuzzy", "not_found", "agreement", "opening_agreement",
+        "reached_consensus", "confidence", "spread", "contradicted", "carried", "missing",
+        "readers_apart", "statements", "judge_p",
     )  # fmt: skip
 
 
@@ -59,35 +59,23 @@ def test_a_debate_in_numbers() -> None:
     assert (found.critiques, found.critique_count) == (0.5, 2)
     assert (found.revisions, found.revised_towards) == (1, 2), "Ada went all the way over"
     assert (found.quotes, found.verified, found.fuzzy, found.not_found) == (4, 0.5, 0.25, 0.25)
-    assert found.quotes_hallucinated == 0.0, "one verified quote on either side"
-    assert (found.opening, found.closing) == (0.0, 1.0)
     assert (found.agreement, found.opening_agreement, found.reached_consensus) == (1.0, 0.5, 1.0)
     assert found.confidence == 0.75
     assert math.isclose(found.spread, 0.3)
     assert (found.contradicted, found.carried, found.missing) == (1.0, 0.0, 0.0)
-    assert (found.readers, found.readers_apart, found.entailment) == (0.0, 0.5, -0.5)
+    assert found.readers_apart == 0.5
     assert found.judge_p == 0.8
 
 
 def test_what_is_not_known_is_no_number() -> None:
     found = features_of(Progress())
     unknown = {name for name in NAMES if math.isnan(getattr(found, name))}
-    assert {"critiques", "verified", "opening", "confidence", "readers", "judge_p"} <= unknown
+    assert {"critiques", "verified", "agreement", "confidence", "judge_p"} <= unknown
     assert (found.turns, found.quotes, found.revisions, found.statements) == (0, 0, 0, 0)
-    assert found.vector()[NAMES.index("turns")] == 0.0
 
 
 def test_an_assigned_side_is_no_stance() -> None:
     turns = [replace(turn, assigned=turn.stance) for turn in DEBATE.turns]
     found = features_of(Progress(turns=turns))
     assert (found.turns, found.quotes, found.revisions) == (4, 4, 0)
-    assert all(math.isnan(value) for value in (found.opening, found.closing, found.agreement))
-
-
-def test_the_record_weighs_who_ends_on_which_side() -> None:
-    apart = Progress(
-        turns=[turn(1, "Ada", "agree", "supported"), turn(2, "Ben", "deny", "hallucinated")]
-    )
-    assert features_of(apart, {"Agent Ada": 0.6, "Agent Ben": 0.9}).record == 0.9 - 0.6
-    assert features_of(apart, {"Agent Ada": 0.6}).record == 0.5 - 0.6
-    assert math.isnan(features_of(apart).record)
+    assert math.isnan(found.agreement)

@@ -10,16 +10,21 @@ import numpy as np
 import pytest
 
 from core.errors import ConfigError, InputError
+from core.learning.answer_weights import is_installed, targets
 from core.learning.answers import answers_of, weights_for
-from core.learning.learned_consensus import adapt, choose, learn
-from core.learning.learned_weights import kept_policy, kept_weights, weights_of_answers
+from core.learning.learned_consensus import (
+    adapt,
+    choose,
+    kept_policy,
+    kept_weights,
+    learn,
+    weights_of_answers,
+)
 from core.learning.reasoning import rows_of
-from core.learning.reward_policy import is_installed, targets
 from core.learning.weigh import main as weigh
 from core.learning.weigh import plainly
 from core.pipeline.run_factory import as_learned
-from core.records import CONSENSUS, Plan, Run, Stance
-from core.reuse import rule_digest
+from core.records import CONSENSUS, Plan, Run, Stance, rule_digest
 from core.roles import UNIFORM
 from core.store import Store, open_store
 from core.store.versions import Learned
@@ -129,7 +134,7 @@ def test_a_policy_is_trained_kept_and_goes_on_with_newer_answers(
 ) -> None:
     need(is_installed(), NO_EXTRA)
     monkeypatch.setattr(
-        "core.learning.reward_policy.UPDATES", 5
+        "core.learning.answer_weights.UPDATES", 5
     )  # how far it gets is tested elsewhere
     learned = learned_from(store, 60, with_policy=True)
     own = learned.body["answers"]
@@ -153,7 +158,7 @@ def test_a_policy_is_trained_kept_and_goes_on_with_newer_answers(
 
 def test_adapting_needs_a_policy(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     learned_from(store, 40)
-    monkeypatch.setattr("core.learning.reward_policy.is_installed", lambda: True)
+    monkeypatch.setattr("core.learning.answer_weights.is_installed", lambda: True)
     with pytest.raises(InputError, match="train one first"):
         adapt(store, project_of(store), rows_of(store, project_of(store), {}), "Mira", 6.0)
 
@@ -162,7 +167,7 @@ def test_without_the_extra_a_policy_is_refused_before_any_work(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tell(store, told(40))
-    monkeypatch.setattr("core.learning.reward_policy.PACKAGE", "no_such_package")
+    monkeypatch.setattr("core.learning.answer_weights.PACKAGE", "no_such_package")
     rows = rows_of(store, project_of(store), {})
     with pytest.raises(ConfigError, match=r"requirements-policy\.txt"):
         learn(store, project_of(store), rows, "Mira", 5.0, with_policy=True)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigError, InputError
-from core.learning.heads import encoder_folder
-from core.learning.options import EMBEDDED, Options, options_of
+from core.learning.options import EMBEDDED, Options, encoder_folder, options_of
 from core.llm.export import wheel_folder
 
 

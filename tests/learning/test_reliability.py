@@ -18,10 +18,22 @@ from core.events import (
     StatementFound,
 )
 from core.learning.debate_worth import worth
-from core.learning.model_card import pair, pairs
 from core.learning.reasoning import Agent, Heard, Row, rows_of, said_in, words_of
-from core.learning.reliability import Record, Table, by_kinds, records, table_of, voices_once
-from core.learning.weights import FIRMNESS, Share, by_kind, firmness, posterior
+from core.learning.reliability import (
+    FIRMNESS,
+    Record,
+    Share,
+    Table,
+    by_kind,
+    by_kinds,
+    firmness,
+    pair,
+    pairs,
+    posterior,
+    records,
+    table_of,
+    voices_once,
+)
 from core.progress import folded
 from core.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict, new_id
 from core.review.adjudication import settle

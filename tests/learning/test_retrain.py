@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from core.config import Settings
+from core.documents.library import store_file
 from core.errors import ConfigError, ConflictError, InputError, NotAllowed, NotEnoughLabels
 from core.learning.options import Options
 from core.learning.retrain import (
@@ -18,13 +24,115 @@ from core.learning.retrain import (
     start_training,
 )
 from core.learning.train import seed_claims
-from core.records import Member
-from core.review.people import first_project
+from core.pipeline.checking import Draft, store_case
+from core.pipeline.jobs import Jobs
+from core.records import Label, Member, Plan, new_id
+from core.review.people import first_project, person_here
+from core.reviews import Correction
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION, Training, Version
 from core.verdict.classifier import load_classifier, version_folder
-from tests.learning.corrected import CLAIMS, correct_claims
-from tests.learning.tiny_encoder import make_tiny_encoder
+
+WIDTH, INNER, POSITIONS, BUCKETS, HEADS = 32, 64, 514, 32, 2
+SPECIAL = ["<s>", "<pad>", "</s>", "<mask>", "[UNK]"]
+WORDS = (
+    "the statement is wrong correct verdict incorrect hallucinated supported both debaters agree "
+    "that evidence says all nothing of it carried contradiction readers find clear . : , “ ”"
+).split()
+LAYER = "encoder.layer.0."
+SHAPES = {
+    "embeddings.position_embeddings.weight": (POSITIONS, WIDTH),
+    "embeddings.word_embeddings.weight": (len(SPECIAL) + len(WORDS), WIDTH),
+    "encoder.relative_attention_bias.weight": (BUCKETS, HEADS),
+    "pooler.dense.bias": (WIDTH,),
+    "pooler.dense.weight": (WIDTH, WIDTH),
+    **{f"{LAYER}attention.attn.{part}.bias": (WIDTH,) for part in "koqv"},
+    **{f"{LAYER}attention.attn.{part}.weight": (WIDTH, WIDTH) for part in "koqv"},
+    f"{LAYER}intermediate.dense.bias": (INNER,),
+    f"{LAYER}intermediate.dense.weight": (INNER, WIDTH),
+    f"{LAYER}output.dense.bias": (WIDTH,),
+    f"{LAYER}output.dense.weight": (WIDTH, INNER),
+}
+NORMS = ("embeddings", f"{LAYER}attention", f"{LAYER}output")
+CONFIG = {
+    "architectures": ["MPNetModel"], "model_type": "mpnet", "hidden_size": WIDTH,
+    "intermediate_size": INNER, "num_attention_heads": HEADS, "num_hidden_layers": 1,
+    "max_position_embeddings": POSITIONS, "relative_attention_num_buckets": BUCKETS,
+    "vocab_size": len(SPECIAL) + len(WORDS), "pad_token_id": 1, "bos_token_id": 0,
+    "eos_token_id": 2, "hidden_act": "gelu", "dtype": "float32",
+}  # fmt: skip
+
+
+def make_tiny_encoder(folder: Path) -> Path:
+    """Write it, and return the folder."""
+    random = np.random.default_rng(4)
+    folder.mkdir(parents=True)
+    arrays = {n: random.normal(0, 0.2, shape).astype(np.float32) for n, shape in SHAPES.items()}
+    for name in NORMS:
+        arrays[f"{name}.LayerNorm.weight"] = np.ones(WIDTH, np.float32)
+        arrays[f"{name}.LayerNorm.bias"] = np.zeros(WIDTH, np.float32)
+    save_file(arrays, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "[UNK]"}
+    tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 256}
+    (folder / "tokenizer_config.json").write_text(json.dumps(names | tokenizer))
+    words = Tokenizer(
+        models.WordLevel({w: n for n, w in enumerate(SPECIAL + WORDS)}, unk_token="[UNK]")
+    )
+    words.normalizer = normalizers.Lowercase()
+    words.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    words.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    words.add_special_tokens(SPECIAL)
+    words.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+TEXT = (
+    "The Nordre lighthouse is 38 m high. It was built in 1877. Its light is seen for 19 miles. "
+    "The keeper Olga Strand lived there until 1956. The island has two wells. Seals breed on the "
+    "northern shore. The path is closed in winter."
+)
+CLAIMS: list[tuple[str, Label]] = [
+    ("The Nordre lighthouse is 38 m high.", "supported"),
+    ("The Nordre lighthouse was built in 1877.", "supported"),
+    ("Its light is seen for 19 miles.", "supported"),
+    ("Olga Strand lived there until 1956.", "supported"),
+    ("The island has two wells.", "supported"),
+    ("Seals breed on the northern shore.", "supported"),
+    ("The path is closed in winter.", "supported"),
+    ("The keeper Olga Strand lived there until 1956.", "supported"),
+    ("The lighthouse was built in 1877.", "supported"),
+    ("The Nordre lighthouse is 48 m high.", "hallucinated"),
+    ("The Nordre lighthouse was built in 1897.", "hallucinated"),
+    ("Its light is seen for 29 miles.", "hallucinated"),
+    ("Olga Strand lived there until 1966.", "hallucinated"),
+    ("The island has three wells.", "hallucinated"),
+    ("Seals breed on the southern shore.", "hallucinated"),
+    ("The path is open in winter.", "hallucinated"),
+    ("The keeper Maria Lund lived there until 1956.", "hallucinated"),
+    ("The lighthouse was built in 1777.", "hallucinated"),
+]
+
+
+def correct_claims(home: Path, claims: Sequence[tuple[str, Label]]) -> None:
+    """Check each claim against the text and say what is right."""
+    jobs = Jobs(home)
+    with open_store(home) as store:
+        who = person_here(store)
+        project = first_project(store, who, 1.0)
+        entry = store_file(store, home, project.id, "n.txt", TEXT.encode(), who, 1.0, Settings())
+        for claim, label in claims:
+            case = store_case(store, project, Draft(claim, documents=(entry.id,)), who, 1.0)
+            run_id = jobs.start(case, Plan())
+            assert jobs.wait(run_id, 60)
+            correction = Correction(
+                new_id(), run_id, case.id, who, time.time(), label, reason="the text says so"
+            )
+            with store.writing():
+                store.corrections.add(correction, claim)
+
 
 PATIENCE = 800.0  # other tests have the cores meanwhile
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.learning.metrics import (
+from core.learning.track_record import (
     ENOUGH_AT_RANDOM,
     THRESHOLDS,
+    Share,
     area,
     curve,
     evidence,
@@ -17,7 +18,6 @@ from core.learning.metrics import (
     fit_all,
     limit_of,
 )
-from core.learning.track_record import Share
 from core.records import Project
 from core.review.selective_prediction import policy_of
 from core.store import Store
@@ -128,21 +128,15 @@ def test_a_fit_is_kept_and_counts_only_for_the_rate_it_was_made_for(store: Store
     assert policy_of(store, stricter).limits == ()  # type: ignore[union-attr]
 
 
-def test_a_limit_that_was_changed_in_the_file_does_not_stay_for_good(store: Store) -> None:
-    project = filled(store, 0.1)
-    fit(store, project, "Mira", 99.0)
-    store.db.execute("UPDATE learned SET body = replace(body, '0.6', '0.5')")
-    without = Project(OURS.id, OURS.name, OURS.created_at)
-    store.projects.save(without)
-    assert fit(store, without, "Mira", 100.0) is None
-    assert store.learned.in_use("selective", project.id) is None
-    assert {i["teaches"] for i in store.db.query("SELECT teaches FROM items")} == {0.5}
-
-
-def test_a_project_that_wants_no_rate_any_more_goes_back_to_none(store: Store) -> None:
+@pytest.mark.parametrize("is_changed", [False, True], ids=["intact", "changed in the file"])
+def test_a_project_that_wants_no_rate_any_more_goes_back_to_none(
+    store: Store, is_changed: bool
+) -> None:
     project = filled(store, 0.1)
     fit(store, project, "Mira", 99.0)
     assert max(i["teaches"] for i in store.db.query("SELECT teaches FROM items")) == 2.5
+    if is_changed:
+        store.db.execute("UPDATE learned SET body = replace(body, '0.6', '0.5')")
     without = Project(OURS.id, OURS.name, OURS.created_at)
     store.projects.save(without)
     assert fit(store, without, "Mira", 100.0) is None

@@ -15,8 +15,8 @@ from core.learning.span_threshold import (
     best,
     drawn_to,
     fitted,
-    intervals,
     iou_at,
+    mean_figures,
     proposal,
 )
 
@@ -73,7 +73,6 @@ def test_few_cases_are_drawn_to_the_other_threshold() -> None:
     assert drawn_to(0.8, 0, 0.4) == 0.4
     assert drawn_to(0.8, PRIOR_CASES, 0.4) == 0.6
     assert drawn_to(0.8, 100_000, 0.4) == 0.8
-    assert drawn_to(0.8, 3, 0.4, prior=0) == 0.8
 
 
 def test_a_language_is_drawn_to_all_and_all_to_what_ships() -> None:
@@ -155,8 +154,8 @@ def test_a_language_that_nobody_told_has_none_of_its_own() -> None:
 
 def test_equal_cases_lie_in_one_fold_and_are_drawn_together() -> None:
     values = np.array([0.0, 1.0] * 50)
-    alone = intervals({"x": values}, [f"g{n}" for n in range(100)])["x"]
-    tied = intervals({"x": values}, [f"g{n % 4}" for n in range(100)])["x"]
+    alone = mean_figures({"x": values}, [f"g{n}" for n in range(100)])["x"]
+    tied = mean_figures({"x": values}, [f"g{n % 4}" for n in range(100)])["x"]
     assert alone.value == tied.value == 0.5
     assert tied.high - tied.low > alone.high - alone.low
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from core.errors import InputError
 from core.learning.trajectory_training import (
@@ -25,8 +26,57 @@ from core.learning.trajectory_training import (
     train,
     trained_folder,
 )
-from tests.learning.tiny_chat_model import END, TEMPLATE, saved, tiny_model, tiny_tokenizer
 from tests.test_architecture import ROOT
+
+END, START, PAD = "<|im_end|>", "<|im_start|>", "<|pad|>"
+TEMPLATE = (
+    "{% for m in messages %}" + START + "{{ m.role }}\n{{ m.content }}" + END + "\n{% endfor %}"
+)
+TEXTS = ('THOUGHT: look at it\nACTION: adder({"text": "2 + 2"})', "OBSERVATION: 4 思考 行为")
+
+
+def tiny_tokenizer(template: str | None = TEMPLATE) -> Any:
+    """Bytes and some pairs of them, with ChatML's marks."""
+    from transformers import PreTrainedTokenizerFast
+
+    bytes_ = Tokenizer(models.BPE())
+    bytes_.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bytes_.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=[PAD, START, END], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    bytes_.train_from_iterator(TEXTS, trainer)
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=bytes_, eos_token=END, pad_token=PAD,
+        additional_special_tokens=[START],
+    )  # fmt: skip
+    made.chat_template = template
+    return made
+
+
+def tiny_model(tokenizer: Any, seed: int = 3) -> Any:
+    """One layer of Llama's kind, eight values wide."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=8, intermediate_size=16, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=1024,
+        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )  # fmt: skip
+    return LlamaForCausalLM(config)
+
+
+def saved(folder: Path) -> Path:
+    """Both in a folder, as a model comes."""
+    tokenizer = tiny_tokenizer()
+    tiny_model(tokenizer).save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+    return folder
+
 
 # Loading torch and transformers takes minutes where all cores are at work.
 pytestmark = pytest.mark.timeout(600)
@@ -152,8 +202,8 @@ def test_what_cannot_be_learned_is_left_out_and_counted() -> None:
     marked, long = chat(told=f"done{END}"), chat(told="O" * 4000)
     data = file_of(chat(), marked, long, Chat([Said("user", "nothing of the agent's")]))
     found = material_of(data, "rows", tokenizer, 1000)
-    counts = (len(found.rows), found.with_marks, found.too_long, found.nothing_to_learn)
-    assert counts == (1, 1, 1, 1)
+    counts = (len(found.rows), found.with_marks, found.too_long)
+    assert counts == (1, 1, 1)
     with pytest.raises(InputError, match="1 longer ones, 1 with marks"):
         material_of(file_of(marked, long), "rows", tokenizer, 1000)
 

@@ -10,10 +10,10 @@ import pytest
 
 from core.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.events import Event, LabelPredicted, RunFinished
-from core.learning import metrics, model_card, retrain
-from core.learning.metrics import fit
+from core.learning import model_card, retrain, track_record
 from core.learning.model_card import compare
 from core.learning.retrain import activate, is_worse, rescore, waiting_runs
+from core.learning.track_record import fit
 from core.learning.training_set import grow_holdout
 from core.progress import folded
 from core.records import Member, Project, Verdict
@@ -272,7 +272,7 @@ def test_a_limit_that_cannot_be_fitted_does_not_take_an_activation_back(
     def broken(*_: object) -> None:
         raise ConfigError("no")
 
-    monkeypatch.setattr(metrics, "fit", broken)
+    monkeypatch.setattr(track_record, "fit", broken)
     activate(filled, home, "right", by="Nora", reason="")
     assert filled.versions.active() == "right"
     assert filled.learned.in_use("selective", "project") is None

@@ -23,8 +23,7 @@ class Failed(Exception):
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
-    [("3", 3.0), ("0.5", 0.5), ("-4", 0.0), ("", None), ("soon", None)],
+    ("said", "seconds"), [("3", 3.0), ("0.5", 0.5), ("-4", 0.0), ("", None), ("soon", None)]
 )
 def test_a_wait_is_read_in_seconds(said: str, seconds: float | None) -> None:
     assert retry_after(Failed("x", {"retry-after": said})) == seconds

@@ -16,7 +16,7 @@ from core.llm.client import LiteLlm
 from core.llm.keys import Keys
 from core.llm.stream import Tap
 from core.seats import Seat
-from tests.llm.loopback import Reply, chunk, loopback
+from tests.llm.loopback import USAGE, Reply, chunk, loopback
 
 COUNT = {"prompt_tokens": 3, "completion_tokens": 2}
 
@@ -142,3 +142,29 @@ def test_litellm_does_not_put_a_stream_together_again(monkeypatch: pytest.Monkey
         found = LiteLlm(Keys({})).complete(call, in_silence, Stop())
     assert (found.text, found.finish, found.is_counted) == ("All of it.", "stop", True)
     assert (found.tokens_in, found.tokens_out) == (3, 2)
+
+
+def test_the_apis_own_stream_is_read_without_litellm(monkeypatch: pytest.MonkeyPatch) -> None:
+    import litellm
+
+    def taken_apart(*_: Any, **__: Any) -> None:
+        raise AssertionError("taken apart by litellm")
+
+    monkeypatch.setattr(litellm.CustomStreamWrapper, "chunk_creator", taken_apart)
+    with loopback(Reply("a < b </s> and c", piece=1)) as server:
+        call = Call(Seat("openai/tiny", server.base), (Message("user", "Say it."),))
+        found = LiteLlm(Keys({})).complete(call, in_silence, Stop())
+    assert found.text == "a < b </s> and c"
+
+
+def test_litellm_prices_nothing_and_we_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    import litellm
+
+    priced: list[Any] = []
+    monkeypatch.setattr(litellm.cost_calculator, "completion_cost", lambda **_: priced.append(1))
+    with loopback(Reply("Yes.")) as server:
+        seat = Seat("openai/tiny", server.base, price_in=1.0, price_out=2.0)
+        call = Call(seat, (Message("user", "Say it."),))
+        found = LiteLlm(Keys({})).complete(call, in_silence, Stop())
+    assert not priced
+    assert found.cost == (USAGE["prompt_tokens"] * 1.0 + USAGE["completion_tokens"] * 2.0) / 1e6

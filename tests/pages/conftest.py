@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from components import state
+from components.app import state
 from core.config import Settings
 from core.documents.library import store_file
 from core.pipeline.checking import Draft, store_case
 from core.records import Plan
 from core.review.people import first_project
+from core.seats import DebaterSeat
 from core.store import open_store
+from tests.debate.test_all_protocols_served import sensible
+from tests.llm.loopback import loopback
+from tests.test_with_models import sheet_at
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TIMEOUT = 60
@@ -57,6 +62,18 @@ def app() -> Callable[..., AppTest]:
         return at
 
     return open_app
+
+
+@pytest.fixture
+def scripted(home: Path) -> Iterator[str]:
+    """The name of a kept roster whose debaters and judge are a scripted model behind a server."""
+    with loopback(sensible) as server:
+        sheet = sheet_at(server, seconds=30)
+        cleo = DebaterSeat("Cleo", sheet.debaters[0].seat)
+        sheet = replace(sheet, name="scripted", debaters=(*sheet.debaters, cleo))
+        with open_store(home) as store:
+            store.rosters.save(sheet, "Mira", 1.0)
+        yield sheet.name
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
+from components.app import state
 from core.agents.rosters import one_model
 from core.config import Settings
 from core.documents.library import remove_file, store_file
@@ -80,10 +80,7 @@ def test_a_broken_file_is_named_and_the_other_used(app: OpenApp) -> None:
     at = app()
     at.text_area(key="new.response").set_value(WRONG)
     at.file_uploader(key="new.upload").set_value(
-        [
-            ("empty.txt", b"", "text/plain"),
-            ("cats.txt", CATS.encode(), "text/plain"),
-        ]
+        [("empty.txt", b"", "text/plain"), ("cats.txt", CATS.encode(), "text/plain")]
     )
     at.run()
     assert any("empty.txt" in error.value.replace("\\", "") for error in at.error)
@@ -213,13 +210,7 @@ def test_the_same_claim_again_shows_what_was_decided(app: OpenApp, run_id: str) 
 def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/run.py", run=run_id)
     markup = drawn(at)
-    for words in (
-        "Hallucinated",
-        "likely to be",
-        ">left</mark>",
-        "Value checker",
-        "disagrees",
-    ):
+    for words in ("Hallucinated", "likely to be", ">left</mark>", "Value checker", "disagrees"):
         assert words in markup
     read = markup.split("Judge's text, which the classifier reads")[0]
     for words in ("AGREE.", "DENY.", "INCORRECT"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from components import state
+from components.app import state
 from core.pipeline.comparison import compared_cases
 from core.seats import DebateOptions
 from core.store import open_store
@@ -82,10 +82,11 @@ def test_a_link_to_no_case_says_so(app: OpenApp) -> None:
 
 
 def test_what_is_chosen_of_each_protocol_reaches_its_own_run_and_is_told(
-    app: OpenApp, home: Path
+    app: OpenApp, home: Path, scripted: str
 ) -> None:
     at = app(PAGE)
     at.text_area(key="compare.response").set_value("The tower is 512 m tall.").run()
+    at.multiselect(key="compare.rosters").set_value([scripted]).run()
     at.multiselect(key="compare.protocols").set_value(["society", "single", "mamm_refine"]).run()
     at.number_input(key="compare.society.rounds").set_value(1)
     at.selectbox(key="compare.single.style").set_value("thought").run()

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.learning.metrics import curve
+from core.learning.track_record import curve
 from core.records import Member
 from core.review.selective_prediction import policy_of
 from core.store import open_store
@@ -153,7 +153,7 @@ def test_figures_are_kept_until_somebody_says_something(
     fill(home, 0.97, 2, 1)
     at = app(PAGE)
     counted = Mock(wraps=curve)
-    monkeypatch.setattr("components.confidence.curve", counted)
+    monkeypatch.setattr("components.measure.calibration.curve", counted)
     at.run()
     assert not counted.called
     with open_store(home) as store:

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
-from components.wording import escaped
+from components.app import state
+from components.widgets.wording import escaped
 from core.config import Settings
 from core.documents.library import store_file
 from core.pipeline.checking import Draft, store_case
 from core.records import Plan
 from core.review.people import first_project
-from core.seats import DebateOptions
 from core.store import open_store
 from tests.pages.conftest import OpenApp
 
@@ -27,14 +26,13 @@ RIGHT = TEXT.replace("530", "412")
 
 @pytest.fixture
 def wrong(home: Path) -> str:
-    """A finished debate over a wrong value, by SC-MAKS."""
+    """A finished debate over a wrong value."""
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
         entry = store_file(store, home, project.id, "b.txt", FACT.encode(), "Mira", 1.0, Settings())
         case = store_case(store, project, Draft(TEXT, documents=(entry.id,)), "Mira", time.time())
-    plan = Plan(protocol="sc_maks", options=DebateOptions(rounds=1))
-    made = state.jobs().start(case, plan)
+    made = state.jobs().start(case, Plan())
     assert state.jobs().wait(made, 60)
     return made
 

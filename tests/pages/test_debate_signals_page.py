@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.live import counted_pasts
+from components.run.live import counted_pasts
 from core.events import Event, TurnFinished
 from core.records import Case, Plan, Quote, Run, new_id
 from core.review.people import first_project

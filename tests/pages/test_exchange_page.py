@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.exchange import RUNNING, Asker, _archive, _maker, _trajectories, imports
+from components.setup.import_export import RUNNING, Asker, _archive, _maker, _trajectories, imports
 from core.errors import NotAllowed
 from core.exchange.archive import give
 from core.records import Member

@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from components import state
-from components.agreement import answers_of
-from core.learning.overview import overview
+from components.app import state
+from components.measure.agreement import answers_of
+from core.learning.training_set import overview
 from core.pipeline.checking import Draft, store_case
 from core.records import Plan, Project
 from core.review.people import first_project
@@ -23,7 +23,7 @@ def test_agreement_is_counted_once_and_again_after_the_next_answer(
     app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = Mock(wraps=answers_of)
-    monkeypatch.setattr("components.agreement.answers_of", counted)
+    monkeypatch.setattr("components.measure.agreement.answers_of", counted)
     with open_store(home) as store:
         say(store, run_id, "Mira", "supported", 1.0)
         say(store, run_id, "Karl", "hallucinated", 2.0)
@@ -41,7 +41,7 @@ def test_what_there_is_to_learn_is_counted_once_and_again_after_the_next_correct
     app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = Mock(wraps=overview)
-    monkeypatch.setattr("components.learning_material.overview", counted)
+    monkeypatch.setattr("components.learn.learning_material.overview", counted)
     at = app("pages/learn/retrain.py").run()
     assert [metric.value for metric in at.metric] == ["0", "0", "0", "0"]
     assert counted.call_count == 1

@@ -169,9 +169,7 @@ def test_every_provider_has_its_button(door: Callable[..., AppTest]) -> None:
     assert [button.label for button in at.button] == ["Log in", "Log in with google"]
 
 
-def test_who_stands_at_another_address_is_told_the_right_one(
-    door: Callable[..., AppTest],
-) -> None:
+def test_who_stands_at_another_address_is_told_the_right_one(door: Callable[..., AppTest]) -> None:
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT)
     at.secrets = {"auth": GOOD}
     at.context = {"url": "http://localhost:8501/history"}
@@ -275,12 +273,13 @@ def test_nobody_poses_as_another(door: Callable[..., AppTest], home: Path) -> No
 def test_a_typed_name_is_refused_even_where_no_field_was_drawn(
     monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
-    from components import login, settings
+    from components.app import login
+    from components.setup import settings
 
     begun(home)
     monkeypatch.setattr(login, "is_on", lambda: True)
     kept: dict[str, str] = {"settings.person": HERS}
-    monkeypatch.setattr("components.settings.st.session_state", kept)
+    monkeypatch.setattr("components.setup.settings.st.session_state", kept)
     settings._rename()
     assert "cannot take another name" in kept["settings.person.problem"]
     assert "person" not in kept

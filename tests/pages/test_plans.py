@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from components import state
+from components.app import state
 from core.review.adjudication import open_again, record, settle
 from core.reviews import Correction, Gold
 from core.store import Store, open_store

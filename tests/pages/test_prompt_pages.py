@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.wording import FIELD_WORDS, PROMPT_WORDS
+from components.widgets.wording import FIELD_WORDS, PROMPT_WORDS
 from core.llm.prompting import FIELDS, NAMES, shipped
 from core.records import Member
 from core.review.people import first_project

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
-from components.wording import escaped, protocol_words
+from components.app import state
+from components.check.roster_choice import MODELS_ONLY
+from components.widgets.wording import escaped, protocol_words
 from core.debate.protocols import PROTOCOLS, has_turns
+from core.errors import InputError
 from core.records import Plan, Run
 from core.review.people import first_project
 from core.seats import AS_IS, DebateOptions
@@ -44,8 +47,49 @@ def checked(at: AppTest, home: Path) -> Run:
     return run
 
 
-def test_every_protocol_is_offered_with_a_sentence_and_its_own_options(app: OpenApp) -> None:
+def by_models(app: OpenApp, roster: str) -> AppTest:
+    """New check with that roster chosen."""
     at = app()
+    at.selectbox(key="new.roster").set_value(roster).run()
+    assert not at.exception
+    return at
+
+
+def test_built_in_readers_are_offered_what_they_can_do_and_it_is_said_why(
+    app: OpenApp, scripted: str
+) -> None:
+    at = by_models(app, scripted)
+    at.selectbox(key="new.protocol").set_value("colmad").run()
+    assert not any(MODELS_ONLY in own.value for own in at.caption)
+    at.selectbox(key="new.roster").set_value("builtin").run()
+    assert not at.exception
+    choice = at.selectbox(key="new.protocol")
+    assert (choice.value, len(choice.options)) == ("ceda", 4)
+    assert any(MODELS_ONLY in own.value for own in at.caption)
+
+
+def test_an_old_check_by_readers_who_acted_is_read_and_not_made_again(
+    app: OpenApp, home: Path
+) -> None:
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        run_id = import_trace(
+            store, trace_of("colmad").encode(), project.id, lambda text, _: text.split()
+        )
+        run = store.runs.get(run_id, 1.0, 6.0)
+        assert run
+        case = store.cases.get(run.case_id)
+        assert case
+    at = app("pages/check/run.py", run=run_id)
+    assert "The tower is 512 m tall." in drawn(at)
+    with pytest.raises(InputError, match="say the same in every round"):
+        state.jobs().start(case, replace(run.plan, roster="builtin", sheet=None))
+
+
+def test_every_protocol_is_offered_with_a_sentence_and_its_own_options(
+    app: OpenApp, scripted: str
+) -> None:
+    at = by_models(app, scripted)
     choice = at.selectbox(key="new.protocol")
     assert choice.options[0] == "Debate in turn (CEDA)"
     assert len(choice.options) == len(PROTOCOLS) + 1, "the audit too"
@@ -81,8 +125,10 @@ def test_what_is_chosen_reaches_the_plan_and_only_where_the_protocol_has_it(
     assert checked(at, home).plan.options == AS_IS
 
 
-def test_the_debate_that_is_gone_on_to_has_its_own_options(app: OpenApp, home: Path) -> None:
-    at = app()
+def test_the_debate_that_is_gone_on_to_has_its_own_options(
+    app: OpenApp, home: Path, scripted: str
+) -> None:
+    at = by_models(app, scripted)
     at.selectbox(key="new.protocol").set_value("adaptive").run()
     at.selectbox(key="new.adaptive.then").set_value("ensemble").run()
     assert options_drawn(at) == {"then", "style", "samples", "seed"}
@@ -92,8 +138,8 @@ def test_the_debate_that_is_gone_on_to_has_its_own_options(app: OpenApp, home: P
     assert "not held, which saved up to 3 turns" in drawn(at), "no debate finds missing evidence"
 
 
-def test_a_part_of_a_protocol_can_be_left_out(app: OpenApp, home: Path) -> None:
-    at = app()
+def test_a_part_of_a_protocol_can_be_left_out(app: OpenApp, home: Path, scripted: str) -> None:
+    at = by_models(app, scripted)
     at.selectbox(key="new.protocol").set_value("sc_maks").run()
     at.number_input(key="new.sc_maks.rounds").set_value(1)
     at.selectbox(key="new.sc_maks.without").set_value("adversary").run()
@@ -128,9 +174,9 @@ def test_a_prepared_case_is_checked_in_the_way_that_is_chosen(app: OpenApp, home
 
 
 def test_what_most_people_need_is_offered_first_and_no_number_is_put_in_anyones_mouth(
-    app: OpenApp, home: Path
+    app: OpenApp, home: Path, scripted: str
 ) -> None:
-    at = app()
+    at = by_models(app, scripted)
     names = [words.partition(":")[0] for words in at.selectbox(key="new.protocol").options]
     assert names[:4] == ["Debate in turn (CEDA)", "Audit", "Single judge", "Adaptive"]
     assert len(set(names)) == len(names)
@@ -139,8 +185,10 @@ def test_what_most_people_need_is_offered_first_and_no_number_is_put_in_anyones_
     assert checked(at, home).plan.options == AS_IS
 
 
-def test_who_is_not_seated_is_told_quietly_and_is_no_warning(app: OpenApp, home: Path) -> None:
-    at = app()
+def test_who_is_not_seated_is_told_quietly_and_is_no_warning(
+    app: OpenApp, home: Path, scripted: str
+) -> None:
+    at = by_models(app, scripted)
     at.selectbox(key="new.protocol").set_value("mad").run()
     checked(at, home)
     assert "“Cleo” did not take part" in drawn(at)
@@ -168,13 +216,14 @@ def test_a_run_of_a_protocol_that_is_not_known_here_is_read_all_the_same(
 
 
 def test_what_a_project_chose_of_its_protocol_is_what_new_checks_begin_with(
-    app: OpenApp, home: Path
+    app: OpenApp, home: Path, scripted: str
 ) -> None:
     at = app("pages/setup/project.py")
     with open_store(home) as store:
         project_id = store.projects.all()[0].id
     key = f"project.{project_id}"
     assert not [own for own in at.number_input if own.key == f"{key}.society.rounds"]
+    at.selectbox(key=f"{key}.roster").set_value(scripted).run()
     at.selectbox(key=f"{key}.protocol").set_value("society").run()
     at.number_input(key=f"{key}.society.rounds").set_value(3)
     at.button(key=f"{key}.save").click().run()
@@ -183,14 +232,14 @@ def test_what_a_project_chose_of_its_protocol_is_what_new_checks_begin_with(
         project = store.projects.get(project_id)
     assert project
     assert (project.protocol, project.options) == ("society", DebateOptions(rounds=3))
-    at = app()
+    at = by_models(app, scripted)
     assert at.number_input(key="new.society.rounds").value == 3
     run = checked(at, home)
     assert (run.plan.protocol, run.plan.options) == ("society", DebateOptions(rounds=3))
-    at = app()
+    at = by_models(app, scripted)
     at.number_input(key="new.society.rounds").set_value(None).run()
     assert checked(at, home).plan.options == AS_IS, "what was emptied is the protocol's own"
-    at = app()
+    at = by_models(app, scripted)
     at.selectbox(key="new.protocol").set_value("mad").run()
     assert at.number_input(key="new.mad.rounds").value is None, "of another nothing is chosen"
 

@@ -11,12 +11,12 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.reliability import finding
+from components.measure.reliability import finding
+from core.learning.answer_weights import is_installed
 from core.learning.debate_worth import Step, Worth
 from core.learning.learned_consensus import KIND, choose, learn
 from core.learning.reasoning import rows_of
-from core.learning.reward_policy import is_installed
-from core.learning.weights import posterior
+from core.learning.reliability import posterior
 from core.records import Member
 from core.review.people import first_project
 from core.store import open_store
@@ -72,7 +72,7 @@ def test_weights_are_learned_used_and_seen_on_a_run(
     with open_store(home) as store:
         ids = tell(store, told(80))
     looked = Mock(wraps=rows_of)
-    monkeypatch.setattr("components.reliability_agents.rows_of", looked)
+    monkeypatch.setattr("components.measure.reliability_agents.rows_of", looked)
     at = app(PAGE)
     assert looked.call_count == 1
     figures = [json.loads(own.proto.spec) for own in at.get("plotly_chart")]
@@ -183,7 +183,7 @@ def test_pairs_without_a_figure_are_told_of_instead_of_an_empty_chart(
 def test_weights_of_answers_stand_beside_and_a_missing_extra_is_named(
     app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.learning.reward_policy.PACKAGE", "no_such_package")
+    monkeypatch.setattr("core.learning.answer_weights.PACKAGE", "no_such_package")
     with open_store(home) as store:
         tell(store, told(80))
     at = app(PAGE)
@@ -203,7 +203,7 @@ def test_a_policy_is_trained_from_the_page_and_its_course_is_drawn(
     app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need(is_installed(), NO_EXTRA)
-    monkeypatch.setattr("core.learning.reward_policy.UPDATES", 2)
+    monkeypatch.setattr("core.learning.answer_weights.UPDATES", 2)
     with open_store(home) as store:
         tell(store, told(40))
     at = app(PAGE)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
+from components.app import state
 from core.events import (
     DebateDecided,
     Event,
@@ -98,8 +98,13 @@ def test_of_a_debate_that_was_not_held_what_judges_said_is_played(app: OpenApp, 
     assert "cp-turn-person" in drawn(at)
 
 
-def test_one_goes_to_a_round_and_to_the_verdict(app: OpenApp, home: Path, run_id: str) -> None:
-    made = checked(home, run_id, Plan("colmad", options=DebateOptions(rounds=1)))
+def test_one_goes_to_a_round_and_to_the_verdict(
+    app: OpenApp, home: Path, run_id: str, scripted: str
+) -> None:
+    with open_store(home) as store:
+        sheet = store.rosters.get(scripted)
+    plan = Plan("colmad", scripted, sheet=sheet, options=DebateOptions(rounds=1))
+    made = checked(home, run_id, plan)
     at = app(REPLAY, run=made)
     (menu,) = at.menu_button
     assert menu.options == ["First answers", "Round 1", "The verdict"]

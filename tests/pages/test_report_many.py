@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
-from components.batch import html_of_many, told_runs
+from components.check.batch import html_of_many, told_runs
 from core.review.people import first_project
 from core.reviews import Correction
 from core.store import open_store

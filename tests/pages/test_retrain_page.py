@@ -10,9 +10,9 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import kept_results
-from components.retrain import progress_words, share_of
-from components.versions import (
+from components.app import state as kept_results
+from components.learn.retrain import progress_words, share_of
+from components.learn.versions import (
     detail_lines,
     ece_words,
     metric_rows,
@@ -20,9 +20,9 @@ from components.versions import (
     summary,
     trivial_figures,
 )
-from core.learning.label_errors import Doubt, Doubts
-from core.learning.overview import taught
+from core.learning.data_quality import Doubt, Doubts
 from core.learning.retrain import Rescored
+from core.learning.training_set import taught
 from core.records import Member
 from core.review.people import first_project
 from core.review.queue_ranking import enqueue
@@ -124,7 +124,7 @@ def doubted(app: OpenApp, run_id: str, home: Path) -> str:
         (one,) = taught(store)
     mark = kept_results.answers_mark()
     found = Doubts((Doubt(one, "hallucinated", 0.04),), 30, 30)
-    kept_results.keep("label doubts", found, mark, time.time())
+    kept_results.keep_result("label doubts", found, mark, time.time())
     return run.case_id
 
 
@@ -257,7 +257,7 @@ def test_two_versions_are_compared_anew_on_what_is_held_out_now(
     add_version(home, "v2", CARD, 2.0)
     found = CARD["holdout"] | {"after": AFTER | {"accuracy": 0.25}}
     compared = Mock(return_value=found)
-    monkeypatch.setattr("components.versions.compare", compared)
+    monkeypatch.setattr("components.learn.versions.compare", compared)
     at = app(PAGE, version="v2", beside="v1")
     assert not at.get("plotly_chart"), "they were never measured beside each other"
     at.button(key="retrain.pair.compare").click().run()
@@ -322,8 +322,8 @@ def test_nothing_is_looked_for_or_counted_on_a_rerun(
     app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked, counted = Mock(), Mock()
-    monkeypatch.setattr("components.retrain.doubts", looked)
-    monkeypatch.setattr("components.retrain.learning_curve", counted)
+    monkeypatch.setattr("components.learn.retrain.doubts", looked)
+    monkeypatch.setattr("components.learn.retrain.learning_curve", counted)
     at = app(PAGE)
     at.run()
     assert not looked.called
@@ -341,8 +341,8 @@ def test_old_runs_are_scored_again_only_once_somebody_has_agreed(
     assert "Every run's verdict is by **seed** already" in texts(at)
     with pytest.MonkeyPatch.context() as patch:
         done = Mock(return_value=found)
-        patch.setattr("components.learning_material.rescore", done)
-        patch.setattr("components.learning_material.waiting_runs", lambda *_: [run_id])
+        patch.setattr("components.learn.learning_material.rescore", done)
+        patch.setattr("components.learn.learning_material.waiting_runs", lambda *_: [run_id])
         at.button(key="retrain.rescore").click().run()
         assert "**1 run** of all projects" in texts(at)
         assert not done.called

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
-from components.correction_draft import suggested
-from components.review_queue import sound_categories
-from components.span_editor.marks import Mark, Marked
+from components.app import state
+from components.review.correction_draft import suggested
+from components.review.review_queue import sound_categories
+from components.widgets.span_editor import Mark, Marked
 from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
 from core.progress import folded
@@ -164,7 +164,7 @@ def test_a_project_nobody_has_reviewed_says_so(app: OpenApp) -> None:
 def test_a_long_queue_is_put_in_order_while_people_work(
     app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("components.state.Reordering", partial(Reordering, load=FakeEmbedder))
+    monkeypatch.setattr("components.app.state.Reordering", partial(Reordering, load=FakeEmbedder))
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
@@ -318,11 +318,7 @@ def test_a_case_much_like_a_decided_one_shows_what_people_decided(
     assert "Similar, “Female cats tend to be left pawed.”: Karl says supported" in shown[1]
     assert "Karl" not in shown[2]
     with open_store(home) as store, store.writing():
-        settle(
-            store,
-            Gold("g", case.id, "Lena", 7.0, "adjudicated", "hallucinated"),
-            case,
-        )
+        settle(store, Gold("g", case.id, "Lena", 7.0, "adjudicated", "hallucinated"), case)
     at = app("pages/review/label.py", case=alike[0].id)
     words = [item.proto.label.replace("\\", "") for item in at.get("page_link")]
     assert any("The same text: settled as hallucinated" in label for label in words)

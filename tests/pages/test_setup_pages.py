@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
+from components.app import state
 from core.agents.rosters import SHIPPED
 from core.config import Settings
 from core.documents.library import store_file

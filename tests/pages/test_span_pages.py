@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.span_learning import trivial_words
-from core.learning.span_threshold import Figure, Fit
+from components.learn.span_tuning import trivial_words
+from core.learning.metrics import Figure
+from core.learning.span_threshold import Fit
 from core.learning.span_tuning import take_into_use
 from core.records import EXAMPLES, MEMBER, THRESHOLD, Member, examples_from
 from core.store import open_store

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import state
+from components.app import state
 from core.config import Settings
 from core.documents.library import store_file
 from core.pipeline.checking import Draft, store_case

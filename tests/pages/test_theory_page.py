@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from components.reliability_theory import finding, same_cases
+from components.measure.reliability_theory import finding, same_cases
 from core.learning.debate_worth import Information
-from core.learning.majority import Interval
+from core.learning.metrics import Figure
 from core.store import open_store
 from tests.learning.runs_told import tell
-from tests.learning.test_debate_information import debates
+from tests.learning.test_debate_worth import debates
 from tests.pages.conftest import OpenApp
 from tests.pages.test_reliability_page import table_with, texts
 
@@ -56,5 +56,5 @@ def test_sliders_begin_at_what_was_measured(app: OpenApp, home: Path) -> None:
     [(0.1, 0.3, "added information"), (-0.1, 0.3, "not shown"), (-0.3, -0.1, "no information")],
 )
 def test_the_finding_follows_the_interval(low: float, high: float, words: str) -> None:
-    one = Interval((low + high) / 2, low, high)
+    one = Figure((low + high) / 2, low, high)
     assert words in finding(Information("", 50, 9, one, one, one, one, 0.5))

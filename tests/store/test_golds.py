@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.adjudication import versions_of
+from components.review.adjudication import versions_of
 from core.errors import ConflictError, InputError
 from core.exchange.incoming import is_said
 from core.exchange.outgoing import stored_row

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from core.tools.dates import DateValue, find_dates
+from core.tools.date_values import DateValue
+from core.tools.dates import find_dates
 from core.tools.quantities import Quantity, find_quantities
 from core.tools.vocabulary import Bound
 

@@ -15,7 +15,6 @@ from core.tools.code import CodeCheck, check_code, snippet_of
 from core.tools.sandbox import why_off
 from tests.needs import need
 
-DOUBLE = "def double(x):\n    return {body}\n"
 ASKED = "Write a function that doubles.\n\n    >>> double(4)\n    8\n    >>> double(0)\n    0\n"
 
 
@@ -29,17 +28,36 @@ def run(question: str, response: str) -> CodeCheck | None:
 TRUE = "def true():\n    return True\nassert true()\n"  # code with a check that holds
 
 
-@pytest.mark.parametrize(
-    ("body", "holds"), [("2 * x", True), ("x + x", True), ("x ** 2", False), ("y", False)]
-)
-def test_the_questions_examples_are_checks(body: str, holds: bool) -> None:
-    check = run(ASKED, DOUBLE.format(body=body))
+def doubling(body: str, check: str = "") -> str:
+    """An answer that doubles in that way, with a check below it."""
+    return f"def double(x):\n    return {body}\n{check}\n"
+
+
+HOLDS = [
+    (ASKED, doubling("2 * x"), True), (ASKED, doubling("x + x"), True),
+    (ASKED, doubling("x ** 2"), False), (ASKED, doubling("y"), False),
+    ("", f"print('so')\n{TRUE}", True),
+    # Names of the answer do not disturb the examples, and its future imports may stand first.
+    (ASKED, "sys = print = None\n" + doubling("2 * x"), True),
+    (ASKED, "from __future__ import annotations\n" + doubling("2 * x"), True),
+    # A check that is called is a check.
+    ("", doubling("x", "def check():\n    assert double(3) == 6\ncheck()"), False),
+    ("", doubling("x", "def test_double():\n    assert double(3) == 6\ntest_double()"), False),
+    # Words of a failed assertion do not rename it.
+    ("", doubling("x", "assert double(3) == 6, 'three\\nOSError'"), False),
+    ("", f"import inspect\n{TRUE}assert 'return' in inspect.getsource(true) and true()\n", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "response", "holds"), HOLDS)
+def test_code_passes_its_checks_or_not(question: str, response: str, holds: bool) -> None:
+    check = run(question, response)
     assert check is not None
     assert check.holds is holds
 
 
 def test_what_fails_is_told() -> None:
-    check = run(ASKED, DOUBLE.format(body="x ** 2"))
+    check = run(ASKED, doubling("x ** 2"))
     assert check is not None
     assert "double(4) gives 16" in check.words
 
@@ -58,7 +76,7 @@ def test_what_fails_is_told() -> None:
     ],
 )
 def test_the_assertion_that_fails_is_told(body: str, check: str, said: str) -> None:
-    found = run("", DOUBLE.format(body=body) + f"\nassert double(2)\nassert {check}")
+    found = run("", doubling(body) + f"\nassert double(2)\nassert {check}")
     assert found is not None
     before, *after = f"The code was run and fails its check {said}".split(".*")
     assert found.words.startswith(before)
@@ -77,80 +95,82 @@ def test_fenced_blocks_are_one_program_and_prose_is_none() -> None:
     assert run("", response) == CodeCheck(True, "The code was run and passes its check.", held=1)
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        "yes",
-        "1889",
-        "The tower was built in 1889.",
-        "def double(x):\n    return 2 * x\n",
-        "```python\nprint('no check')\n```",
-        "def broken(:\n",
-        "assert\x00",
-        "(" * 5000,
-        "```\nassert 1",
-    ],
-)
-def test_what_is_no_code_with_checks_is_let_be(response: str) -> None:
-    assert snippet_of("", response) is None
+# Neither prose nor code without a check, nor assertions that try nothing of the answer's own.
+NO_CHECKS = [
+    ("", "yes"),
+    ("", "1889"),
+    ("", "The tower was built in 1889."),
+    ("", "def double(x):\n    return 2 * x\n"),
+    ("", "```python\nprint('no check')\n```"),
+    ("", "def broken(:\n"),
+    ("", "assert\x00"),
+    ("", "(" * 5000),
+    ("", "```\nassert 1"),
+    ("", "def mean(xs):\n    assert xs\n    return sum(xs)\nprint(mean([1]))"),
+    ("", "def test_sum():\n    assert sum([1]) == 2\n"),
+    ("", "try:\n    assert 1 == 2\nexcept AssertionError:\n    pass"),
+    ("", "ok = lambda: [x for x in ()]\ndef f():\n    def test_it():\n        assert 0\n"),
+    ("", doubling("2 * x", "assert 1 + 1 == 2")),
+    ("", doubling("2 * x", "assert True, double(3)")),
+    ("", doubling("2 * x", "assert double")),
+    ("", doubling("2 * x", "assert (double(3), 'six')")),
+    ("", doubling("2 * x", "assert double(3) == 7 or True")),
+    ("", doubling("2 * x", "expected = 6\nassert expected == 6")),
+    (">>> double(4)\nEight\n", doubling("2 * x")),
+    (">>> double(4)  # doctest: +SKIP\n9\n", doubling("2 * x")),
+    (">>> double([1])\n[1,\n 1]\n", doubling("2 * x")),
+    (">>> double(range(9))\n[0, ...]\n", doubling("2 * x")),
+    (">>> double(4)\n8\n9\n", doubling("2 * x")),
+    (">>> double(size)\n8\n", doubling("2 * x")),
+    (">>> double(4) == 8\n>>> double(0) == 0\n", doubling("2 * x")),
+    (">>> 1 + 1\n2\n", doubling("2 * x")),
+    (ASKED, "def triple(x):\n    return 3 * x\n"),
+]
 
 
-def test_examples_of_something_else_are_no_checks() -> None:
-    assert snippet_of(ASKED, "def triple(x):\n    return 3 * x\n") is None
+@pytest.mark.parametrize(("question", "response"), NO_CHECKS)
+def test_what_is_no_code_with_checks_is_let_be(question: str, response: str) -> None:
+    assert snippet_of(question, response) is None
 
 
-@pytest.mark.parametrize(
-    "leaving",
-    ["import os; os._exit(0)", "import sys; sys.exit(0)", "exit()", "import os; os.kill(0, 9)"],
-)
-def test_leaving_early_is_neither_passing_nor_failing(leaving: str) -> None:
-    assert run("", f"{leaving}\n{TRUE}assert not true()\n") is None
+# It leaves early, wants what the sandbox withholds, or never reaches its check.
+TELLS_NOTHING = [
+    ("", "import os; os._exit(0)" + f"\n{TRUE}assert not true()\n"),
+    ("", "import sys; sys.exit(0)" + f"\n{TRUE}assert not true()\n"),
+    ("", "exit()" + f"\n{TRUE}assert not true()\n"),
+    ("", "import os; os.kill(0, 9)" + f"\n{TRUE}assert not true()\n"),
+    ("", "import numpy_of_nowhere" + f"\n{TRUE}"),
+    ("", "open('table.csv')" + f"\n{TRUE}"),
+    ("", "input()" + f"\n{TRUE}"),
+    ("", "import socket; socket.create_connection(('127.0.0.1', 9), timeout=2)" + f"\n{TRUE}"),
+    (
+        "",
+        "import urllib.request; urllib.request.urlopen('http://198.51.100.1', timeout=2)"
+        + f"\n{TRUE}",
+    ),
+    ("", "bytearray(4 << 30)" + f"\n{TRUE}"),
+    ("", "for _ in range(10**6): print('flood' * 20)" + f"\n{TRUE}"),
+    ("", "import threading as t\nfor _ in range(40): t.Timer(9, print).start()" + f"\n{TRUE}"),
+    ("", "import sqlite3; sqlite3.connect('/nowhere/at.all')" + f"\n{TRUE}"),
+    ("", "class Unknown(Exception): pass\nraise Unknown('so')" + f"\n{TRUE}"),
+    ("", doubling("2 * x", "if False:\n    assert double(3) == 6")),
+    ("", doubling("2 * x", "for _ in []:\n    assert double(3) == 6")),
+    (
+        "",
+        doubling(
+            "2 * x", "def check(f):\n    if f is None:\n        assert f(3) == 6\ncheck(double)"
+        ),
+    ),
+    ("", TRUE + "int('ten')  # raises ValueError\n"),
+    (ASKED, "def double(x):\n    open('/nowhere/at.all')\n"),
+]
 
 
-@pytest.mark.parametrize(
-    "never",
-    [
-        "def mean(xs):\n    assert xs\n    return sum(xs)\nprint(mean([1]))",
-        "def test_sum():\n    assert sum([1]) == 2\n",
-        "try:\n    assert 1 == 2\nexcept AssertionError:\n    pass",
-        "ok = lambda: [x for x in ()]\ndef f():\n    def test_it():\n        assert 0\n",
-    ],
-)
-def test_assertions_that_check_nothing_are_no_checks(never: str) -> None:
-    assert snippet_of("", never) is None
-
-
-@pytest.mark.parametrize("name", ["test_double", "check"])
-def test_a_check_that_is_called_is_a_check(name: str) -> None:
-    code = DOUBLE.format(body="x") + f"def {name}():\n    assert double(3) == 6\n{name}()\n"
-    check = run("", code)
-    assert check is not None
-    assert not check.holds
-
-
-def test_printing_does_not_disturb() -> None:
-    check = run("", f"print('so')\n{TRUE}")
-    assert check is not None
-    assert check.holds
-
-
-@pytest.mark.parametrize(
-    "wanting",
-    [
-        "import numpy_of_nowhere",
-        "open('table.csv')",
-        "input()",
-        "import socket; socket.create_connection(('127.0.0.1', 9), timeout=2)",
-        "import urllib.request; urllib.request.urlopen('http://198.51.100.1', timeout=2)",
-        "bytearray(4 << 30)",
-        "for _ in range(10**6): print('flood' * 20)",
-        "import threading as t\nfor _ in range(40): t.Timer(9, print).start()",
-        "import sqlite3; sqlite3.connect('/nowhere/at.all')",
-        "class Unknown(Exception): pass\nraise Unknown('so')",
-    ],
-)
-def test_what_the_sandbox_withholds_says_nothing_about_the_code(wanting: str) -> None:
-    assert run("", f"{wanting}\n{TRUE}") is None
+@pytest.mark.parametrize(("question", "response"), TELLS_NOTHING)
+def test_a_run_that_comes_to_no_check_says_nothing_about_the_code(
+    question: str, response: str
+) -> None:
+    assert run(question, response) is None
 
 
 def test_waiting_says_nothing_but_computing_on_and_on_does(
@@ -163,18 +183,6 @@ def test_waiting_says_nothing_but_computing_on_and_on_does(
     check = run("", f"while True: pass\n{TRUE}")
     assert check is not None
     assert check.is_out_of_time
-
-
-def test_names_of_the_answer_do_not_disturb_the_examples() -> None:
-    check = run(ASKED, "sys = print = None\n" + DOUBLE.format(body="2 * x"))
-    assert check is not None
-    assert check.holds
-
-
-def test_imports_from_the_future_may_stand_first() -> None:
-    check = run(ASKED, "from __future__ import annotations\n" + DOUBLE.format(body="2 * x"))
-    assert check is not None
-    assert check.holds
 
 
 @pytest.mark.parametrize(
@@ -191,55 +199,11 @@ def test_imports_from_the_future_may_stand_first() -> None:
     ],
 )
 def test_what_stands_behind_an_example_is_none_of_its_result(question: str) -> None:
-    right, wrong = (run(question, DOUBLE.format(body=body)) for body in ("2 * x", "3 * x"))
+    right, wrong = (run(question, doubling(body)) for body in ("2 * x", "3 * x"))
     assert right is not None
     assert right.holds
     assert wrong is not None
     assert not wrong.holds
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        ">>> double(4)\nEight\n",
-        ">>> double(4)  # doctest: +SKIP\n9\n",
-        ">>> double([1])\n[1,\n 1]\n",
-        ">>> double(range(9))\n[0, ...]\n",
-        ">>> double(4)\n8\n9\n",
-        ">>> double(size)\n8\n",
-        ">>> double(4) == 8\n>>> double(0) == 0\n",
-        ">>> 1 + 1\n2\n",
-    ],
-)
-def test_examples_that_cannot_be_read_for_sure_are_none(question: str) -> None:
-    assert snippet_of(question, DOUBLE.format(body="2 * x")) is None
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        "assert 1 + 1 == 2",
-        "assert True, double(3)",
-        "assert double",
-        "assert (double(3), 'six')",
-        "assert double(3) == 7 or True",
-        "expected = 6\nassert expected == 6",
-    ],
-)
-def test_assertions_about_nothing_of_the_answers_own_are_no_checks(check: str) -> None:
-    assert snippet_of("", DOUBLE.format(body="2 * x") + check + "\n") is None
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        "if False:\n    assert double(3) == 6",
-        "for _ in []:\n    assert double(3) == 6",
-        "def check(f):\n    if f is None:\n        assert f(3) == 6\ncheck(double)",
-    ],
-)
-def test_assertions_that_are_never_reached_check_nothing(check: str) -> None:
-    assert run("", DOUBLE.format(body="2 * x") + check + "\n") is None
 
 
 @pytest.mark.parametrize(
@@ -255,24 +219,9 @@ def test_assertions_that_are_never_reached_check_nothing(check: str) -> None:
 )
 def test_what_the_code_defines_is_followed_to_its_checks(check: str) -> None:
     for body, holds in (("2 * x", True), ("x ** 2", False), ("x + nothing", False)):
-        found = run("", DOUBLE.format(body=body) + check + "\n")
+        found = run("", doubling(body, check))
         assert found is not None
         assert found.holds is holds
-
-
-def test_an_error_that_the_answer_shows_is_no_failed_check() -> None:
-    assert run("", TRUE + "int('ten')  # raises ValueError\n") is None
-
-
-def test_what_the_sandbox_withholds_in_an_example_says_nothing() -> None:
-    assert run(ASKED, "def double(x):\n    open('/nowhere/at.all')\n") is None
-
-
-def test_words_of_a_failed_assertion_do_not_rename_it() -> None:
-    code = DOUBLE.format(body="x") + "assert double(3) == 6, 'three\\nOSError'\n"
-    check = run("", code)
-    assert check is not None
-    assert not check.holds
 
 
 @pytest.mark.parametrize(
@@ -297,7 +246,7 @@ def test_what_becomes_of_the_output_does_not_matter(around: str) -> None:
 
 
 def test_of_two_programs_neither_is_run() -> None:
-    one, other = (DOUBLE.format(body=body) + "assert double(3) == 6\n" for body in ("x", "x + x"))
+    one, other = (doubling(body) + "assert double(3) == 6\n" for body in ("x", "x + x"))
     assert snippet_of("", f"Wrong:\n```python\n{one}```\nRight:\n```python\n{other}```\n") is None
     late = f"```python\n{TRUE}```\n```python\nfrom __future__ import annotations\n```\n"
     assert run("", late) is None
@@ -314,14 +263,6 @@ def test_what_runs_in_the_sandbox_is_never_loaded_here() -> None:
     check = run("", TRUE)
     assert check is not None
     assert "core.tools.sandbox_main" not in sys.modules
-
-
-def test_code_may_ask_for_its_own_source() -> None:
-    check = run(
-        "", f"import inspect\n{TRUE}assert 'return' in inspect.getsource(true) and true()\n"
-    )
-    assert check is not None
-    assert check.holds
 
 
 @given(st.text(max_size=200), st.text(max_size=200))

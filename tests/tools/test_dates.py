@@ -10,7 +10,8 @@ from babel.dates import format_date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.tools.dates import DateValue, compare_dates, find_dates
+from core.tools.date_values import DateValue, compare_dates
+from core.tools.dates import find_dates
 from tests.tools.corpus import missed, rows, same_dates
 from tests.tools.test_quantities import LANGUAGES, QUICK, TAGS, TEXTS
 

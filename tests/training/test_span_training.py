@@ -12,7 +12,7 @@ from core.baseline.evidence_model import trees_of
 from core.baseline.span_reader import load_span_reader
 from core.evaluation.gold import GoldRow, GoldSpan
 from training import train_span_reader as span_training
-from training.span_rows import common_terms, marked_rows, sampled
+from training.train_span_reader import common_terms, marked_rows, sampled
 
 CITIES = "Oslo Lima Cairo Quito Hanoi Delhi Accra Sofia Tunis Dakar Minsk Seoul".split()
 LISTS = {"en": {"the": 0.05, "is": 0.03, "of": 0.04}, "sv": {"är": 0.04}}

@@ -8,8 +8,7 @@ import pytest
 from core.evaluation.gold import GoldRow, GoldSpan
 from core.pipeline.span_voting import VotedRun, VotedSpan, soft_labels
 from core.records import Span, WordScore
-from training.panel_rows import PanelRow
-from training.train_panel import alone, fit, in_folds, pairs_of, report, said_by
+from training.train_panel import PanelRow, alone, fit, in_folds, pairs_of, report, said_by
 
 TEXT = " ".join(["abcde"] * 10)
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from core.records import Point, Quote, QuoteStatus, Reply, Stance, Turn
-from core.verdict.answer_features import NAMES, answer_features, answers_in, vector
+from core.verdict.debate_features import NAMES, answer_features, answers_in, vector
 
 
 def turn(

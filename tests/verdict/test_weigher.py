@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.errors import ConfigError
 from core.records import Stance
-from core.verdict.answer_features import answer_features, vector
+from core.verdict.debate_features import answer_features, vector
 from core.verdict.weigher import (
     READ,
     STANCES,

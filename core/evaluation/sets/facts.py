@@ -1,62 +1,151 @@
-"""Single facts that people judged: HELM/MIND, FActScore, HaluEval 2.0, RefChecker."""
+"""Answers and single facts that people judged true or false.
+
+Questions with listed answers (TruthfulQA, HalluQA, PubMedQA, NQ-open), facts of a text (HELM/MIND,
+FActScore, HaluEval 2.0, RefChecker) and claims with the evidence found for them (Factcheck-GPT).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from core.evaluation.files import data_files, records
-from core.evaluation.gold import GoldRow, Rule
-from core.evaluation.sets.pairs import row_id
-from core.evaluation.sets.sentence_pairs import keyed
+from core.evaluation.files import data_files, keyed, records, rows_in
+from core.evaluation.gold import GoldRow, Loader, answered
 from core.exchange.rows import FACT_IS_TRUE, WRONG_IS_TRUE, Record, label_of, word
 from core.records import Label
 
-ATOMIC: dict[str, Label | None] = {"s": "supported", "ns": "hallucinated", "ir": None}
-TRIPLETS: dict[str, Label] = {
+JUDGED_ANSWER = re.compile(r"Q: (?P<question>.*?)\nA: (?P<answer>.*)\nTrue:\s*", re.DOTALL)
+CHOICE = re.compile(r"\s([A-Z]):")
+LISTS: tuple[tuple[str, Label], ...] = (
+    ("Incorrect Answers", "hallucinated"),
+    ("Correct Answers", "supported"),
+)
+KINDS: tuple[tuple[str, Label], ...] = (
+    ("Best Answer", "supported"),
+    ("Wrong_Answer", "hallucinated"),
+)
+YES_IS_TRUE: Mapping[str, Label] = {"yes": "supported", "no": "hallucinated"}
+DECISIONS = ("yes", "no", "maybe")
+ATOMIC: Mapping[str, Label | None] = {"s": "supported", "ns": "hallucinated", "ir": None}
+TRIPLETS: Mapping[str, Label] = {
     "entailment": "supported",
     "neutral": "unclear",
     "contradiction": "hallucinated",
 }
+WORST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 SETTINGS = ("accurate_context/*.json", "noisy_context/*.json", "zero_context/*.json", "*.json")
+OPEN_FACTS: Mapping[str, Label] = {**FACT_IS_TRUE, "na": "unclear", "unknown": "unclear"}
+STANCES: Mapping[str, Label] = {
+    "completely-support": "supported",
+    "partially-support": "unclear",
+    "irrelevant": "unclear",
+    "refute": "hallucinated",
+}
+VERDICTS: Mapping[str, Label] = {**FACT_IS_TRUE, "not_enough_evidence": "unclear"}
+FACTBENCH = ("Factbench*.jsonl",)
+STANCE_FILES = "subtasks/subtask3*.jsonl"
+
+
+def load_truthfulqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row for each listed answer, true or false; there is no evidence."""
+    for own, record in rows_in(folder, ("TruthfulQA*.csv",), split):
+        question = record.text("Question")
+        parted = {field: record.text(field).split(";") for field, _ in LISTS}
+        listed = {one.strip(): label for field, label in LISTS for one in parted[field]}
+        listed.pop("", None)
+        for number, (answer, label) in enumerate(listed.items(), start=1):
+            yield answered(f"{own}:{number}", record, question, answer, label)
+
+
+def load_truthfulqa_finetune(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """Answers of models and people to the same questions, judged true or false."""
+    for own, record in rows_in(folder, ("finetune_truth*.jsonl",), split):
+        found = JUDGED_ANSWER.fullmatch(record.text("prompt"))
+        if not found:
+            raise record.broken("a prompt “Q: …, A: …, True:”", record.text("prompt"))
+        label = record.chosen(YES_IS_TRUE, "completion")
+        if found["answer"].strip():
+            yield answered(own, record, found["question"], found["answer"], label)
+
+
+def load_halluqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row for each best and each wrong answer, in Chinese."""
+    for own, record in rows_in(folder, ("HalluQA.json*",), split):
+        question = record.text("Question")
+        found = [
+            (record.spare(field), label)
+            for start, label in KINDS
+            for field in record.fields
+            if field.startswith(start) and record.spare(field)
+        ]
+        for number, (answer, label) in enumerate(found, start=1):
+            yield answered(f"{own}:{number}", record, question, answer, label, language="zh")
+
+
+def load_halluqa_choices(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row for each choice of a question; one choice is right."""
+    for own, record in rows_in(folder, ("HalluQA_mc*.json*",), split):
+        question, *rest = CHOICE.split(record.text("question"))
+        letters, texts = rest[::2], [text.strip() for text in rest[1::2]]
+        right = record.text("answer").removeprefix("Answer:").strip()
+        if right not in letters or not all(texts):
+            raise record.broken(f"an answer among {', '.join(letters)}", right)
+        asked = question.removeprefix("Question:").strip()
+        for letter, text in zip(letters, texts, strict=True):
+            label: Label = "supported" if letter == right else "hallucinated"
+            yield answered(f"{own}:{letter}", record, asked, text, label, language="zh")
+
+
+def load_pubmedqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """Two rows a question, “Yes” and “No”; the abstract without its conclusion is the document."""
+    for path in data_files(folder, ("*pqa*.json",), split):
+        for key, record in keyed(path):
+            decision = record.plain("final_decision").strip().lower()
+            if decision not in DECISIONS:
+                raise record.broken("final_decision to be yes, no or maybe", decision)
+            texts = ("\n\n".join(record.texts("CONTEXTS")),)
+            for answer in ("Yes", "No"):
+                told: Label = "supported" if answer.lower() == decision else "hallucinated"
+                yield answered(
+                    f"{key}:{answer.lower()}",
+                    record,
+                    record.text("QUESTION"),
+                    answer,
+                    "unclear" if decision == "maybe" else told,
+                    documents=texts,
+                )
+
+
+def load_nq_open(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """The first accepted answer to each question; there is neither evidence nor a wrong answer."""
+    for own, record in rows_in(folder, ("NQ-open*.jsonl",), split):
+        answers = [one.strip() for one in record.texts("answer") if one.strip()]
+        if not answers:
+            raise record.broken("at least one accepted answer")
+        yield answered(own, record, record.text("question"), answers[0], "supported")
 
 
 def load_helm(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """One row a sentence with which a model went on writing an article; there is no evidence."""
     for path in data_files(folder, ("helm/*.json", "*.json"), split):
         for key, record in keyed(path):
-            prompt = record.text("prompt")
-            for number, sentence in enumerate(record.records("sentences"), start=1):
-                yield GoldRow(
-                    id=f"{path.name.removesuffix('.gz')}:{key}:{number}",
-                    place=record.place,
-                    response=sentence.text("sentence"),
-                    label=label_of(sentence, sentence.fields.get("label"), WRONG_IS_TRUE),
-                    group=prompt,
-                    question=prompt,
-                )
+            for number, one in enumerate(record.records("sentences"), start=1):
+                own = f"{path.name.removesuffix('.gz')}:{key}:{number}"
+                label = label_of(one, one.fields.get("label"), WRONG_IS_TRUE)
+                yield answered(own, record, record.text("prompt"), one.text("sentence"), label)
 
 
 def load_factscore(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """One row an atomic fact of a biography; irrelevant facts and abstentions are left out."""
-    for path in data_files(folder, ("*.jsonl",), split):
-        for record in records(path):
-            facts = [fact for part in _parts(record, "annotations") for fact in _facts(part)]
-            for number, fact in enumerate(facts, start=1):
-                label = fact.chosen(ATOMIC, "label")
-                if label:
-                    yield GoldRow(
-                        id=row_id(path, folder, record.line, number),
-                        place=record.place,
-                        response=fact.text("text"),
-                        label=label,
-                        group=record.text("input"),
-                        question=record.text("input"),
-                    )
-
-
-def _facts(sentence: Record) -> list[Record]:
-    return _parts(sentence, "human-atomic-facts")
+    for own, record in rows_in(folder, ("*.jsonl",), split):
+        parts = _parts(record, "annotations")
+        facts = [fact for part in parts for fact in _parts(part, "human-atomic-facts")]
+        for number, fact in enumerate(facts, start=1):
+            label = fact.chosen(ATOMIC, "label")
+            if label:
+                question, said = record.text("input"), fact.text("text")
+                yield answered(f"{own}:{number}", record, question, said, label)
 
 
 def _parts(record: Record, name: str) -> list[Record]:
@@ -66,35 +155,35 @@ def _parts(record: Record, name: str) -> list[Record]:
 
 def load_halueval2(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """One row a fact of an answer, with what another model had judged where that is recorded."""
-    for path in data_files(folder, ("human_annotation/*.json",), split):
-        judged = _judged(folder / "model_prediction", path.name.removesuffix(".gz"))
-        for record in records(path):
-            facts, labels = record.texts("chatgpt_fact"), record.items("human_judge")
-            others = judged.get(_key(record), ())
-            if labels and len(labels) != len(facts):
-                raise record.broken(f"{len(facts)} labels in human_judge", len(labels))
-            for number, (fact, said) in enumerate(zip(facts, labels, strict=False)):
-                other = others[number] if number < len(others) else ""
-                yield GoldRow(
-                    id=row_id(path, folder, record.line, number + 1),
-                    place=record.place,
-                    response=fact,
-                    label=label_of(record, said, FACT_IS_TRUE),
-                    group=record.text("user_query"),
-                    question=record.text("user_query"),
-                    recorded=_first_word(other),
-                    recorded_by="ChatGPT (recorded)" if other else "",
-                )
+    judged: dict[str, dict[str, tuple[str, ...]]] = {}
+    for own, record in rows_in(folder, ("human_annotation/*.json",), split):
+        name = own.rpartition(":")[0].rpartition("/")[2]
+        if name not in judged:
+            judged[name] = _judged(folder / "model_prediction", name)
+        others = judged[name].get(_key(record), ())
+        facts, labels = record.texts("chatgpt_fact"), record.items("human_judge")
+        if labels and len(labels) != len(facts):
+            raise record.broken(f"{len(facts)} labels in human_judge", len(labels))
+        for number, (fact, said) in enumerate(zip(facts, labels, strict=False)):
+            other = others[number] if number < len(others) else ""
+            yield answered(
+                f"{own}:{number + 1}",
+                record,
+                record.text("user_query"),
+                fact,
+                label_of(record, said, FACT_IS_TRUE),
+                recorded=_first_word(other),
+                recorded_by="ChatGPT (recorded)" if other else "",
+            )
 
 
 def _judged(folder: Path, name: str) -> dict[str, tuple[str, ...]]:
     """What the model said of each fact of each answer; nothing where the file is not there."""
     for path in (folder / f"{name}.gz", folder / name):
         if path.is_file():
-            found = {}
-            for record in records(path):
-                found[_key(record)] = tuple(map(word, record.items("chatgpt_judge")))
-            return found
+            return {
+                _key(one): tuple(map(word, one.items("chatgpt_judge"))) for one in records(path)
+            }
     return {}
 
 
@@ -109,98 +198,94 @@ def _first_word(said: str) -> Label | None:
 
 
 def load_triplets(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row a claim triplet of an answer, its three parts as one statement."""
-    for path in data_files(folder, SETTINGS, split):
-        for record in records(path):
-            for number, triplet in enumerate(record.records("claude2_response_kg"), start=1):
-                yield GoldRow(
-                    id=row_id(path, folder, record.line, number),
-                    place=record.place,
-                    response=" ".join(triplet.texts("triplet")),
-                    label=triplet.chosen(TRIPLETS, "human_label"),
-                    group=record.text("id"),
-                )
+    """`triplets`: a claim triplet of an answer as one statement; `responses`: the whole answer.
 
-
-def load_refchecker_responses(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row an answer that says something; its worst triplet is its label."""
-    for path in data_files(folder, SETTINGS, split):
-        for record in records(path):
-            triplets = record.records("claude2_response_kg")
-            labels = {triplet.chosen(TRIPLETS, "human_label") for triplet in triplets}
-            worst: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
+    The worst triplet is the answer's label; answers that say nothing have none.
+    """
+    for own, record in rows_in(folder, SETTINGS, split):
+        triplets = record.records("claude2_response_kg")
+        labels = [triplet.chosen(TRIPLETS, "human_label") for triplet in triplets]
+        group = record.text("id")
+        if task == "responses":
             if labels:
-                yield GoldRow(
-                    id=row_id(path, folder, record.line),
-                    place=record.place,
-                    response=record.text("response"),
-                    label=next(label for label in worst if label in labels),
-                    group=record.text("id"),
-                )
+                worst = next(label for label in WORST if label in labels)
+                yield GoldRow(own, record.place, record.text("response"), worst, group)
+            continue
+        for number, (triplet, label) in enumerate(zip(triplets, labels, strict=True), start=1):
+            said = " ".join(triplet.texts("triplet"))
+            yield GoldRow(f"{own}:{number}", record.place, said, label, group)
 
 
-REFCHECKER = "CC BY 4.0 (annotations); Apache-2.0 (repository)"
-FACTS_RULES = (
-    Rule(
-        name="helm_mind",
-        loader=load_helm,
-        labels={"0": "supported", "1": "hallucinated"},
-        unit="one sentence",
-        group="prompt",
-        licence="not stated",
-        permits="not stated",
-        note="No evidence.",
-    ),
-    Rule(
-        name="factscore",
-        loader=load_factscore,
-        labels={"S": "supported", "NS": "hallucinated", "IR": None},
-        unit="one atomic fact",
-        group="input (the question for a person's biography)",
-        licence="MIT (labelled data); Apache-2.0 (repository)",
-        permits="yes",
-        note="No evidence. Answers without annotation (abstentions) are left out.",
-    ),
-    Rule(
-        name="halueval2",
-        loader=load_halueval2,
-        labels={"true": "supported", "false": "hallucinated"},
-        unit="one fact of an answer",
-        group="user_query",
-        licence="not stated",
-        permits="not stated",
-        note="No evidence. Answers whose facts nobody labelled are left out. `recorded` is "
-        "ChatGPT's judgement; its “unknown” is unclear.",
-    ),
-    Rule(
-        name="refchecker",
-        task="triplets",
-        loader=load_triplets,
-        labels={
-            "Entailment": "supported",
-            "Neutral": "unclear",
-            "Contradiction": "hallucinated",
-        },
-        unit="one claim triplet",
-        group="id of the question, all models together",
-        licence=REFCHECKER,
-        permits="yes",
-        note="Questions and references are not in the set: claim only. Neutral is what the "
-        "reference does not decide. Never trained or tuned on.",
-    ),
-    Rule(
-        name="refchecker",
-        task="responses",
-        loader=load_refchecker_responses,
-        labels={
-            "only Entailment": "supported",
-            "any Neutral": "unclear",
-            "any Contradiction": "hallucinated",
-        },
-        unit="one answer of a model",
-        group="id of the question, all models together",
-        licence=REFCHECKER,
-        permits="yes",
-        note="As triplets; answers without triplets (abstentions) are left out.",
-    ),
-)
+def load_factbench(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row an answer of a model; there is no evidence."""
+    for own, record in rows_in(folder, FACTBENCH, split):
+        label = label_of(record, record.fields.get("response_label"), OPEN_FACTS)
+        yield answered(own, record, record.text("prompt"), record.text("response"), label)
+
+
+def load_factbench_claims(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a claim of an answer; there is no evidence."""
+    for own, record in rows_in(folder, FACTBENCH, split):
+        claims, labels = record.texts("claims"), record.items("claim_labels")
+        if len(claims) != len(labels):
+            raise record.broken(f"{len(claims)} labels in claim_labels", len(labels))
+        for number, (claim, said) in enumerate(zip(claims, labels, strict=True), start=1):
+            label = label_of(record, said, OPEN_FACTS)
+            yield answered(f"{own}:{number}", record, record.text("prompt"), claim, label)
+
+
+def load_stances(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a claim with one piece of evidence: does this piece carry it?"""
+    prompts = _prompts(folder)
+    for own, record in rows_in(folder, (STANCE_FILES,), split):
+        claim, label = record.text("claim"), record.chosen(STANCES, "stance")
+        group, texts = prompts.get(claim, claim), (record.text("evidence"),)
+        yield GoldRow(own, record.place, claim, label, group, documents=texts)
+
+
+def load_verdicts(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a claim; every piece of evidence that subtask 3 holds for it is a document."""
+    prompts, evidence = _prompts(folder), _evidence(folder)
+    for own, record in rows_in(folder, ("subtasks/subtask4*.jsonl",), split):
+        claim = record.text("claim")
+        label = label_of(record, record.fields.get("label"), VERDICTS)
+        group, texts = prompts.get(claim, claim), tuple(dict.fromkeys(evidence.get(claim, ())))
+        yield GoldRow(own, record.place, claim, label, group, documents=texts)
+
+
+def _prompts(folder: Path) -> dict[str, str]:
+    """The prompt that each claim came from, as far as the whole benchmark is there."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("factcheck-GPT-benchmark.jsonl*")):
+        for record in records(path):
+            sentences = record.inner("sentences")
+            for name in sentences.fields:
+                for claim in sentences.inner(name).texts("claims"):
+                    found.setdefault(claim, record.text("prompt"))
+    return found
+
+
+def _evidence(folder: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in sorted(folder.glob(f"{STANCE_FILES}*")):
+        for record in records(path):
+            found.setdefault(record.text("claim"), []).append(record.text("evidence"))
+    return found
+
+
+LOADERS: Mapping[str, Loader] = {
+    "truthfulqa/pairs": load_truthfulqa,
+    "truthfulqa/finetune": load_truthfulqa_finetune,
+    "halluqa/answers": load_halluqa,
+    "halluqa/mc": load_halluqa_choices,
+    "pubmedqa": load_pubmedqa,
+    "nq_open": load_nq_open,
+    "helm_mind": load_helm,
+    "factscore": load_factscore,
+    "halueval2": load_halueval2,
+    "refchecker": load_triplets,
+    "factcheck_gpt/factbench": load_factbench,
+    "factcheck_gpt/factbench_claims": load_factbench_claims,
+    "factcheck_gpt/subtask3": load_stances,
+    "factcheck_gpt/subtask4": load_verdicts,
+}

@@ -1,240 +1,40 @@
-"""HaluAgent's test sets: answers of models, judged right or wrong, mostly in Chinese.
+"""Answers of models judged right or wrong: HaluAgent, FacTool and HaluEval.
 
-HaluEval: made-up wrong answers beside right ones, marked chat answers, and a judge's words.
-
-Sets that nobody labelled for hallucination: recorded debates, code and word problems.
+Also sets that nobody labelled for hallucination: recorded debates, code and word problems.
 """
 
 from __future__ import annotations
 
-import json
-import tarfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from core.errors import InputError
-from core.evaluation.files import data_files, records
-from core.evaluation.gold import GoldRow, Rule
-from core.evaluation.sets.factcheck import FACTOOL_CLAIMS_RULES
-from core.evaluation.sets.pairs import row_id
-from core.exchange.rows import WRONG_IS_TRUE, Record, found_spans, label_of, word
+from core.evaluation.files import data_files, json_object, rows_in
+from core.evaluation.gold import GoldRow, Loader, answered
+from core.exchange.packed import tarred
+from core.exchange.rows import (
+    FACT_IS_TRUE,
+    WRONG_IS_TRUE,
+    Record,
+    found_spans,
+    label_of,
+    word,
+)
 from core.records import Label
 
-MOST_BYTES = 4 * 2**20  # of one recorded debate; the largest has about a fiftieth
-MOST_TOGETHER = 256 * 2**20
-
-
-def load_debates(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row a recorded debate: the translation that it ended with."""
-    for path in data_files(folder, ("*.tar", "*.tar.gz", "*.tgz"), split):
-        for name, record in _in_archive(path):
-            yield GoldRow(
-                id=name,
-                place=record.place,
-                response=record.text("debate translation"),
-                label=None,
-                group=record.text("source"),
-                question=record.text("source"),
-            )
-
-
-def _in_archive(path: Path) -> Iterator[tuple[str, Record]]:
-    """(name, object) of each JSON file in a tar, read in memory; links are passed over."""
-    try:
-        with tarfile.open(path) as archive:
-            read = 0
-            for member in archive:
-                read += member.size
-                if member.size > MOST_BYTES or read > MOST_TOGETHER:
-                    raise InputError(f"{path}: expected small JSON files, found: {member.name}.")
-                opened = archive.extractfile(member) if member.isreg() else None
-                if opened and member.name.endswith(".json"):
-                    yield member.name, _parsed(opened.read(), f"{path}/{member.name}")
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
-        raise InputError(f"Expected a tar archive at {path}, found: {error}.") from error
-
-
-def _parsed(data: bytes, file: str) -> Record:
-    try:
-        value = json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file}, line 1: expected JSON, found: {error}.") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{file}, line 1: expected a JSON object, found another kind.")
-    return Record(value, file, 1)
-
-
-def load_human_eval(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row a code problem with its reference solution."""
-    for path in data_files(folder, ("HumanEval*.jsonl",), split):
-        for record in records(path):
-            prompt = record.text("prompt")
-            yield GoldRow(
-                id=record.text("task_id"),
-                place=record.place,
-                response=record.text("canonical_solution"),
-                label=None,
-                group=prompt,
-                question=prompt,
-            )
-
-
-def load_ape(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row a word problem with its gold value."""
-    for path in data_files(folder, ("*ape*.json", "*ape*.jsonl"), split):
-        for record in records(path):
-            question = record.text("original_text")
-            yield GoldRow(
-                id=row_id(path, folder, record.line),
-                place=record.place,
-                response=record.text("ans"),
-                label=None,
-                group=question,
-                language="zh",
-                question=question,
-            )
-
-
-NO_LABEL = "No label: it can be run, not scored."
-UNLABELLED_RULES = (
-    Rule(
-        name="mad_debates",
-        loader=load_debates,
-        unit="one recorded debate with the translation it ended with",
-        group="source",
-        licence="GPL-3.0",
-        permits="copyleft",
-        note=f"{NO_LABEL} The reference translations are not read.",
-    ),
-    Rule(
-        name="human_eval",
-        loader=load_human_eval,
-        unit="one code problem with its reference solution",
-        group="prompt",
-        licence="MIT",
-        permits="yes",
-        note=NO_LABEL,
-    ),
-    Rule(
-        name="ape210k",
-        loader=load_ape,
-        unit="one word problem with its gold value",
-        group="original_text",
-        licence="not stated (code: MIT)",
-        permits="not stated",
-        note=f"{NO_LABEL} Chinese.",
-    ),
-)
-
-
+CLAIM_FILES = {
+    "sentence_math": "sentence/math*.jsonl",
+    "sentence_science": "sentence/scientific*.jsonl",
+    "sentence_kbqa": "sentence/knowledge_qa*.jsonl",
+}
+PAPER = ("paper_title", "paper_author(s)", "paper_pub_year")
+COMPARED = "chinese_compared"
 QA_FILES = ("qa_cleaned*.json*", "qa_data*.json*", "final_english*.json*")
-GENERAL_FILES = ("general_data*.json*",)
-JUDGED_FILES = ("qa_judgements*.json*",)
 YES_IS_WRONG: dict[str, Label] = {"yes": "hallucinated", "no": "supported"}
-JUDGE = "Llama-2-7B, fine-tuned (recorded)"
-
-
-def load_qa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Two rows a question: the right answer and the one that was made to be wrong."""
-    for path in data_files(folder, QA_FILES, split):
-        for record in records(path):
-            name = row_id(path, folder, record.line)
-            yield _answer(record, f"{name}:right", "right_answer", "supported")
-            yield _answer(record, f"{name}:hallucinated", "hallucinated_answer", "hallucinated")
-
-
-def _answer(record: Record, row_id: str, field: str, label: Label) -> GoldRow:
-    question = record.text("question")
-    return GoldRow(
-        id=row_id,
-        place=record.place,
-        response=record.text(field),
-        label=label,
-        group=question,
-        question=question,
-        documents=(record.text("knowledge"),),
-    )
-
-
-def load_general(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Chat answers without evidence; marked pieces are found in the answer by their text."""
-    for path in data_files(folder, GENERAL_FILES, split):
-        for record in records(path):
-            query = record.text("user_query")
-            response = record.text("chatgpt_response")
-            label = label_of(record, record.fields.get("hallucination"), YES_IS_WRONG)
-            spans = found_spans(response, record.texts("hallucination_spans"))
-            yield GoldRow(
-                id=row_id(path, folder, record.line),
-                place=record.place,
-                response=response,
-                label=label,
-                group=query,
-                question=query,
-                # A wrong answer none of whose pieces stands in it: nobody knows which words.
-                spans=spans if spans or label == "supported" else None,
-            )
-
-
-def load_judged(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Answers with what one small model said of them; an answer it did not give is `unclear`."""
-    for path in data_files(folder, JUDGED_FILES, split):
-        for record in records(path):
-            question = record.text("question")
-            yield GoldRow(
-                id=row_id(path, folder, record.line),
-                place=record.place,
-                response=record.text("answer"),
-                label=label_of(record, record.fields.get("ground_truth"), YES_IS_WRONG),
-                group=question,
-                question=question,
-                documents=(record.text("knowledge"),),
-                recorded=YES_IS_WRONG.get(word(record.fields.get("judgement")), "unclear"),
-                recorded_by=JUDGE,
-            )
-
-
-HALUEVAL_RULES = (
-    Rule(
-        name="halueval",
-        task="qa",
-        loader=load_qa,
-        labels={"right_answer": "supported", "hallucinated_answer": "hallucinated"},
-        unit="one answer; two a question",
-        group="question",
-        licence="not stated (copy cleaned by others); HaluEval: MIT",
-        permits="not stated",
-        note="The answers' style gives the label away: never trained or tuned on.",
-    ),
-    Rule(
-        name="halueval",
-        task="general",
-        loader=load_general,
-        labels={"yes": "hallucinated", "no": "supported"},
-        unit="one chat answer",
-        group="user_query",
-        licence="MIT",
-        permits="yes",
-        note="No evidence. Pieces that are not in the answer (comments) mark nothing; a wrong "
-        "answer without any found piece has unknown spans. Never trained or tuned on.",
-    ),
-    Rule(
-        name="halueval",
-        task="qa_judgements",
-        loader=load_judged,
-        labels={"Yes": "hallucinated", "No": "supported"},
-        unit="one answer",
-        group="question",
-        licence="not stated",
-        permits="not stated",
-        note="`recorded` is what Llama-2-7B answered; “failed!” counts as unclear. These verdicts "
-        "are measured, no engine is run.",
-        is_recorded=True,
-    ),
+ANSWERS: tuple[tuple[str, Label], ...] = (
+    ("right", "supported"),
+    ("hallucinated", "hallucinated"),
 )
-
-
+JUDGE = "Llama-2-7B, fine-tuned (recorded)"
 TRANSLATE = "翻译"  # the word for "translate": the file holds these questions and those on dates
 # task -> (pattern of the file, language, field whose text is the evidence)
 FILES: dict[str, tuple[str, str, str]] = {
@@ -253,20 +53,19 @@ FILES: dict[str, tuple[str, str, str]] = {
 def load_answers(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """One row an answer; `judge` 1 says that it is hallucinated."""
     pattern, language, evidence = FILES[task]
-    for path in data_files(folder, (pattern,), split):
-        for record in records(path):
-            if _is_of(task, record):
-                question = record.text("question")
-                yield GoldRow(
-                    id=row_id(path, folder, record.line),
-                    place=record.place,
-                    response=record.text("answer"),
-                    label=label_of(record, record.fields.get("judge"), WRONG_IS_TRUE),
-                    group=question,
-                    language=language,
-                    question=question,
-                    documents=(_evidence(record, evidence),) if evidence else (),
-                )
+    for own, record in rows_in(folder, (pattern,), split):
+        if _is_of(task, record):
+            # `<e>` parts the answers that were found on the web.
+            texts = (record.text(evidence).replace("<e>", "\n\n"),) if evidence else ()
+            yield answered(
+                own,
+                record,
+                record.text("question"),
+                record.text("answer"),
+                label_of(record, record.fields.get("judge"), WRONG_IS_TRUE),
+                language=language,
+                documents=texts,
+            )
 
 
 def _is_of(task: str, record: Record) -> bool:
@@ -276,36 +75,178 @@ def _is_of(task: str, record: Record) -> bool:
     return (TRANSLATE in record.text("question")) == (task == "translation")
 
 
-def _evidence(record: Record, field: str) -> str:
-    """The evidence; `<e>` parts the answers that were found on the web."""
-    return record.text(field).replace("<e>", "\n\n")
+def load_code(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a generated function: does it pass the tests of its problem?"""
+    for own, record in rows_in(folder, ("code*.jsonl",), split):
+        label = label_of(record, record.fields.get("label"), FACT_IS_TRUE)
+        yield answered(own, record, record.text("prompt"), record.text("response"), label)
 
 
-NOTES = {
-    "word_count": "No evidence: the question states how many characters are asked for.",
-    "date": "No evidence: the question is a count of days.",
-    "translation": "No evidence: the question holds the text to translate.",
-    "code": "No evidence: the question is a function's docstring in Chinese.",
-    "ape": "No evidence: a word problem; its gold value (`result`) is not read.",
-    "halueval_qa": "The knowledge is the document. Never trained or tuned on.",
-    "webqa": "The document is what was found on the web, the reference answer among it.",
-    "halluqa": "No evidence: the reference answers are not read.",
-    "halueval2": "No evidence.",
-}
-HALUAGENT_RULES = (
-    *(
-        Rule(
-            name="haluagent",
-            task=task,
-            loader=load_answers,
-            labels={"judge 0": "supported", "judge 1": "hallucinated"},
-            unit="one answer of a model",
-            group="question",
-            licence="not stated",
-            permits="not stated",
-            note=NOTES[task],
+def load_chinese(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row an answer of each of seven models; what nobody annotated is left out.
+
+    For the task that compares them, what the other models answered to the same prompt is the
+    evidence, annotated or not.
+    """
+    for own, record in rows_in(folder, ("dataset_chinese*.jsonl",), split):
+        answers = list(record.records("responses_and_factuality"))
+        for number, answer in enumerate(answers, start=1):
+            if answer.fields.get("factuality") is not None:
+                others = [one for one in answers if one is not answer]
+                yield answered(
+                    f"{own}:{number}",
+                    record,
+                    record.text("prompt"),
+                    _response(answer),
+                    label_of(answer, answer.fields.get("factuality"), FACT_IS_TRUE),
+                    language="zh",
+                    documents=_texts(others) if task == COMPARED else (),
+                )
+
+
+def _texts(answers: Sequence[Record]) -> tuple[str, ...]:
+    """What these say; an answer without any text says nothing."""
+    return tuple(_response(one) for one in answers if one.fields.get("response") not in (None, ""))
+
+
+def _response(answer: Record) -> str:
+    """The answer's text; some answers are bare numbers."""
+    said = answer.fields.get("response")
+    return str(said) if isinstance(said, int | float) else answer.text("response")
+
+
+def load_claims(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a claim; those labelled “null” are left out."""
+    for own, record in rows_in(folder, (CLAIM_FILES[task],), split):
+        for number, claim in enumerate(record.records("claims"), start=1):
+            if claim.fields.get("label") not in (None, "null"):
+                label = label_of(claim, claim.fields.get("label"), FACT_IS_TRUE)
+                said, prompt = _statement(claim), record.text("prompt")
+                yield answered(f"{own}:{number}", record, prompt, said, label)
+
+
+def _statement(claim: Record) -> str:
+    """The claim as one line: a sentence, a calculation with its result, or a paper."""
+    if all(name in claim.fields for name in PAPER):
+        title, authors, year = (claim.spare(name) for name in PAPER)
+        return f"“{title}”, {authors}, {year}"
+    if isinstance(claim.fields.get("claim"), str):
+        return claim.text("claim")
+    sum_ = claim.inner("claim")
+    answer = sum_.plain("calculated_answer")
+    # An equation's solution is one itself: “2x = 10, so x = 5”.
+    sign = ", so " if "=" in answer else " = "
+    return f"{sum_.text('math_calculation')}{sign}{answer}"
+
+
+def load_chinese_checked(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row an answer whose label FacTool's own data holds, with what was found on the web.
+
+    The file itself has no gold label, of claims or answers: what it says is FacTool's output and
+    becomes `recorded`. Answers that FacTool's data does not hold or annotate are left out.
+    """
+    annotated = load_chinese(folder.parent / "factool", "chinese", None)
+    gold = {(row.question, row.response): row.label for row in annotated if row.label}
+    for own, record in rows_in(folder, ("sentence/chinese*.jsonl",), split):
+        prompt, response = record.text("prompt"), _response(record)
+        label = gold.get((prompt, response))
+        if label:
+            told = record.fields.get("response_level_factuality")
+            yield answered(
+                own,
+                record,
+                prompt,
+                response,
+                label,
+                language="zh",
+                documents=_found(record),
+                recorded=label_of(record, told, FACT_IS_TRUE),
+                recorded_by="FacTool",
+            )
+
+
+def _found(record: Record) -> tuple[str, ...]:
+    """What was found on the web for each claim, each piece once; nothing where it is not kept."""
+    if not isinstance(record.fields.get("evidences"), list):
+        return ()
+    pieces: dict[str, None] = {}
+    for one in record.items("evidences"):
+        found = one.get("evidence") if isinstance(one, dict) else None
+        for piece in found if isinstance(found, list) else []:
+            if isinstance(piece, str) and piece.strip():
+                pieces[piece.strip()] = None
+    return tuple(pieces)
+
+
+def load_qa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """Two rows a question: the right answer and the one that was made to be wrong."""
+    for own, record in rows_in(folder, QA_FILES, split):
+        for kind, label in ANSWERS:
+            question, answer = record.text("question"), record.text(f"{kind}_answer")
+            texts = (record.text("knowledge"),)
+            yield answered(f"{own}:{kind}", record, question, answer, label, documents=texts)
+
+
+def load_general(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """Chat answers without evidence; marked pieces are found in the answer by their text."""
+    for own, record in rows_in(folder, ("general_data*.json*",), split):
+        query, response = record.text("user_query"), record.text("chatgpt_response")
+        label = label_of(record, record.fields.get("hallucination"), YES_IS_WRONG)
+        spans = found_spans(response, record.texts("hallucination_spans"))
+        # A wrong answer none of whose pieces stands in it: nobody knows which words.
+        known = spans if spans or label == "supported" else None
+        yield answered(own, record, query, response, label, spans=known)
+
+
+def load_judged(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """Answers with what one small model said of them; an answer it did not give is `unclear`."""
+    for own, record in rows_in(folder, ("qa_judgements*.json*",), split):
+        yield answered(
+            own,
+            record,
+            record.text("question"),
+            record.text("answer"),
+            label_of(record, record.fields.get("ground_truth"), YES_IS_WRONG),
+            documents=(record.text("knowledge"),),
+            recorded=YES_IS_WRONG.get(word(record.fields.get("judgement")), "unclear"),
+            recorded_by=JUDGE,
         )
-        for task in FILES
-    ),
-    *FACTOOL_CLAIMS_RULES,
-)
+
+
+def load_debates(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a recorded debate: the translation that it ended with."""
+    for path in data_files(folder, ("*.tar", "*.tar.gz", "*.tgz"), split):
+        for name, data in tarred(str(path), path.read_bytes()):
+            if name.endswith(".json"):
+                record = json_object(data, f"{path}/{name}")
+                said, source = record.text("debate translation"), record.text("source")
+                yield answered(name, record, source, said, None)
+
+
+def load_human_eval(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a code problem with its reference solution."""
+    for _, record in rows_in(folder, ("HumanEval*.jsonl",), split):
+        solution = record.text("canonical_solution")
+        yield answered(record.text("task_id"), record, record.text("prompt"), solution, None)
+
+
+def load_ape(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a word problem with its gold value."""
+    for own, record in rows_in(folder, ("*ape*.json", "*ape*.jsonl"), split):
+        question, value = record.text("original_text"), record.text("ans")
+        yield answered(own, record, question, value, None, language="zh")
+
+
+LOADERS: Mapping[str, Loader] = {
+    "haluagent": load_answers,
+    **{f"haluagent/{task}": load_claims for task in CLAIM_FILES},
+    "haluagent/sentence_chinese": load_chinese_checked,
+    "factool/code": load_code,
+    "factool": load_chinese,
+    "halueval/qa": load_qa,
+    "halueval/general": load_general,
+    "halueval/qa_judgements": load_judged,
+    "mad_debates": load_debates,
+    "human_eval": load_human_eval,
+    "ape210k": load_ape,
+}

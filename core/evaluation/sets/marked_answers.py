@@ -1,20 +1,30 @@
-"""Texts in which people marked wrong words: HaluQuestQA, RAGTruth's sample, XSum summaries.
+"""Texts in which people marked wrong words or sentences: answers, summaries, hypotheses.
 
-Mu-SHROOM: answers of models in fourteen languages with the words that people found wrong.
+The layouts that an import reads too (Mu-SHROOM, HaluQuestQA, RAGTruth, FaithBench, XSum) are read
+by `core/exchange/public_sets.py`, row by row; what is no such row is an error here.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from core.evaluation.files import data_files, records
-from core.evaluation.gold import GoldRow, GoldSpan, Rule
-from core.evaluation.sets.pairs import row_id
-from core.exchange.public_sets import listed
-from core.exchange.rows import Record, found_spans, joined, majority, nearest, shares, span, word
+from core.errors import InputError
+from core.evaluation.files import data_files, listed_under, records, row_id, rows_in
+from core.evaluation.gold import GoldRow, GoldSpan, Loader
+from core.exchange.public_sets import (
+    faithbench_row,
+    haluquestqa_rows,
+    mushroom_row,
+    ragtruth_row,
+    xsum_name,
+    xsum_row,
+)
+from core.exchange.rows import FACT_IS_TRUE, ExchangeRow, Record, joined, label_of, word
 from core.records import Label
 
 LANGUAGES = tuple("ar ca cs de en es eu fa fi fr hi it sv zh".split())
@@ -22,6 +32,38 @@ LABELLED = ("val/mushroom.*-val.*.jsonl", "test_labeled/mushroom.*-tst.*.jsonl")
 LOOSE = ("mushroom.*-val.*.jsonl", "mushroom.*-tst.*.jsonl")
 UNLABELLED = ("train_unlabeled/mushroom.*-train*.jsonl", "mushroom.*-train*.jsonl")
 NAME = re.compile(r"mushroom\.([a-z]{2})-(val|tst|train)")
+NO_WORDS = ("null", "")
+
+
+@contextmanager
+def _at(record: Record) -> Iterator[None]:
+    """Name the record's place in errors of an import's reader, which knows none."""
+    try:
+        yield
+    except InputError as error:
+        words = str(error)
+        told = words if words.startswith(record.place) else f"{record.place}: {words}"
+        raise InputError(told) from error
+
+
+def _row(own: str, record: Record, row: ExchangeRow, group: str, language: str = "en") -> GoldRow:
+    """A row that an import reads, with its gold; wrong words that are found nowhere are unknown."""
+    gold = row.golds[0] if row.golds else None
+    spans = joined(GoldSpan(s.start, s.end) for s in gold.spans) if gold else None
+    if gold and gold.label == "hallucinated" and not spans:
+        spans = None
+    return GoldRow(
+        own,
+        record.place,
+        row.response,
+        gold.label if gold else None,
+        group,
+        language=language,
+        question=row.question,
+        documents=tuple(document.text or "" for document in row.documents),
+        spans=spans,
+        soft=tuple(GoldSpan(s.start, s.end, s.p) for s in gold.soft) if gold else (),
+    )
 
 
 def load_mushroom(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
@@ -39,7 +81,7 @@ def load_mushroom(folder: Path, task: str, split: str | None) -> Iterator[GoldRo
             context = _contexts(folder, found[2], found[1])
             for record in records(path):
                 if record.plain("model_output_text").strip():
-                    yield _row(record, path, found[1], context)
+                    yield _mushroom_row(record, path, found[1], context)
 
 
 def _contexts(folder: Path, kind: str, language: str) -> dict[str, str]:
@@ -51,240 +93,110 @@ def _contexts(folder: Path, kind: str, language: str) -> dict[str, str]:
     return {}
 
 
-def _row(record: Record, path: Path, language: str, contexts: dict[str, str]) -> GoldRow:
-    response = record.text("model_output_text")
-    question = record.text("model_input")
-    is_labelled = "hard_labels" in record.fields
-    hard = _hard(record, response) if is_labelled else None
-    bare = path.name.split(".jsonl")[0]
-    row_id = record.text("id") if is_labelled else f"{bare}:{record.line}"
-    context = contexts.get(row_id, "")
-    return GoldRow(
-        id=row_id,
-        place=record.place,
-        response=response,
-        label=None if hard is None else ("hallucinated" if hard else "supported"),
-        group=question,
-        language=language,
-        question=question,
+def _mushroom_row(
+    record: Record, path: Path, language: str, contexts: Mapping[str, str]
+) -> GoldRow:
+    with _at(record):
+        row = mushroom_row(record)
+    own = row.id if row.golds else f"{path.name.split('.jsonl')[0]}:{record.line}"
+    context = contexts.get(own, "")
+    made = _row(own, record, row, record.text("model_input"), language)
+    return replace(
+        made,
         documents=(context,) if context.strip() else (),
-        spans=hard,
-        soft=_soft(record, response) if is_labelled else (),
+        soft=tuple(sorted(made.soft, key=lambda one: one.start)),
     )
-
-
-def _hard(record: Record, response: str) -> tuple[GoldSpan, ...]:
-    spans = []
-    for pair in record.items("hard_labels"):
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise record.broken("hard_labels to hold pairs of start and end", pair)
-        spans.append(span(record, response, pair[0], pair[1]))
-    return tuple(sorted(spans, key=lambda one: one.start))
-
-
-def _soft(record: Record, response: str) -> tuple[GoldSpan, ...]:
-    spans = []
-    for one in record.records("soft_labels"):
-        place = span(record, response, one.fields.get("start"), one.fields.get("end"))
-        p = one.number("prob")
-        if not 0 <= p <= 1:
-            raise record.broken("prob to be a share from 0 to 1", p)
-        spans.append(GoldSpan(place.start, place.end, p))
-    return tuple(sorted(spans, key=lambda one: one.start))
-
-
-MUSHROOM_RULES = tuple(
-    Rule(
-        name="mushroom",
-        task=task,
-        loader=load_mushroom,
-        labels={"any hard span": "hallucinated", "no hard span": "supported"},
-        unit="one answer of a model",
-        group="model_input (the question)",
-        licence="Apache-2.0 (repository of the copy and of the contexts); task data: not stated",
-        permits="not stated",
-        note="A task is a language; without one, all. The documents are search answers written "
-        "by a model, joined by id. Unlabelled rows are read only for the split train. Empty "
-        "answers are left out.",
-    )
-    for task in ("", *LANGUAGES)
-)
-
-
-NO_WORDS = ("null", "")
-FACTUAL: dict[str, Label] = {"yes": "supported", "no": "hallucinated"}
 
 
 def load_haluquestqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Two rows a judged question, one an answer; an answer with a factual error is hallucinated."""
-    for path in data_files(folder, ("*.csv",), split):
-        for record in records(path, delimiter="\t"):
-            pieces = listed(record, "factuality_span")
-            answers = listed(record, "factuality_label")
-            if len(pieces) != len(answers) or set(answers) - {"answer1", "answer2"}:
-                raise record.broken("answer1 or answer2 in factuality_label for each span", answers)
-            for number in (1, 2):
-                wrong = [
-                    piece
-                    for piece, answer in zip(pieces, answers, strict=True)
-                    if answer == f"answer{number}"
-                ]
-                yield _judged(record, row_id(path, folder, record.line, number), number, wrong)
-
-
-def _judged(record: Record, name: str, number: int, wrong: Sequence[str]) -> GoldRow:
-    response, question = record.text(f"ans{number}_text"), record.text("question_text")
-    spans = found_spans(response, wrong)
-    return GoldRow(
-        id=name,
-        place=record.place,
-        response=response,
-        label="hallucinated" if wrong else "supported",
-        group=question,
-        question=question,
-        # Where no piece is found again, nobody knows which words are wrong.
-        spans=spans if spans or not wrong else None,
-    )
+    for own, record in rows_in(folder, ("*.csv",), split, delimiter="\t"):
+        with _at(record):
+            rows = haluquestqa_rows(record)
+        for number, row in enumerate(rows, start=1):
+            yield _row(f"{own}:{number}", record, row, row.question)
 
 
 def load_ragtruth(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Answers with marked spans; their sources are not in the sample."""
-    for path in data_files(folder, ("*.jsonl",), split):
-        for record in records(path):
-            response = record.text("response")
-            spans = [
-                span(record, response, one.fields.get("start"), one.fields.get("end"))
-                for one in record.records("labels")
-            ]
-            yield GoldRow(
-                id=row_id(path, folder, record.line),
-                place=record.place,
-                response=response,
-                label="hallucinated" if spans else "supported",
-                group=record.text("source_id"),
-                spans=joined(spans),
-            )
+    for own, record in rows_in(folder, ("*.jsonl",), split):
+        with _at(record):
+            row = ragtruth_row(record)
+        yield _row(own, record, row, record.text("source_id"))
+
+
+def load_faithbench(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """Summaries with the spans that people marked as unwanted additions or contradictions."""
+    for path in data_files(folder, ("*batch_*.json",), split):
+        for number, record in enumerate(listed_under(path, "samples"), start=1):
+            with _at(record):
+                row = faithbench_row(record)
+            own = row_id(path, folder, number)
+            yield _row(own, record, row, row.documents[0].text or "")
 
 
 def load_xsum(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """One row a summary; what more than half of its annotators marked counts."""
     for path in data_files(folder, ("hallucination_annotations*.csv",), split):
-        for lines in _summaries(path):
-            first = lines[0]
-            marked = _marked(lines)
-            is_wrong = 2 * len({_worker(line) for line in lines if _is_mark(line)}) > len(marked)
-            soft = shares(marked)
-            hard = majority(soft)
-            yield GoldRow(
-                id=_name(first),
-                place=first.place,
-                response=first.text("summary"),
-                label="hallucinated" if is_wrong else "supported",
-                group=first.text("bbcid"),
-                # Most found something wrong but not the same words: nobody knows which.
-                spans=hard if hard or not is_wrong else None,
-                soft=soft,
-            )
+        for name, lines in _summaries(path):
+            with _at(lines[0]):
+                row = xsum_row(lines)
+            yield _row(name, lines[0], row, lines[0].text("bbcid"))
 
 
 def load_xsum_factuality(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """One row a summary; the label that most annotators gave, unclear where they are divided."""
+    answers: Mapping[str, Label] = {"yes": "supported", "no": "hallucinated"}
     for path in data_files(folder, ("factuality_annotations*.csv",), split):
-        for lines in _summaries(path):
-            first = lines[0]
-            said = Counter(word(line.fields.get("is_factual")) for line in lines)
-            if set(said) - {*FACTUAL, *NO_WORDS}:
+        for name, lines in _summaries(path):
+            first, said = lines[0], Counter(word(one.fields.get("is_factual")) for one in lines)
+            if set(said) - {*answers, *NO_WORDS}:
                 raise first.broken("is_factual to be yes, no or NULL", dict(said))
-            difference = said["yes"] - said["no"]
-            clear: Label = "supported" if difference > 0 else "hallucinated"
-            yield GoldRow(
-                id=_name(first),
-                place=first.place,
-                response=first.text("summary"),
-                label=clear if difference else "unclear",
-                group=first.text("bbcid"),
-            )
+            label: Label = "unclear"
+            if said["yes"] != said["no"]:
+                label = "supported" if said["yes"] > said["no"] else "hallucinated"
+            yield GoldRow(name, first.place, first.text("summary"), label, first.text("bbcid"))
 
 
-def _name(record: Record) -> str:
-    return f"{record.text('bbcid')}:{record.text('system')}"
-
-
-def _summaries(path: Path) -> Iterator[list[Record]]:
+def _summaries(path: Path) -> Iterator[tuple[str, list[Record]]]:
     """The lines on each summary: several annotators, several spans each."""
     found: dict[str, list[Record]] = {}
     for record in records(path):
-        found.setdefault(_name(record), []).append(record)
-    yield from found.values()
+        found.setdefault(xsum_name(record), []).append(record)
+    yield from found.items()
 
 
-def _marked(lines: Sequence[Record]) -> list[list[GoldSpan]]:
-    """The spans of each annotator, also of those who marked nothing."""
-    found: dict[str, list[GoldSpan]] = {}
-    for line in lines:
-        spans = found.setdefault(_worker(line), [])
-        if _is_mark(line):
-            text = line.text("hallucinated_span").replace("\\n", "").strip()
-            # Starts count from 1 and are often a few characters off: the text is what counts.
-            start = nearest(line.text("summary"), text, int(line.number("hallucinated_span_start")))
-            if start >= 0:
-                spans.append(GoldSpan(start, start + len(text)))
-    return list(found.values())
+def load_qags(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """One row a summary sentence; what most of the workers said is its label."""
+    for own, record in rows_in(folder, ("*.jsonl",), split):
+        article = record.text("article")
+        for number, one in enumerate(record.records("summary_sentences"), start=1):
+            name, said = f"{own}:{number}", one.text("sentence")
+            yield GoldRow(name, record.place, said, _voted(one), article, documents=(article,))
 
 
-def _worker(line: Record) -> str:
-    return line.text("worker_id")
+def _voted(sentence: Record) -> Label:
+    said = Counter(word(one.fields.get("response")) for one in sentence.records("responses"))
+    if not said or set(said) - {"yes", "no"} or said["yes"] == said["no"]:
+        raise sentence.broken("an odd number of responses, each yes or no", dict(said))
+    return "supported" if said["yes"] > said["no"] else "hallucinated"
 
 
-def _is_mark(line: Record) -> bool:
-    """Whether the line marks something; NULL says that the annotator found nothing."""
-    return word(line.fields.get("hallucination_type")) not in NO_WORDS
+def load_bamboo(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """A statement on a long paper: one sentence of an abstract, or a whole abstract, is wrong."""
+    for own, record in rows_in(folder, (f"{task or '*'}hallu_*.jsonl",), split):
+        label = label_of(record, record.fields.get("answer"), FACT_IS_TRUE)
+        said, title, texts = record.text("hypothesis"), record.text("title"), record.text("content")
+        yield GoldRow(own, record.place, said, label, title, documents=(texts,))
 
 
-XSUM = "CC BY 4.0"
-MARKED_ANSWERS_RULES = (
-    Rule(
-        name="haluquestqa",
-        loader=load_haluquestqa,
-        labels={"no factual error": "supported", "any factuality_span": "hallucinated"},
-        unit="one answer (of a person or a model) as one expert judged it",
-        group="question_text",
-        licence="Apache-2.0",
-        permits="yes",
-        note="No evidence. Only factual errors count, not gaps or irrelevance. Spans are found "
-        "by text in any case; a wrong answer without found span has unknown spans.",
-    ),
-    Rule(
-        name="ragtruth_sample",
-        loader=load_ragtruth,
-        labels={"any span": "hallucinated", "no span": "supported"},
-        unit="one answer of a model",
-        group="source_id",
-        licence="MIT",
-        permits="yes",
-        note="No evidence: the sources are not in the sample. Never trained or tuned on.",
-    ),
-    Rule(
-        name="xsum_hallucination",
-        task="spans",
-        loader=load_xsum,
-        labels={"marked by most": "hallucinated", "not marked by most": "supported"},
-        unit="one summary",
-        group="bbcid",
-        licence=XSUM,
-        permits="yes",
-        note="No evidence: the articles are not in the set. Soft spans hold the share of "
-        "annotators; hard ones are those of more than half of them.",
-    ),
-    Rule(
-        name="xsum_hallucination",
-        task="factuality",
-        loader=load_xsum_factuality,
-        labels={"most say yes": "supported", "most say no": "hallucinated", "divided": "unclear"},
-        unit="one summary",
-        group="bbcid",
-        licence=XSUM,
-        permits="yes",
-        note="No evidence. An annotator without answer (NULL) does not count.",
-    ),
-)
+LOADERS: Mapping[str, Loader] = {
+    "mushroom": load_mushroom,
+    "haluquestqa": load_haluquestqa,
+    "ragtruth_sample": load_ragtruth,
+    "xsum_hallucination/spans": load_xsum,
+    "xsum_hallucination/factuality": load_xsum_factuality,
+    "qags": load_qags,
+    "faithbench": load_faithbench,
+    "bamboo": load_bamboo,
+}

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.evaluation.files import data_files, json_lines, members, read_member
-from core.evaluation.gold import GoldRow, Rule
-from core.evaluation.recorded import Detector, RecordedCase, Said
+from core.evaluation.gold import GoldRow, Loader
 from core.exchange.rows import Record
 from core.records import Label
 
@@ -71,13 +70,6 @@ def _verdict(record: Record) -> Label:
     return record.chosen(LABELS, "prediction") if is_read else "unclear"
 
 
-def load_reasonings(folder: Path, split: str) -> Iterator[tuple[str, str]]:
-    """(the answer's id, what a detector wrote of it) of the tables whose names hold `split`."""
-    for path in data_files(folder, ("error_detection_outputs.zip",)):
-        for _, record in _records(path, split):
-            yield record.inner("metadata").text("id"), record.text("response")
-
-
 def _recorded(record: Record, member: str, answers: Mapping[str, GoldRow]) -> GoldRow | None:
     answer = answers.get(record.inner("metadata").text("id"))
     if not answer:
@@ -99,30 +91,32 @@ def _records(path: Path, split: str | None) -> Iterator[tuple[str, Record]]:
                 yield member, record
 
 
-LICENCE = "CC BY-SA 4.0 (data); MIT (repository)"
-REALMISTAKE_RULES = (
-    Rule(
-        name="realmistake",
-        task="responses",
-        loader=load_responses,
-        labels={"no_error": "supported", "error": "hallucinated"},
-        unit="one answer of a model",
-        group="input (the prompt)",
-        licence=LICENCE,
-        permits="yes",
-        note="The prompt holds the task and its evidence and is the document.",
-    ),
-    Rule(
-        name="realmistake",
-        task="recorded",
-        loader=load_recorded,
-        labels={"no_error": "supported", "error": "hallucinated"},
-        unit="one verdict of a detector on an answer",
-        group="input (the prompt)",
-        licence=LICENCE,
-        permits="yes",
-        note="Joined to the answers by id; `recorded_by` names prompt, task and detector. A "
-        "verdict that could not be read is unclear. These verdicts are measured, no engine is run.",
-        is_recorded=True,
-    ),
-)
+LOADERS: Mapping[str, Loader] = {
+    "realmistake/responses": load_responses,
+    "realmistake/recorded": load_recorded,
+}
+
+
+@dataclass(frozen=True, order=True)
+class Detector:
+    """A model under one of the prompts that it was asked with."""
+
+    name: str
+    prompt: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """A recorded verdict; `unclear` where it could not be read."""
+
+    label: Label
+    reasoning: str
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    """A labelled answer, what kind of task it answers, and what each detector said of it."""
+
+    row: GoldRow
+    kind: str
+    said: Mapping[Detector, Said]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.sets.factcheck import (
+from core.evaluation.sets.facts import (
     load_factbench,
     load_factbench_claims,
     load_stances,

@@ -12,7 +12,6 @@ from core.evaluation.sets.facts import (
     load_factscore,
     load_halueval2,
     load_helm,
-    load_refchecker_responses,
     load_triplets,
 )
 from tests.evaluation.sets.files import load, write, write_lines, write_list
@@ -96,7 +95,7 @@ def test_a_triplet_is_one_statement_and_the_worst_one_labels_its_answer(tmp_path
     rows = load(load_triplets, tmp_path)
     assert rows[0].response == "The tower is 38 m high"
     assert [row.label for row in rows[:3]] == ["supported", "unclear", "hallucinated"]
-    whole = load(load_refchecker_responses, tmp_path)
+    whole = load(load_triplets, tmp_path, "responses")
     assert [row.label for row in whole] == ["hallucinated", "unclear", "supported"]
     write_list(path, [{"id": "1", "response": "So.", "claude2_response_kg": [triplet("Odd")]}])
     with pytest.raises(InputError, match="expected human_label to be one of entailment, neutral"):

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.sets.factcheck import (
+from core.evaluation.sets.haluagent import (
     CLAIM_FILES,
     COMPARED,
+    FILES,
+    load_answers,
     load_chinese,
     load_chinese_checked,
     load_claims,
     load_code,
 )
-from core.evaluation.sets.haluagent import FILES, load_answers
 from tests.evaluation.sets.files import load, write_lines, write_list
 
 WORDS = {"question": "请用20字描述灯塔。", "answer": "灯塔很高。", "judge": 1}

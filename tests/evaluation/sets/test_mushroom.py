@@ -75,9 +75,9 @@ def test_a_task_is_a_language_and_a_split_a_folder(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("hard_labels", [[3, 99]], "inside a text of 8 characters, found: “3 to 99”"),
-        ("hard_labels", [3, 7], "pairs of start and end"),
-        ("soft_labels", [{"start": 0, "end": 2, "prob": 3}], "a share from 0 to 1"),
+        ("hard_labels", [[3, 99]], "a span inside a response of 8 characters, found 3 to 99"),
+        ("hard_labels", [3, 7], "a span with start and end"),
+        ("soft_labels", [{"start": 0, "end": 2, "prob": 3}], "a probability from 0 to 1"),
         ("model_output_text", 4, "a text called model_output_text"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from core.errors import InputError
-from core.evaluation.sets.summaries import (
+from core.evaluation.sets.pictures import (
     image_beside,
     image_folders,
     load_bingo,

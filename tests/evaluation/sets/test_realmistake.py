@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.recorded import Detector
 from core.evaluation.sets.realmistake import (
     PASSWORD,
+    Detector,
     load_cases,
     load_recorded,
     load_responses,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.evaluation.sets.answers import (
+from core.evaluation.sets.facts import (
     load_halluqa,
     load_halluqa_choices,
     load_nq_open,

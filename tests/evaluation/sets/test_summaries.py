@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import InputError
 from core.evaluation.gold import GoldSpan
-from core.evaluation.sets.summaries import load_bamboo, load_faithbench, load_qags
+from core.evaluation.sets.marked_answers import load_bamboo, load_faithbench, load_qags
 from tests.evaluation.sets.files import load, write, write_lines
 
 
@@ -72,10 +72,10 @@ def test_the_gravest_mark_of_any_annotator_decides(tmp_path: Path) -> None:
 def test_a_mark_outside_the_summary_or_of_an_unknown_kind_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "batch_1.json"
     write(path, json.dumps({"samples": [sample(mark("Unwanted", 4, 99))]}))
-    with pytest.raises(InputError, match="inside a text of 33 characters, found: “4 to 99”"):
+    with pytest.raises(InputError, match="inside a response of 33 characters, found 4 to 99"):
         load(load_faithbench, tmp_path)
     write(path, json.dumps({"samples": [sample(mark("Odd", 4, 7))]}))
-    with pytest.raises(InputError, match=r"batch_1\.json, line 1: expected Unwanted"):
+    with pytest.raises(InputError, match=r"batch_1\.json, line 1: expected a mark of Unwanted"):
         load(load_faithbench, tmp_path)
     write(path, json.dumps({"rows": []}))
     with pytest.raises(InputError, match="expected a JSON list called samples, found 'rows'"):

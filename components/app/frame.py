@@ -1,0 +1,131 @@
+"""What surrounds every page: styles, menu, the door, the list of keys, errors in words.
+
+Pages without a sign are not in the menu and are reached by links.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from components.app import login, state
+from components.app.login import remember
+from components.widgets.controls import ASSETS, component, problem_shown
+from components.widgets.wording import escaped
+from core.errors import NotAllowed, ReviewError
+
+
+def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:
+    """The button and the list behind it; `keys` are keys to what they do.
+
+    When `place` changes, the page is another thing and is shown from its top.
+    """
+    component("keys")(key=key, data={"keys": list(keys.items()), "place": place})
+
+
+MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "Check": (
+        ("pages/check/new.py", "New check", "add"),
+        ("pages/check/history.py", "History", "history"),
+        ("pages/check/many.py", "Batch check", "table_rows"),
+        ("pages/check/compare.py", "Compare", "compare"),
+        ("pages/check/table.py", "Checked table", ""),
+        ("pages/check/run.py", "Run", ""),
+        ("pages/check/replay.py", "Replay", ""),
+    ),
+    "Review": (
+        ("pages/review/pending.py", "Review", "checklist"),
+        ("pages/review/label.py", "Label", ""),
+        ("pages/review/curate.py", "Adjudicate", "gavel"),
+        ("pages/review/settle.py", "Adjudicate a case", ""),
+        ("pages/review/agreement.py", "Agreement", "handshake"),
+    ),
+    "Learn": (
+        ("pages/learn/retrain.py", "Retrain", "model_training"),
+        ("pages/learn/confidence.py", "Calibration", "speed"),
+        ("pages/learn/spans.py", "Span tuning", "border_color"),
+        ("pages/learn/reliability.py", "Reliability", "balance"),
+    ),
+    "Set up": (
+        ("pages/setup/project.py", "Project", "group"),
+        ("pages/setup/library.py", "Library", "folder"),
+        ("pages/setup/exchange.py", "Import / export", "swap_vert"),
+        ("pages/setup/settings.py", "Settings", "settings"),
+    ),
+}
+FIRST = "pages/check/new.py"
+
+
+def pages() -> dict[str, list[StreamlitPage]]:
+    """All pages, as `st.navigation` takes them; a page without a sign is hidden."""
+    return {
+        section: [
+            st.Page(
+                path,
+                title=title,
+                icon=f":material/{sign}:" if sign else None,
+                default=path == FIRST,
+                visibility="visible" if sign else "hidden",
+            )
+            for path, title, sign in entries
+        ]
+        for section, entries in MENU.items()
+    }
+
+
+def menu() -> Literal["sidebar", "hidden"]:
+    """Where the menu stands: nowhere for whoever may see none of its pages."""
+    return "sidebar" if state.is_admitted() else "hidden"
+
+
+@contextlib.contextmanager
+def frame() -> Iterator[None]:
+    """Draw the styles and the sidebar's foot, run the page, show what a person can mend.
+
+    Whoever is not logged in, or has no role, sees neither the page nor any project's name.
+    """
+    st.html(ASSETS / "app.css")
+    st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.png")
+    if not _came_in():
+        st.stop()
+    with problem_shown():
+        yield
+
+
+def _came_in() -> bool:
+    """Draw who is here in the sidebar; else say what is in the way."""
+    try:
+        if login.is_outside():
+            login.draw_door()
+            return False
+        with state.open_store() as store:
+            person = state.person(store)
+            project = state.project(store)
+    except NotAllowed as error:
+        st.title("Counterpoint", anchor=False)
+        st.info(escaped(str(error)), icon=":material/group:")
+        login.draw_log_out()
+        return False
+    except ReviewError as error:
+        st.title("Counterpoint", anchor=False)
+        st.error(escaped(str(error)), icon=":material/error:")
+        with contextlib.suppress(ReviewError):  # a provider may have let in whom we cannot name
+            login.draw_log_out()
+        return False
+    with st.sidebar:
+        st.caption(escaped(f"{project.name} · {person}"))
+        if not login.is_on():
+            remember(person)
+        login.draw_log_out()
+    return True
+
+
+def page_title(title: str, words: str = "") -> None:
+    """The page's heading with a line under it."""
+    st.title(title, anchor=False)
+    if words:
+        st.caption(words)

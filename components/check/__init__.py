@@ -1,0 +1,1 @@
+"""The screens that start checks and list them."""

@@ -1,0 +1,386 @@
+"""How a text is to be checked: roster, keys, protocol with its options, plan, expected cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, replace
+from typing import Any
+
+import streamlit as st
+
+from components.app import state
+from components.setup.api_keys import draw_keys_of
+from components.widgets.wording import escaped, protocol_words, roster_words, seconds
+from core.agents.rosters import sheet_named, sheets_of
+from core.debate import protocols
+from core.debate.protocols import DEBATES, offered_to, options_of, then_of
+from core.errors import InputError
+from core.llm.limits import NANO_PER_CENT, money
+from core.pipeline.checking import PROTOCOLS
+from core.pipeline.cost_estimate import Expected, Use, expected_seconds, expected_use, sizes_of
+from core.records import EXAMPLES, MOST_TOKENS, LibraryEntry, Plan, Project
+from core.seats import AS_IS, BUILT_IN, MOST_ROUNDS, DebateOptions, Option, RosterSheet
+from core.store import Store
+from core.store.versions import NONE
+
+MOST_SEED = 2**31 - 1
+ITS_OWN = "As the protocol has it"
+STYLES = {
+    "plain": "Plainly",
+    "thought": "Thinking aloud, step by step",
+    "examples": "With examples of both labels",
+}
+DRAWN: tuple[Option, ...] = (
+    "then", "style", "samples", "rounds", "without", "is_swapped", "seed",
+)  # fmt: skip
+NUMBER_WORDS = {
+    "samples": (
+        "Judgements that are drawn",
+        "The label that more than half of them give counts; else it stays unclear. The built-in "
+        "judge always says the same and is asked once.",
+    ),
+    "rounds": (
+        "Rounds of debate",
+        "Those after the first answers; in each, every debater has a turn.",
+    ),
+}
+PARTS_OUT = {
+    "": "Nothing",
+    "cooperation": "The advice that agents give each other",
+    "adversary": "The attacks on each other’s answers",
+    "weights": "Learned weights: all answers count alike",
+}
+
+
+def draw_protocol_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
+    """The fields, folded away; nothing where nothing can be chosen. What they come to."""
+    if not can_choose(protocol):
+        return AS_IS
+    with st.expander("Options of the protocol", icon=":material/instant_mix:"):
+        return draw_option_fields(page, protocol, usual)
+
+
+def can_choose(protocol: str) -> bool:
+    """Whether there is anything to be chosen of the protocol."""
+    return any(option in DRAWN for option in options_of(Plan(protocol)))
+
+
+def draw_option_fields(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
+    """The fields of what can be chosen, each protocol's own; at first they hold what is usual."""
+    for option in DRAWN:
+        if option in _options(page, protocol, usual):  # the debate that is gone on to has its own
+            key, value = _key(page, protocol, option), getattr(usual, option)
+            if key not in st.session_state and value != getattr(AS_IS, option):
+                # Not as the field's default: a number that has one cannot be emptied again.
+                st.session_state[key] = min(value, MOST_SEED) if option == "seed" else value
+            _draw_option(option, key)
+    return chosen_options(page, protocol, usual)
+
+
+def chosen_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
+    """What stands in the fields now, as far as the protocol has them; for callbacks too."""
+    found = {
+        option: _chosen(page, protocol, option, usual)
+        for option in _options(page, protocol, usual)
+        if option in DRAWN
+    }
+    options = replace(AS_IS, **found)
+    return replace(options, style="") if options.style == "plain" else options
+
+
+def forget_options(page: str) -> None:
+    """The fields begin anew with what is usual: of another project, or as it is by now."""
+    for protocol in protocols.PROTOCOLS:
+        for option in DRAWN:
+            st.session_state.pop(_key(page, protocol, option), None)
+
+
+def _chosen(page: str, protocol: str, option: Option, usual: DebateOptions) -> Any:
+    """A field's value; one that was emptied is the protocol's own, one never drawn is usual."""
+    key = _key(page, protocol, option)
+    value = st.session_state.get(key, getattr(usual, option))
+    return getattr(AS_IS, option) if value is None else value
+
+
+def _key(page: str, protocol: str, option: Option) -> str:
+    return f"{page}.{protocol}.{option}"
+
+
+def _options(page: str, protocol: str, usual: DebateOptions) -> tuple[Option, ...]:
+    then = str(st.session_state.get(_key(page, protocol, "then"), usual.then) or "")
+    return options_of(Plan(protocol, options=DebateOptions(then=then)))
+
+
+def _draw_option(option: Option, key: str) -> None:
+    """The field of an option."""
+    match option:
+        case "then":
+            then = then_of(Plan("adaptive"))
+            usual = f"{protocol_words(then.name, short=True)}, as is usual" if then else ITS_OWN
+            names = {name: protocol_words(name, short=True) for name in DEBATES}
+            _draw_words("The debate, where one is needed", {"": usual} | names, key)
+        case "style":
+            _draw_words("How the single judge is asked", STYLES, key)
+        case "without":
+            about = "To see what a part of the protocol is worth, hold it without."
+            _draw_words("Left out", PARTS_OUT, key, help=about)
+        case "is_swapped":
+            about = "Who speaks first can sway a debate."
+            st.toggle("Debaters change places", key=key, help=about, persist_state="session")
+        case "seed":
+            about = "The same seed lets the coin fall the same way again for the same case."
+            st.number_input(
+                "Seed of the coin", 0, MOST_SEED, 0, key=key, help=about, persist_state="session"
+            )
+        case "samples" | "rounds":
+            label, about = NUMBER_WORDS[option]
+            st.number_input(
+                label,
+                1,
+                MOST_ROUNDS,
+                None,
+                key=key,
+                help=escaped(about),
+                placeholder=ITS_OWN,  # it stays empty until somebody chooses a number
+                persist_state="session",
+            )
+
+
+def _draw_words(label: str, words: Mapping[str, str], key: str, **options: Any) -> None:
+    st.selectbox(
+        label,
+        list(words),
+        format_func=words.__getitem__,
+        key=key,
+        persist_state="session",
+        **options,
+    )
+
+
+FITS = {
+    "ceda": "It fits a single claim or a short answer that rests on your documents.",
+    "single": "It is the quickest way, and the baseline of every debate.",
+    "ensemble": "It shows what many heads come to without arguing; a coin that decided is told of.",
+    "adaptive": "It saves calls: the debate is held only where the judge is unsure or the built-in "
+    "readers contradict it.",
+    "colmad": "It fits what is hard to see: debaters work towards one goal, say how sure they are "
+    "and where they may be mistaken.",
+    "copmad": "It shows the best case for either side. Who argues better may win: it is here to be "
+    "compared with.",
+    "society": "It fits questions that several can think through alone and then learn from each "
+    "other; no judge decides.",
+    "sc_maks": "It is the most thorough and the costliest, and what is wrong is written anew.",
+    "mad": "It fits claims that look right at once: somebody has to speak against the first view.",
+    "mamm_refine": "It fits a text that you want to put right: you take the better text or leave "
+    "it.",
+    "audit": "It fits a long response, and one with sums, dates, code or a length asked for.",
+}
+# Whoever only wants to check a text finds what fits above the papers' other ways to argue.
+EVERYDAY = ("ceda", "audit", "single", "adaptive")
+MODELS_ONLY = (
+    "Built-in readers say the same in every round: a roster whose debaters are all language models "
+    "has more ways to debate."
+)
+
+
+def draw_protocol_choice(key: str, roster: str) -> str:
+    """The choice, with what happens and when it fits; at first what the person chose here last.
+
+    Only what the roster can do is listed. Names alone are what a phone has room for in the list;
+    the chosen one is told in whole below.
+    """
+    offered = offered_protocols([roster], key)
+    with state.open_store() as store:
+        usual = usual_protocol(store, state.project(store))
+    usual = usual if usual in offered else offered[0]
+    chosen = st.selectbox(
+        "How to check",
+        offered,
+        index=offered.index(usual),
+        format_func=lambda name: protocol_words(name, short=True),
+        key=key,
+        help="\n".join(f"- {escaped(protocol_words(name))}" for name in offered),
+        persist_state="session",
+    )
+    protocol = str(chosen or usual)
+    st.caption(escaped(f"{happens(protocol)} {FITS.get(protocol, '')}".strip()))
+    draw_offer_note(offered)
+    return protocol
+
+
+def offered_protocols(rosters: Sequence[str], key: str) -> tuple[str, ...]:
+    """What one of the rosters can check by, the everyday ones first; a choice beyond is dropped."""
+    with state.open_store() as store:
+        sheets = {sheet.name: sheet for sheet in sheets_of(store)}
+    can = {name for roster in rosters for name in offered_to(sheets.get(roster))}
+    offered = (*EVERYDAY, *(name for name in PROTOCOLS if name not in EVERYDAY))
+    kept = st.session_state.get(key)
+    if isinstance(kept, list):
+        st.session_state[key] = [name for name in kept if name in can]
+    elif kept is not None and kept not in can:
+        del st.session_state[key]
+    return tuple(name for name in offered if name in can)
+
+
+def draw_offer_note(offered: Sequence[str]) -> None:
+    """Why the list is shorter than it could be, where it is."""
+    if len(offered) < len(PROTOCOLS):
+        st.caption(MODELS_ONLY)
+
+
+def happens(protocol: str) -> str:
+    """What a check by that protocol does, in a sentence without its name."""
+    name, colon, words = protocol_words(protocol).partition(": ")
+    return f"{words[:1].upper()}{words[1:]}" if colon else name
+
+
+def usual_protocol(store: Store, project: Project) -> str:
+    """What whoever is here chose in the project last, else what the project says."""
+    kept = store.projects.note(_note(project, state.person(store))) or project.protocol
+    return kept if kept in PROTOCOLS else PROTOCOLS[0]
+
+
+def usual_options(project: Project, protocol: str) -> DebateOptions:
+    """What the project chose of its own protocol; of any other nothing is chosen yet."""
+    return project.options if protocol == project.protocol else AS_IS
+
+
+def keep_protocol(store: Store, project: Project, person: str, protocol: str) -> None:
+    """Remember the choice in the project; call it in the transaction that stores the case."""
+    if store.projects.note(_note(project, person)) != protocol:
+        store.projects.save_note(_note(project, person), protocol)
+
+
+def _note(project: Project, person: str) -> str:
+    return f"protocol.{project.id}.{person}"
+
+
+def draw_roster_choice(key: str, chosen: str = BUILT_IN) -> str:
+    """A select box of all rosters; the name of the chosen one."""
+    with state.open_store() as store:
+        words = {sheet.name: roster_words(sheet.name, sheet.words) for sheet in sheets_of(store)}
+    if st.session_state.get(key) not in words:
+        st.session_state.pop(key, None)
+    names = list(words)
+    name = st.selectbox(
+        "Roster",
+        names,
+        index=names.index(chosen) if chosen in words else 0,
+        format_func=lambda name: words[name],
+        key=key,
+        persist_state="session",
+        help="Who plays the roles. Settings shows every seat, tests it, and lets you make another.",
+    )
+    return str(name or BUILT_IN)
+
+
+def roster_line(key: str) -> str:
+    """The line under a page's title: who will check, as far as it is chosen by now."""
+    name = str(st.session_state.get(key) or BUILT_IN)
+    if name == BUILT_IN:
+        return f":material/offline_bolt: {escaped(roster_words(name))}"
+    sheet = sheet_of(name)
+    return f":material/cloud: {escaped(roster_words(name, sheet.words if sheet else ''))}"
+
+
+def expectation(
+    store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
+) -> str:
+    """Time, calls and cost of checking responses (each with its question), in Markdown."""
+    time = sum(
+        expected_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
+    )
+    use = expected_of(store, entries, asked, plan)
+    if use is None:
+        return f"expected time: {seconds(time)} · no cost"
+    words = escaped(f"{use.words} · {_caps(store, plan, use)}")
+    return f"expected time: {seconds(time + use.likely.seconds)} · {words}"
+
+
+def expected_of(
+    store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
+) -> Expected | None:
+    """What checking responses will use of language models; None where none is seated."""
+    if plan.sheet is None:
+        return None
+    sizes = sizes_of(store, entries, asked or [("", "")], plan)
+    choices = store.learned.choices(EXAMPLES, state.project(store).id)
+    shown = MOST_TOKENS if choices and choices[0].number != NONE else 0  # of corrected cases
+    return _together([expected_use(plan.sheet, replace(size, examples=shown)) for size in sizes])
+
+
+def _together(uses: Sequence[Expected]) -> Expected:
+    """What several checks will use in all."""
+
+    def added(parts: Iterable[Use]) -> Use:
+        return Use(*map(sum, zip(*map(astuple, parts), strict=True)))
+
+    unpriced = dict.fromkeys(name for use in uses for name in use.unpriced)
+    likely, most = added(use.likely for use in uses), added(use.most for use in uses)
+    return Expected(likely, most, tuple(unpriced))
+
+
+def _caps(store: Store, plan: Plan, use: Expected) -> str:
+    """The caps of a run that these models come under, which are never passed."""
+    settings = store.projects.settings()
+    caps = []
+    if use.most.cost or not use.unpriced:
+        caps.append(money(settings.run_cents * NANO_PER_CENT))
+    if use.unpriced:
+        caps.append(f"{plan.token_cap or settings.run_tokens:,} tokens of unpriced models")
+    return f"never more than {' and '.join(caps)} a run"
+
+
+def expected_of_table(asked: Sequence[tuple[str, str]], sources: Sequence[str], plan: Plan) -> str:
+    """The same for all rows of a table; sources that rows name themselves are not counted."""
+    with state.open_store() as store:
+        project = state.project(store)
+        entries = [e for e in (store.library.get(project.id, i) for i in sources) if e]
+        return expectation(store, entries, asked, plan)
+
+
+def sheet_of(name: str) -> RosterSheet | None:
+    """The roster's sheet; None for the built-in engine, or when it was removed meanwhile."""
+    if name == BUILT_IN:
+        return None
+    try:
+        with state.open_store() as store:
+            return sheet_named(name, store)
+    except InputError as error:
+        st.error(escaped(str(error)))
+        return None
+
+
+def draw_keys_of_rosters(names: Sequence[str], page: str) -> None:
+    """Fields for keys that these rosters need and that the server does not have, each once."""
+    sheets = [sheet for sheet in map(sheet_of, dict.fromkeys(names)) if sheet is not None]
+    if sheets:
+        state.warm_models()
+        draw_keys_of(sheets, page)
+
+
+def planned(
+    name: str,
+    max_turns: int,
+    passages: int,
+    *,
+    protocol: str = "ceda",
+    options: DebateOptions = AS_IS,
+) -> Plan:
+    """The plan of a check by that roster, with its sheet as it is now.
+
+    Raises:
+        InputError: there is no such roster (any more).
+    """
+    sheet = None
+    if name != BUILT_IN:
+        with state.open_store() as store:
+            sheet = sheet_named(name, store)
+    return Plan(
+        protocol,
+        name,
+        max_turns=max_turns,
+        passages=passages,
+        sheet=sheet,
+        options=options,
+    )

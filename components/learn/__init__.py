@@ -1,0 +1,1 @@
+"""The screens on which the product is retrained."""

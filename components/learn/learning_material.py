@@ -1,0 +1,226 @@
+"""Retrain: what there is to learn from, and scoring old runs again by the active version."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from components.app import login, state
+from components.widgets.controls import button, problem_kept, show_problem, table
+from components.widgets.wording import LABEL_WORDS, counted, escaped
+from core.learning.data_quality import advice
+from core.learning.retrain import rescore, waiting_runs
+from core.learning.training_set import (
+    FEWEST_PER_LABEL,
+    LABELS,
+    Origin,
+    Overview,
+    Reason,
+    conflicts,
+    overview,
+)
+from core.records import Label
+from core.store import open_store
+from core.store.sqlite import Mark
+
+AGREED, PROBLEM, OUTCOME = "retrain.rescore.go", "retrain.rescore.problem", "retrain.rescore.done"
+A_SECOND = 100  # runs, roughly
+
+
+def draw_rescore(active: str) -> None:
+    """The button, the work itself once somebody has agreed, and what came of it."""
+    if st.session_state.pop(AGREED, "") == active:
+        _score(active)
+    left, right = st.columns([3, 1], vertical_alignment="center")
+    left.caption(
+        "Runs keep the verdict that they ended with. They can get another by the active version, "
+        "as an event of its own; the first verdict stays in the trace."
+    )
+    if right.button(
+        "Score old runs again", key="retrain.rescore", icon=":material/replay:", width="stretch"
+    ):
+        _ask(active)
+    show_problem(PROBLEM)
+    if outcome := st.session_state.pop(OUTCOME, ""):
+        st.success(outcome, icon=":material/check:")
+
+
+@st.dialog("Score old runs again")
+def _ask(active: str) -> None:
+    if st.session_state.get(AGREED):
+        st.rerun()  # a click in a dialog draws the dialog alone: close it, and begin
+    with state.open_store() as store:
+        waiting = len(waiting_runs(store, active))
+    if not waiting:
+        st.markdown(f"Every run's verdict is by **{escaped(active)}** already.")
+        return
+    st.markdown(
+        f"**{counted(waiting, 'run')}** of all projects would get a verdict by "
+        f"**{escaped(active)}**, in about {max(1, round(waiting / A_SECOND))} s. History and the "
+        "runs then show the new one, with who asked for it; on Calibration they count for it and "
+        "no longer for the version before."
+    )
+    button(
+        f"Score {counted(waiting, 'run')}", "retrain.rescore.agree", _agree, active, type="primary"
+    )
+
+
+def _agree(active: str) -> None:
+    st.session_state[AGREED] = active
+
+
+def _score(active: str) -> None:
+    """Score them; whoever leaves the page meanwhile finds the rest still waiting."""
+    bar = st.progress(0.0, text="Looking for runs")
+
+    def told(done: int, all_: int) -> None:
+        bar.progress(done / all_, f"Run {done:,} of {all_:,}")
+
+    with problem_kept(PROBLEM):
+        with state.open_store() as store:
+            found = rescore(store, state.home(), active, by=state.person(store), done=told)
+        st.session_state[OUTCOME] = (
+            f"{counted(found.runs, 'run')} scored again by {escaped(active)}; "
+            f"{found.changed:,} got another label."
+        )
+    bar.empty()
+
+
+ORIGIN_WORDS: dict[Origin, str] = {
+    "answered": "answered here",
+    "settled": "settled by a lead",
+    "imported": "imported answers",
+}
+REASON_WORDS: dict[Reason, str] = {
+    "unclear": "answered as unclear, which is neither label",
+    "no_verdict": "of runs in which the judge reached no verdict: there is no text to read",
+    "no_run": "of cases that nobody checked here: check them, then answer on the run",
+}
+ELSEWHERE = "people of other projects"
+LOPSIDED = 0.2
+SETTLE_LIST = "pages/review/curate.py"
+
+
+def material() -> Overview:
+    """The numbers as of now."""
+    with state.open_store() as store:
+        changes = store.changes
+        mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())
+    return _overview(str(state.home()), mark)
+
+
+@st.cache_resource(max_entries=1, show_spinner="Counting the corrections")
+def _overview(home: str, mark: Mark) -> Overview:
+    """Kept until somebody corrects, a run ends, or cases are held out."""
+    with open_store(Path(home)) as store:
+        return overview(store)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _conflicts(home: str, project_id: str, mark: Mark) -> int:
+    with open_store(Path(home)) as store:
+        return conflicts(store, project_id, time.time())
+
+
+def draw_material() -> None:
+    """How many corrections there are of each label, and what is missing."""
+    st.subheader("What there is to learn from", anchor=False)
+    data = material()
+    columns = st.columns(4)
+    for column, (label, count) in zip(columns, data.labels.items(), strict=False):
+        need = data.missing.get(label, 0)
+        column.metric(
+            f"Corrected as {LABEL_WORDS[label].lower()}",  # type: ignore[index]
+            count,
+            f"{need} more needed" if need else "enough",
+            delta_color="off",
+            delta_arrow="off",
+        )
+    columns[2].metric(
+        "Held out",
+        data.held,
+        help="A quarter of the cases is never trained on: on them versions are compared.",
+    )
+    columns[3].metric(
+        "Not usable", sum(data.unusable.values()), help="Why is said under Where they come from."
+    )
+    if words := _needed(data):
+        st.info(words, icon=":material/info:")
+    _draw_conflicts()
+    if any(data.labels.values()) or data.unusable:
+        with st.expander("Where they come from", icon=":material/group:"):
+            _draw_origins(data)
+
+
+def _needed(data: Overview) -> str:
+    if data.missing:
+        return (
+            f"{advice(data.missing, None)} It takes {FEWEST_PER_LABEL} of each label: open runs "
+            "under History and agree or disagree with them."
+        )
+    rare = min(LABELS, key=lambda label: data.labels[label])
+    share = data.labels[rare] / (sum(data.labels.values()) or 1)
+    if share < LOPSIDED:
+        return (
+            f"Only {share:.0%} are {rare}: more {rare} cases would teach more than others. "
+            f"Filter History by {LABEL_WORDS[rare].lower()} to find some."
+        )
+    return ""
+
+
+def _draw_conflicts() -> None:
+    with state.open_store() as store:
+        project_id, mark = state.project(store).id, store.changes.of_corrections()
+    differing = _conflicts(str(state.home()), project_id, mark)
+    if differing:
+        left, right = st.columns([4, 1], vertical_alignment="center")
+        left.markdown(
+            f":material/warning: People differ on **{counted(differing, 'case')}** of this "
+            "project; until a lead settles one, the newest answer on each of its runs is learned."
+        )
+        right.page_link(SETTLE_LIST, label="Adjudicate them", icon=":material/gavel:")
+
+
+def _draw_origins(data: Overview) -> None:
+    people, languages, origins = st.columns([6, 6, 7])
+    with people:
+        _table("Person", _named(data.counts.by_person), "retrain.people")
+    with languages:
+        _table("Language", data.counts.by_language, "retrain.languages")
+    with origins:
+        by_origin = {ORIGIN_WORDS[name]: own for name, own in data.counts.by_origin.items()}
+        _table("Source", by_origin, "retrain.origins")
+    st.caption(
+        "Each run counts once, with what its case was settled as, else with its newest answer, "
+        "under whoever gave that. Held-out cases are among them."
+    )
+    for reason, count in data.unusable.items():
+        st.markdown(f"- Not usable: {counted(count, 'answer')} {REASON_WORDS[reason]}.")
+
+
+def _named(by_person: Mapping[tuple[str, str], Mapping[Label, int]]) -> dict[str, Counter[Label]]:
+    """Counts by name; with login, people of other projects have none here."""
+    visible: dict[str, bool] = {}
+    with state.open_store() as store:
+        for project_id, _ in by_person:
+            if project_id not in visible:
+                visible[project_id] = not login.is_on() or state.may_see(store, project_id)
+    found: dict[str, Counter[Label]] = {}
+    for (project_id, name), own in by_person.items():
+        shown = name if visible[project_id] else ELSEWHERE
+        found.setdefault(shown, Counter()).update(own)
+    return found
+
+
+def _table(name: str, counts: Mapping[str, Mapping[Label, int]], key: str) -> None:
+    rows: list[dict[str, Any]] = [
+        {name: who} | {LABEL_WORDS[label]: own.get(label, 0) for label in LABELS}
+        for who, own in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
+    ]
+    if rows:
+        table(rows, key, height="content" if len(rows) < 12 else 420)

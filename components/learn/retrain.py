@@ -1,0 +1,402 @@
+"""Retrain: start and watch a training, find labels that look wrong, count what more cases add."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from components.app import login, state
+from components.app.state import KeptResult, keep_result, kept_result
+from components.learn.learning_material import material
+from components.learn.versions import choose_newest
+from components.review.review_queue import rules_of
+from components.widgets.charts import curve_figure, loss_figure
+from components.widgets.controls import button, link, problem_kept, show_problem
+from components.widgets.wording import (
+    LABEL_WORDS,
+    clipped,
+    counted,
+    escaped,
+    percent,
+    seconds,
+    when,
+)
+from core.config import ENCODER_DIR
+from core.errors import NotEnoughLabels, ReviewError
+from core.learning.data_quality import Curve, Doubt, Doubts, advice, doubts, learning_curve
+from core.learning.options import BOUNDS, EMBEDDED, Options, options_of
+from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
+from core.learning.training_set import Taught, taught
+from core.llm.encoder import load_encoder
+from core.review.adjudication import ask_again
+from core.review.queue_ranking import enqueue
+from core.store.sqlite import Mark
+from core.store.versions import Training
+
+PROBLEM = "retrain.problem"
+CURVE = "learning curve"
+DOUBTS = "label doubts"
+MOST_DOUBTS = 10
+Progress = Callable[[int, int], None]
+Counting = Callable[[Sequence[Taught], Progress], Any]
+
+
+def draw_gain(mark: Mark) -> None:
+    """The button, and the curve counted last; `mark` is that of the present answers."""
+
+    def curve(material: Sequence[Taught], progress: Progress) -> Curve:
+        rows = [one.row for one in material]
+        return learning_curve(rows, load_encoder(ENCODER_DIR), state.home(), progress)
+
+    with st.expander("What more cases would add", icon=":material/show_chart:"):
+        last = _draw_button(CURVE, "Count it", "Count again", "retrain.curve.count", curve, mark)
+        if last is not None:
+            _draw(last.value, last.at)
+
+
+def _draw_button(
+    name: str, first: str, again: str, key: str, count: Counting, mark: Mark
+) -> KeptResult | None:
+    """The result kept under a name, below a button where there is none or answers came since."""
+    last = kept_result(name)
+    is_old = last is not None and last.mark != mark
+    words = f"{again}: answers came since" if is_old else first
+    if (last is None or is_old) and st.button(words, key=key, icon=":material/calculate:"):
+        _count(name, count, mark)
+        st.rerun()
+    if problem := st.session_state.pop(f"retrain.problem.{name}", ""):
+        st.info(escaped(problem))
+    return last
+
+
+def _count(name: str, count: Counting, mark: Mark) -> None:
+    """Count and keep it; what was embedded is kept even where somebody leaves meanwhile."""
+    bar = st.progress(0.0, text="Reading the answers")
+
+    def progress(done: int, every: int) -> None:
+        bar.progress(done / every, f"Reading verdict {done:,} of {every:,}")
+
+    try:
+        with state.open_store() as store:
+            material = taught(store)
+        keep_result(name, count(material, progress), mark, time.time())
+    except NotEnoughLabels as error:
+        st.session_state[f"retrain.problem.{name}"] = str(error)
+
+
+def _draw(curve: Curve, at: float) -> None:
+    st.markdown(f"**{advice(material().missing, curve)}**")
+    st.plotly_chart(curve_figure(curve), key="retrain.curve.figure", width="stretch")
+    st.caption(
+        f"Counted on {when(at)} from {curve.cases} cases: a quick stand-in for the classifier "
+        "learns from more and more of them and is asked about others, five times over. Bars hold "
+        "95 of 100 resamples of the cases. Balanced accuracy is the mean share of each label that "
+        "is recognised; AUROC is how often a hallucinated case gets the higher probability. Both "
+        "are 0.5 for one that always says the same."
+    )
+
+
+def draw_doubts(mark: Mark) -> None:
+    """The button, and what was found last; `mark` is that of the present answers."""
+    with st.expander("Labels that look wrong", icon=":material/rule:", key="retrain.doubts"):
+        st.caption(
+            "A quick model learns from all other cases and says where it would never have given a "
+            "person's label (cleanlab's confident learning). It is a hint where to look again: "
+            "some of these labels are right, and the model is wrong."
+        )
+        last = _draw_button(
+            DOUBTS, "Look for them", "Look again", "retrain.doubts.look", _doubts, mark
+        )
+        if last is not None:
+            _draw_found(last.value, last.at)
+
+
+def _doubts(material: Sequence[Taught], progress: Progress) -> Doubts:
+    return doubts(material, load_encoder(ENCODER_DIR), state.home(), progress)
+
+
+def _draw_found(found: Doubts, at: float) -> None:
+    with state.open_store() as store:
+        mine = [
+            doubt
+            for doubt in found.found
+            if not login.is_on() or state.may_see(store, doubt.taught.project_id)
+        ]
+    looked = f"{counted(found.looked_at, 'answer')} looked at on {when(at)}"
+    if found.looked_at < found.all:
+        looked += f", the newest of {found.all:,}"
+    if not mine:
+        st.success(f"No label looks wrong; {looked}.", icon=":material/check:")
+        return
+    more = f", the {MOST_DOUBTS} most doubtful shown" if len(mine) > MOST_DOUBTS else ""
+    st.markdown(f"**{counted(len(mine), 'label')}** look wrong{more}; {looked}.")
+    for doubt in mine[:MOST_DOUBTS]:
+        _draw_doubt(doubt, at)
+
+
+def _draw_doubt(doubt: Doubt, found_at: float) -> None:
+    one = doubt.taught
+    with state.open_store() as store:
+        opened = [
+            entry
+            for entry in store.handlings.of_case(one.case_id)
+            if entry.did == "opened" and entry.at >= found_at
+        ]
+    with st.container(border=True):
+        left, right = st.columns([5, 3], vertical_alignment="center")
+        left.markdown(
+            f"“{escaped(clipped(one.row.claim, 200))}”  \n"
+            f"{escaped(one.author)} says **{LABEL_WORDS[one.row.label].lower()}**; the model gives "
+            f"that {percent(doubt.p_label)} and thinks **{doubt.thinks}**"
+        )
+        with right.container(horizontal=True, horizontal_alignment="right"):
+            link("pages/check/run.py", "Open the run", "open_in_new", run=one.row.run_id)
+            if opened:
+                st.badge("back in the queue", icon=":material/check:", color="green")
+            else:
+                button(
+                    "Ask again",
+                    f"retrain.doubts.ask.{one.case_id}",
+                    _ask_again,
+                    doubt,
+                    icon="undo",
+                    help="Gives the case back to the review queue, first to who answered it. "
+                    "What they said stands until they answer anew.",
+                )
+
+
+def _ask_again(doubt: Doubt) -> None:
+    one, now = doubt.taught, time.time()
+    why = f"its label looks wrong: others like it are {doubt.thinks}"
+    with problem_kept(f"retrain.problem.{DOUBTS}"):
+        with state.open_store() as store:
+            project = store.projects.get(one.project_id)
+            if project is None or not _is_queued(one.case_id, one.row.run_id, now):
+                raise ReviewError("This case cannot be asked about: it is not there any more.")
+            with store.writing():
+                by = state.require(store, project.id, "lead", "ask people again")
+                people = ask_again(store, one.case_id, by, rules_of(project), now, why=why)
+        to = (
+            f"with {counted(people, 'person')} who answered it" if people else "for whoever is next"
+        )
+        st.toast(f"Back in the review queue, {to}.", icon=":material/check:")
+
+
+def _is_queued(case_id: str, run_id: str, now: float) -> bool:
+    """Whether the case is an item of the queue; one that never was becomes one."""
+    with state.open_store() as store:
+        return store.queue.get(case_id) is not None or enqueue(store, run_id, now)
+
+
+POLL_SECONDS = 1.0
+WORTH_ASKING = 180.0  # seconds of work: before, whoever cancels loses nothing that matters
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def draw_progress() -> None:
+    """Drawn anew each second until the training ends; then the whole page once."""
+    with state.open_store() as store:
+        trainings = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)
+    running = next((t for t in trainings if t.status == "running"), None)
+    if running is None:
+        choose_newest()
+        st.rerun()
+        return
+    elapsed = time.time() - running.started_at
+    progress = running.progress
+    st.progress(share_of(progress), text=progress_words(progress, elapsed))
+    _draw_cancel(running.id, elapsed)
+    losses = progress.get("losses") or []
+    if len(losses) > 1:
+        figure = loss_figure(losses, int(progress.get("steps") or 0))
+        st.plotly_chart(figure, key="retrain.live", width="stretch")
+
+
+def share_of(progress: dict[str, Any]) -> float:
+    """How far it is, in [0, 1]: by stages, and within one by steps."""
+    number, stages = progress.get("stage_number") or 1, progress.get("stages") or 1
+    step, steps = progress.get("step") or 0, progress.get("steps") or 0
+    within = min(1.0, step / steps) if steps else 0.0
+    if "stages" not in progress:
+        return float(within)
+    return float(min(1.0, (number - 1 + within) / stages))
+
+
+def progress_words(progress: dict[str, Any], elapsed: float) -> str:
+    """The stage and all that is known of its end."""
+    stage = escaped(str(progress.get("stage", "Starting the training process")))
+    if progress.get("stages"):
+        stage = f"{progress.get('stage_number')} of {progress['stages']}: {stage}"
+    parts = [stage]
+    if progress.get("steps"):
+        parts[0] += f", step {progress.get('step', 0)} of {progress['steps']}"
+    if progress.get("loss") is not None:
+        parts.append(f"loss {progress['loss']:.3f}")
+    parts.append(f"{seconds(elapsed)} so far")
+    if progress.get("eta") is not None:
+        parts.append(f"about {seconds(progress['eta'])} left in this stage")
+    return " · ".join(parts)
+
+
+def _draw_cancel(training_id: str, elapsed: float) -> None:
+    """At once while little is lost; later it asks first."""
+    if elapsed < WORTH_ASKING:
+        _button("Cancel", training_id)
+        return
+    with st.popover("Cancel", icon=":material/close:"):
+        st.markdown(f"{seconds(elapsed)} of work would be lost; the active version stays.")
+        _button("Cancel the training", training_id)
+
+
+def _button(words: str, training_id: str) -> None:
+    button(words, "retrain.cancel", _cancel, training_id, icon="close")
+
+
+def _cancel(training_id: str) -> None:
+    with problem_kept(PROBLEM), state.open_store() as store:
+        cancel_training(store, training_id, state.person(store))
+
+
+PAPERS = "sentence-transformers/paraphrase-mpnet-base-v2"
+OTHER = "another"
+ENCODERS = {
+    EMBEDDED: "MiniLM, which is here (quick, English)",
+    PAPERS: "paraphrase-mpnet-base-v2, as in the paper (420 MB, several times slower)",
+    OTHER: "another one",
+}
+NUMBERS = {  # what it is called, and what it does
+    "pairs": (
+        "Pairs for each text",
+        "How often each text is paired with one of the same label and one of the other.",
+    ),
+    "steps": ("Steps at most", "Training ends here, whatever pairs are left. 40 take a minute."),
+    "epochs": ("Epochs", "How often all pairs are gone through."),
+    "seed": ("Seed", "The same seed, corrections and options give the same pairs."),
+}
+KEY = "retrain.options"
+ENDED_WORDS = {
+    "finished": "finished",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+    "running": "under way",
+}
+
+
+def draw_training() -> None:
+    """The training under way, or the way to start one."""
+    st.subheader("Training", anchor=False)
+    with state.open_store() as store:
+        trainings = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)
+        tried = {item.version_id for item in store.versions.activations()}
+    if any(training.status == "running" for training in trainings):
+        draw_progress()
+        return
+    if trainings:
+        _draw_ended(trainings[0], tried)
+    options = _draw_options()
+    button(
+        "Retrain",
+        "retrain.start",
+        _start,
+        options,
+        icon="model_training",
+        type="primary",
+        disabled=bool(material().missing),
+    )
+    st.caption(f"{_duration(trainings)} You may leave this page meanwhile; checks go on.")
+    show_problem(PROBLEM)
+    if len(trainings) > 1:
+        _draw_past(trainings)
+
+
+def _draw_options() -> dict[str, Any]:
+    """What was chosen, by the names that a training knows."""
+    usual = Options().as_dict()
+    with st.expander("Options", icon=":material/tune:"):
+        encoder = st.selectbox(
+            "Sentence encoder",
+            list(ENCODERS),
+            format_func=lambda name: ENCODERS[name],
+            key=f"{KEY}.encoder",
+            persist_state="session",
+            help="What turns a verdict's text into numbers; it is tuned on pairs of texts.",
+        )
+        if encoder == OTHER:
+            encoder = st.text_input(
+                "Its folder on the server, or its name on the Hugging Face Hub",
+                key=f"{KEY}.name",
+                persist_state="session",
+                placeholder="sentence-transformers/all-MiniLM-L12-v2",
+            )
+        chosen: dict[str, Any] = {"encoder": str(encoder or "")}
+        for column, (name, (words, meaning)) in zip(st.columns(4), NUMBERS.items(), strict=True):
+            least, most = (int(bound) for bound in BOUNDS[name])
+            chosen[name] = column.number_input(
+                words,
+                least,
+                most,
+                int(usual[name]),
+                key=f"{KEY}.{name}",
+                persist_state="session",
+                help=meaning,
+            )
+    return chosen
+
+
+def _duration(trainings: list[Training]) -> str:
+    """How long it takes, by the last one that came to its end."""
+    last = next((t for t in trainings if t.status == "finished" and t.finished_at), None)
+    if last is None or last.finished_at is None:
+        return "With the usual options it takes about a minute on two cores."
+    took = seconds(last.finished_at - last.started_at)
+    return f"The last one took {took}."
+
+
+def _start(options: dict[str, Any]) -> None:
+    with problem_kept(PROBLEM), state.open_store() as store:
+        start_training(store, state.home(), state.person(store), options_of(options))
+
+
+def _draw_ended(training: Training, tried: set[str]) -> None:
+    """What became of the last one, and what to do about it."""
+    at = when(training.finished_at or training.started_at)
+    if training.status == "failed":
+        st.error(f"The last training failed: {escaped(training.message)}", icon=":material/error:")
+    elif training.status == "cancelled":
+        st.info(f"{at}: {escaped(training.message) or 'The last training was cancelled.'}")
+    elif training.status == "interrupted":
+        st.warning(
+            "The last training's process went away, with the computer or killed; the active "
+            "version stays as it is. Start it again."
+        )
+    elif training.version_id and training.version_id not in tried:
+        st.success(
+            f"{at}: {escaped(training.version_id)} is trained. Compare it below; "
+            "nothing changes until you activate it.",
+            icon=":material/check:",
+        )
+
+
+def _draw_past(trainings: list[Training]) -> None:
+    with st.expander("Earlier trainings", icon=":material/history:"):
+        st.dataframe(
+            [
+                {
+                    "Started": when(training.started_at),
+                    "By": training.author,
+                    "Outcome": ENDED_WORDS[training.status],
+                    "Took": seconds((training.finished_at or training.started_at)
+                                    - training.started_at),
+                    "Version": training.version_id or "",
+                    "Message": training.message,
+                }
+                for training in trainings
+            ],
+            key="retrain.past",
+            hide_index=True,
+            height="content" if len(trainings) < 12 else 420,
+        )  # fmt: skip

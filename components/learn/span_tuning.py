@@ -1,0 +1,591 @@
+"""Span tuning: thresholds, panel members and examples learned from the words that people marked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from components.app import state
+from components.widgets.charts import threshold_figure
+from components.widgets.controls import button, problem_kept, show_problem, table
+from components.widgets.html import Mark as TextMark
+from components.widgets.html import marked_text, show
+from components.widgets.wording import counted, escaped, when
+from core.errors import ConfigError
+from core.learning.metrics import Figure
+from core.learning.span_threshold import (
+    FEWEST_CASES,
+    GRID,
+    PRIOR_CASES,
+    Fit,
+    Kind,
+    Proposal,
+    proposal,
+)
+from core.learning.span_tuning import (
+    BestMember,
+    Candidate,
+    Decision,
+    SpanAnswer,
+    best_members,
+    body_of,
+    candidates,
+    chosen,
+    decide,
+    decided,
+    go_back,
+    marked_by_panels,
+    member_body,
+    scored_cases,
+    shipped_thresholds,
+    span_answers,
+    take_into_use,
+    threshold_body,
+)
+from core.records import (
+    EXAMPLES,
+    MEMBER,
+    MOST_EXAMPLES,
+    MOST_TOKENS,
+    THRESHOLD,
+    Levels,
+    SpanThreshold,
+    base_of,
+    examples_from,
+    members_from,
+    threshold_from,
+)
+from core.reviews import category_words
+from core.store import open_store
+from core.store.sqlite import Mark
+from core.store.versions import NONE, Choice, Learned, read_body
+
+MOST_KEPT = 8  # projects
+PROBLEM = "spans.problem"
+
+
+@dataclass(frozen=True)
+class Material:
+    """What there is to learn from; `scored` counts the cases that each kind's threshold rests on.
+
+    `threshold` and `member` are what would be kept of the proposals.
+    """
+
+    project_id: str
+    rows: list[dict[str, Any]]
+    scored: Mapping[Kind, int]
+    shipped: Mapping[Kind, float]
+    proposals: Mapping[Kind, Proposal]
+    threshold: dict[str, Any]
+    candidates: list[Candidate]
+    panel_cases: int
+    members: list[BestMember]
+    member: dict[str, Any]
+
+
+def material() -> Material:
+    """As of now."""
+    with state.open_store() as store:
+        changes = store.changes
+        mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())
+        project = state.project(store).id
+    return _material(str(state.home()), project, mark)
+
+
+@st.cache_resource(
+    max_entries=MOST_KEPT, show_spinner="Comparing people's marks with the machine's"
+)
+def _material(home: str, project_id: str, mark: Mark) -> Material:
+    """Kept until somebody marks, a run ends, or cases are held out."""
+    with open_store(Path(home)) as store:
+        answers = span_answers(store, project_id)
+    scored = scored_cases(answers)
+    shipped = shipped_thresholds()
+    found = {kind: proposal(kind, cases, shipped[kind]) for kind, cases in scored.items()}
+    proposals = {kind: one for kind, one in found.items() if one is not None}
+    by_panels = marked_by_panels(answers)
+    members = best_members(by_panels)
+    usable = {case.id for cases in scored.values() for case in cases}
+    return Material(
+        project_id,
+        _rows(answers, usable),
+        {kind: len(cases) for kind, cases in scored.items()},
+        shipped,
+        proposals,
+        threshold_body(proposals, answers),
+        candidates(answers),
+        len(by_panels),
+        members,
+        member_body(members, by_panels, answers),
+    )
+
+
+def _rows(answers: list[SpanAnswer], usable: set[str]) -> list[dict[str, Any]]:
+    names = sorted({base_of(answer.case.language) for answer in answers})
+    rows = []
+    for name in names:
+        own = [answer for answer in answers if base_of(answer.case.language) == name]
+        rows.append(
+            {
+                "Language": language_words(name),
+                "Cases": len(own),
+                "Words marked": sum(bool(answer.spans) for answer in own),
+                "Nothing wrong": sum(not answer.spans for answer in own),
+                "Count for the threshold": sum(answer.case.id in usable for answer in own),
+            }
+        )
+    return rows
+
+
+def language_words(name: str) -> str:
+    """A language's code; what it is where none was told."""
+    return {"": "all together", "und": "not known"}.get(name, name)
+
+
+def draw_marked(found: Material) -> None:
+    """The cases whose wrong words people told, by language."""
+    st.subheader("What people marked", anchor=False)
+    show_problem(PROBLEM)
+    if not found.rows:
+        st.info(
+            "Nobody has marked wrong words yet, or said that none is wrong. Mark them on Review or "
+            "on a run; right answers that come in with a file count too.",
+            icon=":material/info:",
+        )
+        return
+    table(found.rows, "spans.cases")
+    st.caption(
+        "A settled answer counts before single ones; of several people's, the words that at least "
+        "half of them marked. Cases held out for the classifier are left out. For the threshold a "
+        "case counts if the machine called it hallucinated: elsewhere it marks nothing at any "
+        "threshold. Whoever saw the machine's marks before marking leans towards them."
+    )
+
+
+def used_now(
+    kind: str, project_id: str, read: Callable[[dict[str, Any]], object]
+) -> Learned | None:
+    """What is in use; one that `read` cannot read, or that was changed, is named and not used."""
+    try:
+        with state.open_store() as store:
+            found = store.learned.in_use(kind, project_id)
+        if found is not None:
+            read_body(found, read)
+        return found
+    except ConfigError as error:
+        st.error(escaped(f"{error} Until then no check of this project starts."))
+        return None
+
+
+def draw_choices(kind: str, project_id: str) -> None:
+    """Back to an earlier one or to what ships, and who chose what."""
+    with state.open_store() as store:
+        choices = store.learned.choices(kind, project_id)
+    if not choices:
+        return
+    with st.expander("Go back, and who chose what", icon=":material/history:"):
+        numbers = list(dict.fromkeys([NONE, *(c.number for c in choices)]))
+        others = [number for number in numbers if number != choices[0].number]
+        if others:
+            left, right = st.columns(2)
+            left.selectbox("Use again", others, key=f"{kind}.back", format_func=_number_words)
+            right.text_input("Reason", key=f"{kind}.back.reason")
+            button("Go back to it", f"{kind}.back.go", _back, kind, project_id, icon="undo")
+        for choice in choices:
+            st.markdown(
+                f"{when(choice.at)} · {escaped(choice.by)} · {_number_words(choice.number)}: "
+                f"{escaped(choice.reason)}"
+            )
+
+
+def _number_words(number: int) -> str:
+    return "what ships" if number == NONE else f"no. {number}"
+
+
+def draw_take(kind: str, project_id: str, body: dict[str, Any]) -> None:
+    """Take a proposal into use; a lead says why."""
+    st.text_input("Reason", key=f"{kind}.reason", placeholder="Why it is taken into use")
+    button(
+        "Take into use",
+        f"{kind}.take",
+        _take,
+        kind,
+        project_id,
+        body,
+        icon="check_circle",
+        type="primary",
+    )
+    st.caption("Only new checks go by it; runs that are there stay as they are. Leads decide.")
+
+
+def _take(kind: str, project_id: str, body: dict[str, Any]) -> None:
+    reason = str(st.session_state.get(f"{kind}.reason") or "")
+    with problem_kept(PROBLEM):
+        with state.open_store() as store, store.writing():
+            by = state.require(store, project_id, "lead", "take what was learned into use")
+            take_into_use(store, Learned(kind, project_id, time.time(), by, body), reason)
+        st.session_state[f"{kind}.reason"] = ""
+        st.toast("In use: new checks go by it.", icon=":material/check:")
+
+
+def _back(kind: str, project_id: str) -> None:
+    reason = str(st.session_state.get(f"{kind}.back.reason") or "")
+    number = int(st.session_state.get(f"{kind}.back") or NONE)
+    with problem_kept(PROBLEM):
+        with state.open_store() as store, store.writing():
+            by = state.require(store, project_id, "lead", "go back to what was in use")
+            go_back(store, Choice(kind, project_id, number, time.time(), by, reason))
+        st.session_state[f"{kind}.back.reason"] = ""
+        st.toast(f"In use: {_number_words(number)}.", icon=":material/undo:")
+
+
+def needs_more(count: int, least: int) -> str:
+    """How many more cases it takes; empty where there are enough."""
+    return "" if count >= least else f"{counted(least - count, 'case')} more needed"
+
+
+RULE = (
+    "Each member's run alone is its own marks, as the others voted on them. It decides alone in a "
+    "language only where it is clearly closer to people than the vote of all: chosen on four "
+    "fifths of the cases, it gains on the other fifth, with an interval above 0."
+)
+
+
+def draw_members(found: Material) -> None:
+    """Each member beside the vote of all; what is clearly better can be taken into use."""
+    if not found.panel_cases:
+        return
+    st.subheader("Members of the panel", anchor=False, help=RULE)
+    current = used_now(MEMBER, found.project_id, members_from)
+    st.markdown(
+        f"In use: **no. {current.number}**, learned {when(current.at)}."
+        if current
+        else "In use: **the vote of all**."
+    )
+    if not found.members:
+        more = needs_more(found.panel_cases, FEWEST_CASES)
+        told = f"{counted(found.panel_cases, 'case')} that people marked and a panel too"
+        words = f"{told}; a language needs {FEWEST_CASES}{f' ({more})' if more else ''}."
+        st.info(words, icon=":material/info:")
+    for one in found.members:
+        _draw_language(one)
+    alone = found.member["alone"]
+    if alone and (current is None or current.body != found.member):
+        draw_take(MEMBER, found.project_id, found.member)
+    elif found.members and not alone:
+        st.caption("No member is clearly closer to people than the vote of all, which stays.")
+    draw_choices(MEMBER, found.project_id)
+
+
+def _draw_language(one: BestMember) -> None:
+    rows = [{"Who marks": "Vote of all", **_cells(one.vote)}]
+    rows += [{"Who marks": name, **_cells(figure)} for name, figure in one.members]
+    st.markdown(f"**{escaped(language_words(one.language))}**, {counted(one.n, 'case')}")
+    table(rows, f"spans.member.{one.language}")
+    gain = one.gain
+    verdict = "decides alone" if one.is_better else "does not clearly beat the vote"
+    st.caption(
+        f"{escaped(one.member)} {verdict}: choosing in folds gains {gain.value:+.3f} IoU "
+        f"({gain.low:+.3f} to {gain.high:+.3f})."
+    )
+
+
+def _cells(figure: Figure) -> dict[str, str]:
+    return {"IoU with people": f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"}
+
+
+FEW = 30
+KIND_WORDS: dict[Kind, str] = {
+    "reader": "Built-in span reader",
+    "votes": "Votes of language models",
+    "panel": "Panel in which most runs decide",
+    "weighted": "Panel of the built-in readers",
+}
+KIND_HELP: dict[Kind, str] = {
+    "reader": "It gives every word a probability of being wrong; from the threshold on it is "
+    "marked.",
+    "votes": "A language model that votes on a marked place gives a probability. As it ships, its "
+    "yes or no decides, which counts here as 0.50; with a threshold the probability does.",
+    "panel": "Each member marks words and the others vote on them; words count as wrong from the "
+    "threshold at which more than half of the runs mark them.",
+    "weighted": "The four built-in readers' votes are summed with weights; from the threshold on "
+    "words are marked.",
+}
+IOU_HELP = (
+    "IoU (intersection over union): the characters that both the machine and people marked, as a "
+    "share of those that either marked; 1 where neither marked any."
+)
+THRESHOLD_RULE = (
+    "The best threshold is the one with the highest mean IoU, smoothed over its neighbours. Few "
+    f"cases say little: it is drawn towards the one that ships as if {PRIOR_CASES} more cases had "
+    "spoken for that, and a language's own in the same way towards the one of all. Each is then "
+    "tried on cases it was not fitted to, in five parts; where it does no better there than the "
+    f"one that ships, that one stays. A language gets its own from {FEWEST_CASES} cases on; "
+    "one with fewer follows all, unless that does worse on the few it has. As the "
+    "same five parts also decide what stays, the figures here are a little too kind."
+)
+
+
+def draw_threshold(found: Material) -> None:
+    """Every kind of scores with its threshold; what is proposed can be taken into use."""
+    st.subheader("Threshold", anchor=False, help=IOU_HELP)
+    current = used_now(THRESHOLD, found.project_id, lambda body: threshold_from(0, body))
+    used = threshold_from(current.number, current.body) if current else SpanThreshold()
+    st.markdown(
+        f"In use: **no. {current.number}**, learned {when(current.at)}."
+        if current
+        else "In use: **the shipped threshold**."
+    )
+    for kind in KIND_WORDS:
+        if found.scored[kind] or getattr(used, kind).words:
+            _draw_kind(kind, found, getattr(used, kind))
+    if not any(found.scored.values()):
+        st.info(_too_few("reader", found), icon=":material/info:")
+    better = {kind for kind, one in found.proposals.items() if one.is_better}
+    if better and (current is None or found.threshold != current.body):
+        draw_take(THRESHOLD, found.project_id, found.threshold)
+    elif better:
+        st.success("What people's marks speak for is in use.", icon=":material/check:")
+    if found.proposals:
+        with st.expander("How the threshold is chosen"):
+            st.markdown(THRESHOLD_RULE)
+    draw_choices(THRESHOLD, found.project_id)
+
+
+def _too_few(kind: Kind, found: Material) -> str:
+    count = found.scored[kind]
+    return (
+        f"{counted(count, 'case')} with people's marks that the machine called hallucinated: "
+        f"{needs_more(count, FEWEST_CASES)} before there is anything to say."
+    )
+
+
+def _draw_kind(kind: Kind, found: Material, used: Levels) -> None:
+    st.markdown(f"**{KIND_WORDS[kind]}**", help=KIND_HELP[kind])
+    one = found.proposals.get(kind)
+    if one is None:
+        st.info(_too_few(kind, found), icon=":material/info:")
+        return
+    whole = one.whole
+    if not one.is_better:
+        st.info(
+            f"No better threshold was found on {counted(one.n, 'case')}: the one that ships "
+            f"({one.shipped:.2f}) stays. At it the mean IoU is {_words(whole.before)}. "
+            f"{trivial_words(whole, whole.before)}",
+            icon=":material/info:",
+        )
+    else:
+        st.markdown(
+            f"People's marks speak for **{one.levels.words}**. Mean IoU over "
+            f"{counted(one.n, 'case')}, each with thresholds fitted without it: "
+            f"**{_words(whole.after)}**, against {_words(whole.before)} at {one.shipped:.2f} as "
+            f"shipped. {trivial_words(whole, whole.after)}"
+        )
+        if whole.gain.low <= 0:
+            st.caption("The gain may be chance: its interval reaches 0 or below.")
+    if one.n < FEW:
+        st.caption(f"Only {one.n} cases: too few to be sure of any difference.")
+    fits = {fit.language: fit for fit in (whole, *one.languages)}
+    chosen = whole
+    if len(one.languages) > 1:
+        name = st.selectbox(
+            "Language", list(fits), key=f"spans.language.{kind}", format_func=language_words
+        )
+        chosen = fits[name]
+    st.plotly_chart(
+        threshold_figure([float(x) for x in GRID], chosen.curve, _levels(chosen, used)),
+        key=f"spans.curve.{kind}",
+        width="stretch",
+    )
+    table([_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
+    st.caption(
+        "In brackets: between which values a figure lies in 95 of 100 resamples of the cases. "
+        "“Mark all” and “mark nothing” are what a machine without any judgement would reach."
+    )
+
+
+def trivial_words(fit: Fit, reached: Figure) -> str:
+    """What marking all and nothing come to, and whether the machine's marks come to more."""
+    words = (
+        f"Marking everything would reach {fit.mark_all:.2f}, marking nothing "
+        f"{fit.mark_nothing:.2f}."
+    )
+    if round(reached.value, 2) <= round(max(fit.mark_all, fit.mark_nothing), 2):
+        words += " On these cases its marks come **no closer** to people's than that."
+    return words
+
+
+def _levels(fit: Fit, used: Levels) -> dict[str, float]:
+    """The thresholds that the figure shows; where nothing is proposed none is drawn for it."""
+    named = {"as shipped": fit.shipped}
+    now = used.at(fit.language)
+    if now is not None:
+        named["in use"] = now
+    if fit.is_better:
+        named["proposed"] = fit.tau
+    return named
+
+
+def _row(fit: Fit, used: Levels) -> dict[str, Any]:
+    now = used.at(fit.language)
+    return {
+        "Language": language_words(fit.language),
+        "Cases": fit.n,
+        "In use": f"{fit.shipped if now is None else now:.2f}",
+        "Proposed": f"{fit.tau:.2f}",
+        "IoU, shipped": _words(fit.before),
+        "IoU, proposed": _words(fit.after),
+        "Gain": _words(fit.gain, is_signed=True) if any(fit.gain.body) else "–",
+        "Mark all": f"{fit.mark_all:.2f}",
+        "Mark nothing": f"{fit.mark_nothing:.2f}",
+        "Best on its cases alone": f"{fit.own:.2f}",
+    }
+
+
+def _words(figure: Figure, *, is_signed: bool = False) -> str:
+    """“0.61 (0.40 to 0.79)”."""
+    sign = "+" if is_signed else ""
+    value, low, high = (f"{x:{sign}.2f}" for x in (figure.value, figure.low, figure.high))
+    return f"{value} ({low} to {high})"
+
+
+FEW_EXAMPLES = 4  # examples that are drawn unasked
+HOW = (
+    "A case is the better an example the less the machine's marks and people's overlap, the "
+    "clearer the answer is (settled, agreed, sure) and the shorter it is; at most four of a "
+    "language, of unlike kinds and questions. A check is shown at most "
+    f"{MOST_EXAMPLES} of them, {MOST_TOKENS:,} tokens together, those in its own language first, "
+    "and never its own case. Cases held out for the classifier are never examples."
+)
+
+
+def draw_examples(found: Material) -> None:
+    """The examples in use and those that would be chosen now."""
+    st.subheader("Examples", anchor=False, help=HOW)
+    current = used_now(EXAMPLES, found.project_id, lambda body: (examples_from(body), _ids(body)))
+    before = current.body if current else None
+    st.caption(
+        "Corrected cases that a language model is shown before it marks the words of another. The "
+        "built-in span reader reads no examples: they change nothing in checks by the built-in "
+        "engine."
+    )
+    if current is None:
+        st.markdown("In use: **none**.")
+    else:
+        _draw_in_use(current, {one.id: list(one.answer.said) for one in found.candidates})
+    pinned, removed = decided(before)
+    proposed = body_of(chosen(found.candidates, pinned, removed), before)
+    fresh = [one for one in proposed["examples"] if one["id"] not in removed]
+    if not fresh:
+        st.info(
+            "No corrected case is fit to be an example yet. It takes words that people marked in a "
+            "response that the machine called hallucinated and marked otherwise.",
+            icon=":material/info:",
+        )
+    elif _ids(proposed) != _ids(before):
+        _draw_proposed(fresh, before)
+        draw_take(EXAMPLES, found.project_id, proposed)
+    draw_choices(EXAMPLES, found.project_id)
+
+
+def _ids(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """The examples that are shown, with the answers that they rest on."""
+    told = body or {}
+    removed = set(told.get("removed", ()))
+    kept = [one for one in told.get("examples", ()) if one["id"] not in removed]
+    return sorted((one["id"], " ".join(one["said"])) for one in kept)
+
+
+def _draw_proposed(fresh: list[dict[str, Any]], before: Mapping[str, Any] | None) -> None:
+    """What would be taken into use; those already in use are drawn above."""
+    known = {name for name, _ in _ids(before)}
+    new = [one for one in fresh if one["id"] not in known]
+    words = f"{counted(len(fresh), 'example')} would be in use, {len(new)} of them new"
+    is_short = before is None and len(new) <= FEW_EXAMPLES
+    with st.expander(f"Proposed: {words}", expanded=is_short, icon=":material/lightbulb:"):
+        for one in new:
+            with st.container(border=True):
+                _draw_example(one)
+
+
+def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
+    """`now` are the answers that each case would be an example by, if it still would."""
+    pinned, removed = decided(current.body)
+    examples = current.body["examples"]
+    shown = [one for one in examples if one["id"] not in removed]
+    gone = [one for one in examples if one["id"] in removed]
+    st.markdown(
+        f"In use: **no. {current.number}**, {counted(len(shown), 'example')}, since "
+        f"{when(current.at)}."
+    )
+    with st.expander("The examples in use", expanded=len(shown) <= FEW_EXAMPLES):
+        for one in shown:
+            is_pinned = one["id"] in pinned
+            with st.container(border=True):
+                _draw_example(one, is_pinned=is_pinned)
+                if now.get(one["id"]) != one["said"]:
+                    st.caption(
+                        ":material/warning: It would not be chosen so any more: its answer, its "
+                        "newest check or its side of the hold-out has changed."
+                    )
+                with st.container(horizontal=True):
+                    _button("unpin" if is_pinned else "pin", one, current.project_id)
+                    _button("remove", one, current.project_id)
+    if gone:
+        with st.expander(f"Removed: {counted(len(gone), 'example')}"):
+            for one in gone:
+                with st.container(border=True):
+                    _draw_example(one)
+                    _button("allow", one, current.project_id)
+
+
+BUTTONS: dict[Decision, tuple[str, str]] = {
+    "pin": ("Pin", ":material/keep:"),
+    "unpin": ("Unpin", ":material/keep_off:"),
+    "remove": ("Remove", ":material/delete:"),
+    "allow": ("Allow again", ":material/undo:"),
+}
+
+
+def _button(decision: Decision, one: dict[str, Any], project_id: str) -> None:
+    words, sign = BUTTONS[decision]
+    st.button(
+        words,
+        key=f"spans.example.{decision}.{one['id'][:16]}",
+        icon=sign,
+        help="Pinned examples come first and stay when others are chosen."
+        if decision == "pin"
+        else None,
+        on_click=_decide,
+        args=(project_id, one["id"], decision),
+    )
+
+
+def _decide(project_id: str, example_id: str, decision: Decision) -> None:
+    with problem_kept(PROBLEM):
+        with state.open_store() as store, store.writing():
+            by = state.require(store, project_id, "lead", "choose examples")
+            decide(store, project_id, example_id, decision, by=by, now=time.time())
+        st.toast("New checks go by it.", icon=":material/check:")
+
+
+def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> None:
+    """The case as a person reads it, what people marked in it, and why it was chosen."""
+    sign = ":material/keep: " if is_pinned else ""
+    language = language_words(base_of(str(one["language"])))
+    title = f"{sign}**{escaped(str(one['question']))}**" if one["question"] else sign
+    if title:
+        st.markdown(title)
+    marks = [TextMark(s["start"], s["end"], title=_title(s)) for s in one["spans"]]
+    show(marked_text(str(one["response"]), marks))
+    st.caption(f"{escaped(language)} · {escaped(str(one['why']))}")
+
+
+def _title(span: Mapping[str, Any]) -> str:
+    words = category_words(str(span["category"]))
+    return f"{words}; instead: {span['instead']}" if span.get("instead") else words

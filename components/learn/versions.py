@@ -1,0 +1,487 @@
+"""Retrain: classifier versions, their activation, and any two of them side by side."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from components.app import login, state
+from components.app.state import KeptResult, keep_result, kept_result
+from components.learn.learning_material import draw_rescore
+from components.widgets.charts import loss_figure, matrix_figure, reliability_figure
+from components.widgets.controls import (
+    choice_table,
+    download,
+    open_run,
+    problem_kept,
+    show_problem,
+    table,
+)
+from components.widgets.wording import LABEL_WORDS, clipped, counted, escaped, seconds, when
+from core.learning.model_card import compare
+from core.learning.retrain import activate, is_worse
+from core.store import open_store
+from core.store.sqlite import Mark
+from core.store.versions import SEED_VERSION, Activation, Version
+
+Figures = dict[str, Any]
+GOT_RIGHT, GOT_WRONG = "got right", "got wrong"
+STILL_RIGHT, STILL_WRONG = "right as before", "wrong as before"
+SIDES = (GOT_RIGHT, GOT_WRONG, STILL_WRONG, STILL_RIGHT)
+
+
+def side_of(row: Figures) -> str:
+    """Which way a held-out row went between the two versions."""
+    truth = row["label"] == "hallucinated"
+    was, is_now = (row["before"] >= 0.5) == truth, (row["after"] >= 0.5) == truth
+    if was == is_now:
+        return STILL_RIGHT if is_now else STILL_WRONG
+    return GOT_RIGHT if is_now else GOT_WRONG
+
+
+def draw_changes(held: Figures, before: str, after: str) -> None:
+    """Which cases changed sides, with what people said of them; a click opens the run."""
+    rows = _seen(held.get("rows", []))
+    by: dict[str, list[Figures]] = {side: [] for side in SIDES}
+    for row in rows:
+        by[side_of(row)].append(row)
+    if not rows:
+        return
+    st.markdown("**Which cases changed sides**")
+    first = next((side for side in SIDES if by[side]), GOT_RIGHT)
+    chosen = st.segmented_control(
+        "Which cases changed sides",
+        SIDES,
+        format_func=lambda side: f"{side} ({len(by[side])})",
+        default=first,
+        key="retrain.side",
+        label_visibility="collapsed",
+    )
+    shown = by[str(chosen or first)]
+    if not shown:
+        st.caption("None.")
+        return
+    _draw_rows(shown, before, after, str(chosen or first))
+
+
+def _draw_rows(rows: list[Figures], before: str, after: str, side: str) -> None:
+    chosen = choice_table(
+        [
+            {
+                "Claim": clipped(str(row["claim"]), 160),
+                "People say": LABEL_WORDS[row["label"]],
+                f"p by {before}": f"{row['before']:.2f}",
+                f"p by {after}": f"{row['after']:.2f}",
+            }
+            for row in rows
+        ],
+        f"retrain.rows.{before}.{after}.{side}",
+        height="content" if len(rows) < 12 else 420,
+        column_config={"Claim": st.column_config.TextColumn(width="large")},
+    )
+    st.caption("p is the probability of being hallucinated; from 0.5 on it says so. A click opens "
+               "the run.")  # fmt: skip
+    if chosen is not None:
+        open_run(str(rows[chosen]["run_id"]))
+
+
+def _seen(rows: list[Figures]) -> list[Figures]:
+    """Rows without those of other people's projects: one classifier learns from all of them."""
+    if not login.is_on():
+        return rows
+    now = time.time()
+    with state.open_store() as store:
+        runs = {str(row["run_id"]): store.runs.get(str(row["run_id"]), now, 0.0) for row in rows}
+        projects = {run.project_id for run in runs.values() if run is not None}
+        mine = {project_id for project_id in projects if state.may_see(store, project_id)}
+    return [row for row in rows if (run := runs[str(row["run_id"])]) and run.project_id in mine]
+
+
+FEW = 30
+RATES: dict[str, tuple[str, bool]] = {  # what it is called, and whether lower is better
+    "balanced_accuracy": ("Balanced accuracy", False),
+    "accuracy": ("Accuracy", False),
+    "f1": ("F1 (hallucinated)", False),
+    "auroc": ("AUROC", False),
+    "brier": ("Brier score", True),
+    "log_loss": ("Log loss", True),
+    "ece": ("Calibration error (ECE)", True),
+}
+MEANINGS = (
+    "**Balanced accuracy**: the mean share of each label that is recognised. **F1**: finding "
+    "hallucinated ones and being right when saying so, in one figure. **AUROC**: how often a "
+    "hallucinated case gets the higher probability of two. **Brier score**, **log loss**: how far "
+    "probabilities lie from what was true. **ECE**: how far stated confidence lies from the share "
+    "that was right. The last column always answers hallucinated, with a probability of 1."
+)
+
+
+def draw_figures(held: Figures, before: str, after: str, losses: list[list[float]]) -> None:
+    """Everything about a pair; `losses` are those of the version's own training, if known."""
+    old, new = held.get("before", {}), held.get("after", {})
+    n = int(new.get("n") or 0)
+    if not n:
+        st.caption("No case is held out yet, so nothing can be compared.")
+        return
+    st.markdown(_in_words(held, n))
+    table(metric_rows(old, new, before, after), "retrain.metrics")
+    with st.popover("What these figures mean", icon=":material/help:"):
+        st.markdown(MEANINGS)
+    if words := ece_words(new):
+        st.caption(words)
+    left, right = st.columns(2)
+    for column, figures, name in ((left, old, before), (right, new, after)):
+        column.plotly_chart(
+            matrix_figure(figures, name), key=f"retrain.matrix.{column is left}", width="stretch"
+        )
+    bins = held.get("reliability") or {}
+    columns = iter(st.columns(2))
+    if bins.get("before") or bins.get("after"):
+        next(columns).plotly_chart(
+            reliability_figure(bins.get("before", []), bins.get("after", []), (before, after)),
+            key="retrain.reliability",
+            width="stretch",
+        )
+    if len(losses) > 1:
+        next(columns).plotly_chart(loss_figure(losses), key="retrain.losses", width="stretch")
+    draw_changes(held, before, after)
+
+
+def _in_words(held: Figures, n: int) -> str:
+    """How many got better and worse, on how many, and how sure the difference is."""
+    words = f"On **{counted(n, 'held-out verdict')}**, trained on by neither."
+    sure = held.get("difference")
+    if n < FEW:
+        words += " Too few to be sure of any difference."
+    elif sure and not any(sure.values()):
+        words += " Balanced accuracy is the same."
+    elif sure:
+        words += (
+            f" Balanced accuracy changes by **{sure['value']:+.2f}** (95 of 100 resamples of the "
+            f"cases: {sure['low']:+.2f} to {sure['high']:+.2f})"
+        )
+        is_open = sure["low"] <= 0.0 <= sure["high"]
+        words += ": it may be chance." if is_open else "."
+    return words
+
+
+def metric_rows(old: Figures, new: Figures, before: str, after: str) -> list[dict[str, str]]:
+    """A row for each figure that is known: before, after, their difference, the trivial answer."""
+    trivial = trivial_figures(new)
+    rows = []
+    for key, (words, is_loss) in RATES.items():
+        one, other = old.get(key), new.get(key)
+        if one is None and other is None:
+            continue
+        rows.append(
+            {
+                "": words + (" (lower is better)" if is_loss else ""),
+                before: _figure(one),
+                after: _figure(other),
+                "Difference": _difference(one, other, is_loss=is_loss),
+                "Always hallucinated": _figure(trivial.get(key)),
+            }
+        )
+    return rows
+
+
+def trivial_figures(figures: Figures) -> dict[str, float]:
+    """What always answering hallucinated, with a p of 1, would come to on the same cases."""
+    share = figures.get("always_hallucinated")
+    if share is None:
+        return {}
+    return {
+        "balanced_accuracy": 0.5,
+        "accuracy": share,
+        "f1": 2 * share / (1 + share),
+        "auroc": 0.5,
+        "brier": 1 - share,
+        "ece": 1 - share,
+    }
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _difference(old: float | None, new: float | None, *, is_loss: bool) -> str:
+    """Signed, with a word; what has not changed is neither praised nor blamed."""
+    if old is None or new is None:
+        return "–"
+    words = f"{new - old:+.2f}"
+    if words in ("+0.00", "-0.00"):
+        return "no change"
+    return words + (" better" if (new < old) == is_loss else " worse")
+
+
+def ece_words(figures: Figures) -> str:
+    """The calibration error beside what chance alone gives; nothing where that is not known."""
+    null = figures.get("ece_null")
+    if not isinstance(null, dict) or figures.get("ece") is None:
+        return ""
+    inside = figures["ece"] <= null["high"]
+    return (
+        f"On {figures['n']} verdicts a perfectly calibrated version would show an ECE of about "
+        f"{null['mean']:.2f}, up to {null['high']:.2f}, by chance: "
+        + ("this one is within that." if inside else "this one is beyond that.")
+    )
+
+
+def summary(held: Figures) -> str:
+    """One line for a list of versions: the figure that decides, before and after, and n."""
+    old, new = held.get("before", {}), held.get("after", {})
+    if not new.get("n"):
+        return "no case was held out"
+    key = "balanced_accuracy" if new.get("balanced_accuracy") is not None else "accuracy"
+    beside = [] if old.get(key) is None else [f"{old[key]:.2f} before"]
+    if (trivial := trivial_figures(new).get(key)) is not None:
+        beside.append(f"{trivial:.2f} for always hallucinated")
+    told = f" ({', '.join(beside)})" if beside else ""
+    return escaped(
+        f"{RATES[key][0].lower()} {_figure(new.get(key))}{told}, "
+        f"on {counted(new['n'], 'held-out verdict')}"
+    )
+
+
+WORDS = {
+    "compared_with": "Compared with",
+    "options": "Options",
+    "recipe": "Options",
+    "splits": "Cases",
+    "calibration": "Calibration",
+    "packages": "Packages",
+    "encoder": "Encoder",
+    "limits": "Limits",
+}
+TRAINED_WORDS = {
+    "labels": "labels",
+    "languages": "languages",
+    "authors": "people",
+    "seed_texts": "texts of our own",
+    "corrections_sha256": "digest of the corrections' ids",
+}
+
+
+def draw_details(version_id: str, card: dict[str, Any]) -> None:
+    """The card, and the way to take it along."""
+    with st.expander(f"What {escaped(version_id)} was made of", icon=":material/badge:"):
+        st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
+        download(
+            "Model card (JSON)",
+            lambda: json.dumps(card, indent=1, ensure_ascii=False).encode(),
+            f"{version_id}.card.json",
+            "retrain.card",
+        )
+
+
+def detail_lines(card: dict[str, Any]) -> list[str]:
+    """A line of Markdown for each part of the card that is there."""
+    trained = card.get("trained_on", {})
+    lines = []
+    if "corrections" in trained:
+        lines.append(f"**Trained on**: {len(trained['corrections'])} corrections")
+    lines += [
+        f"**Trained on**, {words}: {_said(trained[key])}"
+        for key, words in TRAINED_WORDS.items()
+        if trained.get(key)
+    ]
+    lines += [f"**{words}**: {_said(card[key])}" for key, words in WORDS.items() if card.get(key)]
+    if card.get("seconds"):
+        lines.append(f"**It took**: {escaped(seconds(card['seconds']))}")
+    if card.get("memory_mb"):
+        lines.append(f"**Memory**: {card['memory_mb']} MB at most")
+    return lines
+
+
+def _said(value: Any) -> str:
+    """Nested values on one line, as text."""
+    if isinstance(value, dict):
+        return ", ".join(f"{escaped(str(name))} {_said(own)}" for name, own in value.items())
+    if isinstance(value, list):
+        return " ".join(_said(own) for own in value)
+    if isinstance(value, float):
+        return escaped(f"{value:.4g}")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return escaped(str(value))
+
+
+VERSION_PAIR_PROBLEM = "retrain.pair.problem"
+
+
+def draw_pair(versions: Sequence[Version], active: str) -> None:
+    """The two that were chosen; first the newest beside the one that it was compared with."""
+    cards = {version.id: version.card for version in versions}
+    names = [*cards, SEED_VERSION]
+    newest = names[0]
+    st.subheader("Side by side", anchor=False)
+    left, right = st.columns(2)
+    with left:
+        after = _chosen("version", "Version", names, newest)
+    with right:
+        usual = str(cards.get(after, {}).get("compared_with") or active)
+        before = _chosen("beside", "Beside", names, usual)
+    if after == before:
+        st.caption("Choose two different ones.")
+        return
+    card = cards.get(after, {})
+    today = kept_result(_name(before, after))
+    if today is not None:
+        st.caption(f"On all cases that were held out on {when(today.at)}.")
+        draw_figures(today.value, before, after, card.get("losses", []))
+    elif before == str(card.get("compared_with") or active) and card.get("holdout"):
+        st.caption("On the cases that were held out when it was trained.")
+        draw_figures(card["holdout"], before, after, card.get("losses", []))
+    _draw_compare(before, after, today)
+    if card:
+        draw_details(after, card)
+
+
+def _name(before: str, after: str) -> str:
+    """Under which a comparison of today's is kept."""
+    return f"pair {before} {after}"
+
+
+def _chosen(name: str, words: str, names: list[str], usual: str) -> str:
+    """A choice that the address carries; an unknown one in it is the usual one."""
+    key = f"retrain.pair.{name}"
+    given = st.query_params.get(name, "")
+    if st.session_state.get(key) not in names:
+        wanted = given if given in names else usual
+        st.session_state[key] = wanted if wanted in names else SEED_VERSION
+    # Which is active stands above: a choice once made keeps the words that it was made in.
+    value = str(st.selectbox(words, names, key=key))
+    if st.query_params.get(name) != value:
+        st.query_params[name] = value
+    return value
+
+
+def choose_newest() -> None:
+    """Forget which two were chosen: a new version is there to be looked at."""
+    for name in ("version", "beside"):
+        st.session_state.pop(f"retrain.pair.{name}", None)
+        if name in st.query_params:
+            del st.query_params[name]
+
+
+def _draw_compare(before: str, after: str, today: KeptResult | None) -> None:
+    """The way to compare them anew, while that could say something else."""
+    with state.open_store() as store:
+        mark: Mark = (*store.changes.of_corrections(), *store.changes.of_holdout())
+    if today is None or today.mark != mark:
+        words = "Compare on the cases that are held out now"
+        if st.button(words, key="retrain.pair.compare", icon=":material/balance:"):
+            _compare(before, after, mark)
+            st.rerun()
+    show_problem(VERSION_PAIR_PROBLEM)
+
+
+def _compare(before: str, after: str, mark: Mark) -> None:
+    with problem_kept(VERSION_PAIR_PROBLEM):
+        with st.spinner("Asking both of them"), state.open_store() as store:
+            found: dict[str, Any] = compare(store, state.home(), before, after)
+        keep_result(_name(before, after), found, mark, time.time())
+
+
+NEWEST = 5
+PROBLEM = "retrain.activate.problem"
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _versions(home: str, mark: Mark) -> tuple[list[Version], set[str]]:
+    """All versions, and which are known to be worse; their cards hold every held-out row."""
+    with open_store(Path(home)) as store:
+        versions = store.versions.all()
+        return versions, {version.id for version in versions if is_worse(store, version.id)}
+
+
+def draw_versions() -> None:
+    """Every version with what it came to, and any two of them side by side."""
+    with state.open_store() as store:
+        active = store.versions.active()
+        activations = store.versions.activations()
+        mark = store.changes.of_learned()
+    versions, worse = _versions(str(state.home()), mark)
+    st.subheader("Versions", anchor=False)
+    show_problem(PROBLEM)
+    known = {item.version_id for item in activations}
+    for version in versions[:NEWEST]:
+        _draw_version(version, active, version.id in worse, version.id in known)
+    if len(versions) > NEWEST:
+        with st.expander(f"{len(versions) - NEWEST} older"):
+            for version in versions[NEWEST:]:
+                _draw_version(version, active, version.id in worse, version.id in known)
+    _draw_seed(active)
+    draw_rescore(active)
+    if activations:
+        _draw_activations(activations)
+    if versions:
+        draw_pair(versions, active)
+
+
+def _draw_version(version: Version, active: str, worse: bool, was_active: bool) -> None:
+    with st.container(border=True):
+        trained = version.card.get("trained_on", {})
+        st.markdown(
+            f"**{escaped(version.id)}**{_mark(version.id == active)}  \n{when(version.created_at)}"
+            f" · {escaped(version.author)} · {len(trained.get('corrections', []))} corrections and "
+            f"{trained.get('seed_texts', 0)} seed texts"
+        )
+        st.caption(summary(version.card.get("holdout", {})))
+        if worse:
+            st.warning("Worse on the held-out cases than the version before.")
+        if version.id != active:
+            words = "Roll back to this" if was_active else "Activate"
+            _activation(version.id, words, needs_reason=worse)
+
+
+def _draw_seed(active: str) -> None:
+    with st.container(border=True):
+        st.markdown(
+            f"**{SEED_VERSION}**{_mark(active == SEED_VERSION)}  \n"
+            "Ships with Counterpoint; never changes."
+        )
+        if active != SEED_VERSION:
+            _activation(SEED_VERSION, "Roll back to this", needs_reason=False)
+
+
+def _mark(is_active: bool) -> str:
+    return " · :green-badge[active: new checks use it]" if is_active else ""
+
+
+def _draw_activations(activations: Sequence[Activation]) -> None:
+    with st.expander("Who activated what", icon=":material/history:"):
+        for item in activations:
+            reason = f": {escaped(item.reason)}" if item.reason else ""
+            st.markdown(
+                f"{when(item.at)} · {escaped(item.by)} · {escaped(item.version_id)}{reason}"
+            )
+
+
+def _activation(version_id: str, words: str, *, needs_reason: bool) -> None:
+    key = f"retrain.activate.{version_id}"
+    label = "Reason for activating it all the same" if needs_reason else "Reason (kept)"
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    left.text_input(label, key=f"{key}.reason")
+    right.button(
+        words,
+        key=key,
+        icon=":material/check_circle:",
+        on_click=_activate,
+        args=(version_id,),
+        width="stretch",
+    )
+
+
+def _activate(version_id: str) -> None:
+    reason = str(st.session_state.get(f"retrain.activate.{version_id}.reason") or "")
+    with problem_kept(PROBLEM):
+        with state.open_store() as store:
+            person = state.person(store)
+            activate(store, state.home(), version_id, by=person, reason=reason)
+        st.toast(f"{escaped(version_id)} is active: new checks use it.", icon=":material/check:")

@@ -1,0 +1,1 @@
+"""The screens that measure people, agents and verdicts."""

@@ -1,0 +1,220 @@
+"""How far people agree with each other and with the machine, as tables with intervals."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from components.app import state
+from components.widgets.controls import table
+from components.widgets.wording import LABEL_WORDS, counted
+from core.records import Label
+from core.review.agreement import (
+    FEWEST,
+    Answers,
+    Figure,
+    Marks,
+    characters,
+    cohen_of,
+    f1_of,
+    fleiss_kappa,
+    krippendorff_alpha,
+    of_counts,
+    pair_of,
+    raw_agreement,
+    span_alpha,
+)
+from core.review.agreement import counted as label_counts
+from core.reviews import Correction
+from core.store import open_store
+from core.store.sqlite import Mark
+
+MACHINE = "the machine"
+MOST_PEOPLE = 12
+MOST_KEPT = 8  # projects
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """All figures as they are drawn; `judged` answers were given beside a verdict."""
+
+    together: Rows
+    pairs: Rows
+    machine: Rows
+    confusion: Rows
+    agents: Rows
+    judged: int
+    overturned: int
+
+
+def draw_agreement() -> None:
+    """All figures over the project at hand."""
+    with state.open_store() as store:
+        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
+        tables = _tables(str(state.home()), state.project(store).id, mark)
+    if tables is None:
+        st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
+        return
+    st.subheader("Together", anchor=False)
+    if not tables.together:
+        st.caption("No item has answers of two people yet.")
+    _table(tables.together, "agreement.together")
+    _table(tables.pairs, "agreement.pairs", "In pairs")
+    if tables.judged:
+        st.subheader("People and the machine", anchor=False)
+        judged = counted(tables.judged, "answer")
+        st.markdown(f"The machine was overturned in **{tables.overturned} of {judged}**.")
+    _table(tables.machine, "agreement.machine")
+    _table(tables.confusion, "agreement.confusion")
+    _table(tables.agents, "agreement.agents", "People and each agent")
+    st.caption(
+        "In brackets: between which values a figure lies in 95 of 100 resamples of the items. "
+        f"Below {FEWEST} items a figure says little."
+    )
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting over all answers")
+def _tables(home: str, project_id: str, mark: Mark) -> Tables | None:
+    """The figures, kept until somebody says something; None where nobody has yet."""
+    with open_store(Path(home)) as store:
+        said = store.corrections.newest_by_person(project_id)
+        stances = store.queue_lists.stances(project_id)
+        lengths = {
+            case_id: len(case.response)
+            for case_id in {c.case_id for c in said}
+            if (case := store.cases.get(case_id)) is not None
+        }
+    if not said:
+        return None
+    people = sorted({c.author for c in said})[:MOST_PEOPLE]
+    answers, marks = answers_of(said), marks_of(said)
+    judged = [c for c in said if c.machine_label is not None]
+    return Tables(
+        _together(answers, marks, lengths),
+        _pairs(people, answers, marks, lengths),
+        _against_machine(people, judged),
+        _confusion(judged),
+        _against_agents(said, stances),
+        len(judged),
+        sum(c.label != c.machine_label for c in judged),
+    )
+
+
+def answers_of(said: Sequence[Correction]) -> dict[str, dict[str, str]]:
+    """Labels by case and person."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for correction in said:
+        found[correction.case_id][correction.author] = correction.label
+    return found
+
+
+def marks_of(said: Sequence[Correction]) -> dict[str, dict[str, list[tuple[int, int]]]]:
+    """Marked stretches by case and person; none where a person marked nothing."""
+    found: dict[str, dict[str, list[tuple[int, int]]]] = defaultdict(dict)
+    for c in said:
+        found[c.case_id][c.author] = [(span.start, span.end) for span in c.spans]
+    return found
+
+
+def _together(answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
+    counts = label_counts(answers)
+    if not len(counts):
+        return []
+    rows = [
+        ("Labels: same answer", of_counts(counts, raw_agreement)),
+        ("Labels: Krippendorff's alpha", of_counts(counts, krippendorff_alpha)),
+        ("Labels: Fleiss' kappa", of_counts(counts, fleiss_kappa)),
+        ("Marked characters: Krippendorff's alpha", span_alpha(characters(marks, lengths))),
+    ]
+    return [{"": words, **_cells(figure)} for words, figure in rows]
+
+
+def _pairs(people: Sequence[str], answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
+    rows: Rows = []
+    for one, other in itertools.combinations(people, 2):
+        first, second = pair_of(answers, one, other)
+        if first:
+            same = sum(a == b for a, b in zip(first, second, strict=True))
+            kappa = cohen_of(answers, one, other)
+            rows.append(
+                {
+                    "People": f"{one} · {other}",
+                    "Same answer": f"{same} of {len(first)}",
+                    "Cohen's kappa": _words(kappa),
+                    "F1 of marked characters": _words(f1_of(marks, lengths, one, other)),
+                }
+            )
+    return rows
+
+
+def _against_machine(people: Sequence[str], judged: Sequence[Correction]) -> Rows:
+    rows: Rows = []
+    for person in people:
+        own = [c for c in judged if c.author == person]
+        if own:
+            both = {c.case_id: {person: c.label, MACHINE: c.machine_label or ""} for c in own}
+            same = sum(c.label == c.machine_label for c in own)
+            rows.append(
+                {
+                    "Person": person,
+                    "Same answer": f"{same} of {len(own)}",
+                    "Cohen's kappa": _words(cohen_of(both, person, MACHINE)),
+                    "Answered blind": sum(c.is_blind for c in own),
+                }
+            )
+    return rows
+
+
+def _confusion(judged: Sequence[Correction]) -> Rows:
+    many = Counter((c.machine_label, c.label) for c in judged)
+    return [
+        {"The machine said": LABEL_WORDS[machine]}
+        | {f"People: {words.lower()}": many[machine, label] for label, words in LABEL_WORDS.items()}
+        for machine in (LABEL_WORDS if judged else ())
+    ]
+
+
+def _against_agents(
+    said: Sequence[Correction], stances: Mapping[str, Sequence[tuple[str, Label]]]
+) -> Rows:
+    """Each agent beside people: every answer to a case that the agent spoke on counts once."""
+    pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for correction in said:
+        for agent, stance in stances.get(correction.case_id, ()):
+            pairs[agent].append((correction.label, stance))
+    return [
+        {
+            "Agent": agent,
+            "Same answer": f"{sum(a == b for a, b in own)} of {len(own)}",
+            "Cohen's kappa": _words(
+                cohen_of({str(n): {"": a, agent: b} for n, (a, b) in enumerate(own)}, "", agent)
+            ),
+        }
+        for agent, own in sorted(pairs.items())
+    ]
+
+
+def _cells(figure: Figure) -> dict[str, Any]:
+    return {"Agreement": _words(figure), "Items": figure.n}
+
+
+def _words(figure: Figure) -> str:
+    """“0.61 (0.40 to 0.79)”, with a remark where there are too few items."""
+    if figure.value is None:
+        return "not defined" if figure.n else "–"
+    between = "" if figure.low is None else f" ({figure.low:.2f} to {figure.high:.2f})"
+    return f"{figure.value:.2f}{between}" + (", too few to say" if figure.is_thin else "")
+
+
+def _table(rows: Rows, key: str, title: str = "") -> None:
+    if rows and title:
+        st.subheader(title, anchor=False)
+    if rows:
+        table(rows, key)

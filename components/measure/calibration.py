@@ -1,0 +1,560 @@
+"""Calibration: what verdicts at each level were worth, and the error rate that a project bears.
+
+Records are counted in the background and kept: where much was said that takes seconds, and a page
+then goes without for once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from components.app import state
+from components.run.verdict import NO_PAST, Past
+from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED, plain
+from components.widgets.controls import button, problem_kept, show_problem, table
+from components.widgets.wording import counted, escaped, percent, roster_words, when
+from core.learning import track_record
+from core.learning.track_record import (
+    EDGES,
+    FEWEST,
+    RATES,
+    Point,
+    Record,
+    Share,
+    Standing,
+    area,
+    bands,
+    curve,
+    fewest_for,
+    fit,
+    limit_of,
+    renewed,
+    share_of,
+)
+from core.progress import Progress
+from core.records import Project, Run, Verdict
+from core.review.selective_prediction import (
+    HIGHEST,
+    KIND,
+    LOWEST,
+    Limit,
+    Policy,
+    policy_of,
+    require_rate,
+)
+from core.store import Store, open_store
+from core.store.answered import Answered
+from core.store.versions import SEED_VERSION
+
+DOTTED = {"color": QUIET, "dash": "dot", "width": 1}
+SHADE = "rgba(2, 132, 199, 0.16)"  # of SUPPORTED; shows on the light and on the dark page
+FEWEST_DRAWN = 10  # answered verdicts below which an error rate only jumps about
+
+
+def level_figure(levels: Sequence[tuple[float, Share]]) -> go.Figure:
+    """(mean confidence, how many were right) of each level; a calibrated one lies on the line."""
+    ends = [share.interval for _, share in levels]
+    values = [share.value for _, share in levels]
+    figure = go.Figure()
+    figure.add_scatter(
+        name="was right, with the range of 95 in 100",
+        x=[said for said, _ in levels],
+        y=values,
+        mode="markers",
+        marker={"color": SUPPORTED, "symbol": "circle", "size": 9},
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [high - value for (_, high), value in zip(ends, values, strict=True)],
+            "arrayminus": [value - low for (low, _), value in zip(ends, values, strict=True)],
+            "color": SUPPORTED,
+        },
+    )
+    figure.add_scatter(
+        name="numbers: how many were looked at",
+        x=[said for said, _ in levels],
+        y=[0.04] * len(levels),
+        text=[f"{share.n}" for _, share in levels],
+        mode="text",
+        hoverinfo="skip",
+    )
+    figure.add_shape(type="line", x0=0.5, y0=0.5, x1=1, y1=1, line=DOTTED)
+    figure.update_layout(title="Said and right")
+    figure.update_xaxes(title="stated confidence", range=[0.48, 1.05], tickformat=".0%")
+    figure.update_yaxes(title="were right", range=[0, 1.05], tickformat=".0%")
+    return plain(figure, height=360)
+
+
+def risk_figure(points: Sequence[Point], wanted: float | None, chosen: Point | None) -> go.Figure:
+    """The error rate for each share of verdicts answered, the surest first; `chosen` is in use.
+
+    The dotted line is what answering in a random order gives: the error rate of all.
+    """
+    drawn = [point for point in points if point.wrong.n >= FEWEST_DRAWN] or list(points[-1:])
+    x = [point.answered for point in drawn]
+    rates = [point.wrong.value for point in drawn]
+    ends = [point.wrong.interval for point in drawn]
+    figure = go.Figure()
+    figure.add_scatter(x=x, y=[high for _, high in ends], mode="lines", line={"width": 0},
+                       showlegend=False, hoverinfo="skip")  # fmt: skip
+    figure.add_scatter(x=x, y=[low for low, _ in ends], mode="lines", line={"width": 0},
+                       fill="tonexty", fillcolor=SHADE, name="range of 95 in 100",
+                       hoverinfo="skip")  # fmt: skip
+    words = [f"from a confidence of {100 * point.threshold:.1f}%, n={point.wrong.n}"
+             for point in drawn]  # fmt: skip
+    figure.add_scatter(x=x, y=rates, text=words, mode="lines", name="the surest first",
+                       line={"color": SUPPORTED, "width": 2})  # fmt: skip
+    everything = rates[-1]
+    figure.add_scatter(x=[0, 1], y=[everything] * 2, mode="lines", name="in a random order",
+                       line=DOTTED)  # fmt: skip
+    if wanted is not None:
+        figure.add_scatter(x=[0, 1], y=[wanted] * 2, mode="lines", name="wanted at most",
+                           line={"color": HALLUCINATED, "dash": "dash", "width": 1})  # fmt: skip
+    if chosen is not None:
+        figure.add_scatter(x=[chosen.answered], y=[chosen.wrong.value], mode="markers",
+                           name="in use",
+                           marker={"color": HALLUCINATED, "symbol": "diamond", "size": 12},
+                           )  # fmt: skip
+    figure.update_layout(title="Answered and wrong")
+    figure.update_xaxes(title="share of verdicts answered", range=[0, 1.02], tickformat=".0%")
+    seen = [high for share, (_, high) in zip(x, ends, strict=True) if share >= 0.2]
+    top = max([everything, wanted or 0.0, *rates, *seen])
+    figure.update_yaxes(title="wrong", range=[0, min(1.0, 1.1 * top) or 1.0], tickformat=".0%")
+    return plain(figure, height=360)
+
+
+WAIT_SECONDS = 0.2
+Key = tuple[str, str]  # a home, a project
+
+
+@dataclass
+class _Kept:
+    """Records by home and project, and those that are being counted."""
+
+    records: dict[Key, Record] = field(default_factory=dict)
+    counting: dict[Key, Future[Record]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "record"))
+
+
+@st.cache_resource
+def _kept() -> _Kept:
+    return _Kept()
+
+
+def record_of(store: Store, project_id: str, wait: float | None = None) -> Record | None:
+    """The project's record as of now; None where counting it takes longer than `wait` seconds.
+
+    Where another version has become active, the one from before is given meanwhile.
+    """
+    kept, key = _kept(), (str(state.home()), project_id)
+    before = kept.records.get(key)
+    now = renewed(store, project_id, before) if before is not None else None
+    found = now or _counted(kept, key, wait) or before
+    if found is not None:
+        kept.records[key] = found
+    return found
+
+
+def _counted(kept: _Kept, key: Key, wait: float | None) -> Record | None:
+    with kept.lock:
+        future = kept.counting.get(key)
+        if future is None:
+            future = kept.counting[key] = kept.worker.submit(_count, *key)
+    try:
+        found = future.result(wait)
+    except TimeoutError:
+        return None
+    finally:
+        if future.done():
+            kept.counting.pop(key, None)
+    return found
+
+
+def _count(home: str, project_id: str) -> Record:
+    with open_store(Path(home)) as store:
+        return track_record.counted(store, project_id)
+
+
+def past_of(run: Run, progress: Progress) -> Past:
+    """What the project's past verdicts say of this run's."""
+    verdict = progress.verdict
+    if verdict is None or verdict.confidence is None:
+        return NO_PAST
+    with state.open_store() as store:
+        policy = policy_of(store, store.projects.get(run.project_id))
+        record = record_of(store, run.project_id, WAIT_SECONDS)
+    version = progress.classifier or run.plan.classifier or SEED_VERSION
+    roster = run.plan.roster
+    people = people_words(policy, version, roster, verdict.confidence)
+    if record is None:
+        return Past(for_people=people)
+    by_tool = progress.judgement is not None and bool(progress.judgement.by_tool)
+    standing = record.standing(version, roster, verdict.label, verdict.confidence, by_tool=by_tool)
+    how = how_words(standing, version, roster, by_tool=by_tool)
+    return Past(standing_words(standing, verdict), how, standing.share is not None, people)
+
+
+def standing_words(standing: Standing, verdict: Verdict) -> str:
+    """How often verdicts like this one were right; "" where nobody has looked at any."""
+    share = standing.share
+    if share is None:
+        if not standing.looked_at:
+            return ""
+        were = "was" if standing.looked_at == 1 else "were"
+        return (
+            f"Only {counted(standing.looked_at, 'past verdict')} at this level {were} looked "
+            "at: too few to say how often they are right."
+        )
+    low, high = share.interval
+    kind = f"past “{verdict.label}” verdicts" if standing.label else "past verdicts"
+    return (
+        f"Of {kind} at this level, {percent(share.value)} were right "
+        f"(n={share.n}, between {100 * low:.0f} and {100 * high:.0f}%)."
+    )
+
+
+def how_words(standing: Standing, version: str, roster: str, *, by_tool: bool = False) -> str:
+    """What was counted, for whoever wants to know."""
+    if not standing.looked_at:
+        return ""
+    who = "that a tool decided" if by_tool else f"by “{roster_words(roster, short=True)}”"
+    drawn = (
+        "Only cases that were drawn at random or whose answer was known before are counted."
+        if standing.is_random
+        else "People look at unsure cases first, so these may have been harder than most."
+    )
+    return (
+        f"Counted are this project's verdicts {who} and classifier {version} with a confidence "
+        f"from {100 * standing.low:.0f} to {100 * standing.high:.0f}% on cases that somebody "
+        "answered or settled, each text once. Cases that the classifier was trained on are left "
+        f"out. {drawn} The range holds the true share 95 times in 100."
+    )
+
+
+def people_words(policy: Policy | None, version: str, roster: str, confidence: float) -> str:
+    """Why people must decide; "" where the project answers by itself, or has not said."""
+    if policy is None:
+        return ""
+    threshold = policy.threshold(version, roster)
+    if threshold is None:
+        return (
+            f"This project answers nothing by itself yet, for at most {100 * policy.wanted:.3g}% "
+            "wrong cannot be promised (Calibration says why): for people to decide."
+        )
+    if confidence >= threshold:
+        return ""
+    return (
+        f"Below what this project answers by itself (a confidence of {100 * threshold:.3g}%, so "
+        f"that at most {100 * policy.wanted:.3g}% are wrong): for people to decide."
+    )
+
+
+HELP = (
+    "How many of the verdicts that nobody looks at may be wrong. A limit on confidence is then "
+    "fitted on people's answers, so that there are no more with 90% certainty; verdicts below it "
+    "are marked for people to decide and come first on Review. Empty: nothing is marked."
+)
+
+
+def draw_error_rate(project: Project, key: str) -> float | None:
+    """The field, in percent; its value as a share, None where it is empty."""
+    percent = st.number_input(
+        "Wanted error rate (%)",
+        100 * LOWEST, 100 * HIGHEST,
+        None if project.error_rate is None else round(100 * project.error_rate, 2),
+        step=0.5, format="%.1f", key=key, placeholder="none", help=HELP,
+    )  # fmt: skip
+    return None if percent is None else round(percent / 100.0, 6)
+
+
+def refit(store: Store, project: Project) -> None:
+    """Fit the project's limit anew; call it outside of a transaction."""
+    known = None if project.error_rate is None else record_of(store, project.id)
+    fit(store, project, state.person(store), time.time(), known)
+
+
+def draw_control(project: Project, *, is_lead: bool) -> None:
+    """The rate with its button; only leads may change it."""
+    key = f"confidence.{project.id}.rate"
+    left, right = st.columns([2, 3], vertical_alignment="bottom")
+    with left:
+        draw_error_rate(project, key)
+    with right:
+        button(
+            "Save and fit the limit",
+            "confidence.fit",
+            _save,
+            project.id,
+            key,
+            icon="tune",
+            type="primary",
+            disabled=not is_lead,
+            help=None if is_lead else "Only leads of this project may do that.",
+        )
+    show_problem("confidence.problem")
+
+
+def _save(project_id: str, key: str) -> None:
+    percent = st.session_state.get(key)
+    wanted = None if percent is None else round(float(percent) / 100.0, 6)
+    with problem_kept("confidence.problem"):
+        if wanted is not None:
+            require_rate(wanted)
+        with state.open_store() as store:
+            with store.writing():
+                state.require(store, project_id, "lead", "change the wanted error rate")
+                known = store.projects.get(project_id)
+                if known is None:
+                    return
+                changed = replace(known, error_rate=wanted)
+                store.projects.save(changed)
+            refit(store, changed)
+            policy = policy_of(store, changed)
+        holds = policy is not None and any(limit.threshold is not None for limit in policy.limits)
+        words = "the limit is fitted" if holds else "nothing can be promised yet"
+        st.toast("Saved: no rate is wanted." if policy is None else f"Saved: {words}.")
+
+
+def draw_rates(
+    project: Project, policy: Policy | None, limits: Sequence[tuple[float, Limit]], *, is_lead: bool
+) -> None:
+    """The control, and what each of some rates would mean; `limits` are those of the rates."""
+    st.subheader("What this project answers by itself", anchor=False)
+    draw_control(project, is_lead=is_lead)
+    if policy is not None and policy.problem:
+        st.error(escaped(policy.problem), icon=":material/error:")
+    if not limits:
+        return
+    rows = [_row(rate, limit) for rate, limit in limits]
+    table(rows, "confidence.rates")
+    first = limits[0][1]
+    drawn = " that were drawn at random" if first.is_random else ""
+    st.caption(
+        f"What each rate would mean, on {counted(first.n, 'verdict')} looked at{drawn}. “From” is "
+        "the lowest of a fixed row of confidences at which no more than the wanted share is "
+        "wrong, with 90% certainty. An unclear verdict answers nothing: it says so itself."
+    )
+
+
+def _row(rate: float, limit: Limit) -> dict[str, Any]:
+    answered = round(100 * limit.answered / limit.n)
+    return {
+        "Wanted at most": f"{100 * rate:.3g}%",
+        "From": "–" if limit.threshold is None else f"{100 * limit.threshold:.3g}%",
+        "Answered": f"{answered}%",
+        "To people": f"{100 - answered}%",
+        "Wrong of those answered": f"{limit.wrong} of {limit.answered}" if limit.answered else "",
+        "Why none": why_words(rate, limit),
+    }
+
+
+def why_words(rate: float, limit: Limit) -> str:
+    """Why none is answered at that rate; "" where something is."""
+    if limit.threshold is not None:
+        return ""
+    fewest = fewest_for(rate)
+    if limit.n < fewest:
+        return f"{fewest} are needed, if none is wrong"
+    return "too many wrong to promise it"
+
+
+def draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
+    """The limit that counts, and whether more is known by now; `n` could be fitted on today."""
+    if limit is None:
+        st.markdown(
+            "**In use: nothing is answered by itself**: no limit was fitted yet at this rate for "
+            "these verdicts. Save and fit it."
+        )
+        return
+    fitted = f"fitted {escaped(since)} on {counted(limit.n, 'verdict')} looked at"
+    if limit.threshold is None:
+        why = why_words(wanted, limit)
+        st.markdown(f"**In use: nothing is answered by itself** ({fitted}): {why}.")
+    else:
+        answered = round(100 * limit.answered / limit.n)
+        st.markdown(
+            f"**In use: from a confidence of {100 * limit.threshold:.3g}% on** ({fitted}): "
+            f"{answered}% answered, {100 - answered}% to people, {limit.wrong} of the "
+            f"{limit.answered} answered ones wrong."
+        )
+    if n > limit.n:
+        more = counted(n - limit.n, "verdict")
+        st.caption(f"{more} more can be counted by now: fit the limit anew.")
+
+
+MOST_KEPT = 8
+
+
+@dataclass(frozen=True)
+class Figures:
+    """All that is drawn of verdicts of one version and roster."""
+
+    right: Share
+    frequent: Share
+    drawn: int
+    table: list[dict[str, Any]]
+    levels: list[tuple[float, Share]]
+    points: list[Point]
+    area: float
+    limits: list[tuple[float, Limit]]
+
+
+def draw_confidence() -> None:
+    """All figures over the project at hand."""
+    with state.open_store() as store:
+        project = state.project(store)
+        role = store.projects.role_of(project.id, state.person(store))
+        with st.spinner("Counting over all answers"):
+            record = record_of(store, project.id)
+        policy = policy_of(store, project)
+        chosen = store.learned.choices(KIND, project.id) if policy and policy.limits else []
+        active = store.versions.active()
+    if record is None or not record.groups:
+        st.info(
+            "Nobody has answered a verdict with a probability yet: what people save on Review and "
+            "on runs counts here."
+        )
+        draw_rates(project, policy, [], is_lead=role in ("lead", "admin"))
+        return
+    group = _draw_choice(record, (active, project.roster))
+    marks = (record.corrections, record.golds, record.ended, record.runs, record.scores)
+    rates = tuple(sorted({*RATES, *([project.error_rate] if project.error_rate else [])}))
+    home = str(state.home())
+    figures = _figures(home, project.id, marks, group, rates, record.groups[group])
+    _draw_past(figures)
+    limit = policy.limit(*group) if policy else None
+    _draw_plots(figures, project.error_rate, limit)
+    draw_rates(project, policy, figures.limits, is_lead=role in ("lead", "admin"))
+    if policy is not None:
+        since = f"{when(chosen[0].at)} by {chosen[0].by}" if chosen else ""
+        draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)
+
+
+def _draw_choice(record: Record, usual: tuple[str, str]) -> tuple[str, str]:
+    """Whose verdicts: of which version with which roster; those of new checks to begin with."""
+    groups = list(record.groups)
+    if len(groups) == 1:
+        return groups[0]
+    return st.selectbox(
+        "Verdicts by",
+        groups,
+        index=groups.index(usual) if usual in groups else 0,
+        format_func=lambda group: (
+            f"classifier {group[0]}, {roster_words(group[1], short=True)} "
+            f"({counted(len(record.groups[group]), 'verdict')})"
+        ),
+        key="confidence.group",
+        help="A probability by another classifier, or over another roster's debates, is worth "
+        "something else.",
+    )
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting over all answers")
+def _figures(
+    home: str,
+    project_id: str,
+    marks: tuple[float | str, ...],
+    group: tuple[str, str],
+    rates: tuple[float, ...],
+    _verdicts: Sequence[Answered],
+) -> Figures:
+    """Kept until somebody says something more."""
+    by_label = [
+        sum(one.answer == label for one in _verdicts) for label in ("supported", "hallucinated")
+    ]
+    filled = [band for band in bands(_verdicts) if band]
+    return Figures(
+        share_of(_verdicts),
+        Share(max(by_label), len(_verdicts)),
+        sum(one.is_random for one in _verdicts),
+        [_confidence_row(n, band) for n, band in enumerate(bands(_verdicts))],
+        [(sum(one.confidence for one in band) / len(band), share_of(band)) for band in filled],
+        curve(_verdicts),
+        area(_verdicts),
+        [(rate, limit_of(_verdicts, rate)) for rate in rates],
+    )
+
+
+def _confidence_row(number: int, band: Sequence[Answered]) -> dict[str, Any]:
+    share = share_of(band)
+    low, high = share.interval
+    few = "too few to say" if share.n else "–"
+    row: dict[str, Any] = {
+        "Confidence": f"{100 * EDGES[number]:.0f} to {100 * EDGES[number + 1]:.0f}%",
+        "Looked at": share.n,
+        "Right": percent(share.value) if share.n >= FEWEST else few,
+        "Between": f"{100 * low:.0f} and {100 * high:.0f}%" if share.n >= FEWEST else "",
+    }
+    for label in ("hallucinated", "supported"):
+        own = share_of(one for one in band if one.label == label)
+        row[f"Right of “{label}”"] = f"{own.right} of {own.n}"
+    row["Drawn at random"] = sum(one.is_random for one in band)
+    return row
+
+
+def _draw_past(figures: Figures) -> None:
+    """How many verdicts there are to go by, and how often they were right, by level."""
+    right, low_high = figures.right, figures.right.interval
+    one, two, three = st.columns(3)
+    one.metric(
+        "Verdicts looked at",
+        f"{right.n:,}",
+        f"{figures.drawn:,} of them drawn at random",
+        delta_color="off",
+        delta_arrow="off",
+        help="With a probability, on cases that somebody answered or settled; each text once, and "
+        "none that the classifier was trained on. People look at unsure cases first: those drawn "
+        "at random, or with an answer that was known before, tell most about all the rest.",
+    )
+    two.metric(
+        "Right",
+        percent(right.value),
+        f"between {100 * low_high[0]:.0f} and {100 * low_high[1]:.0f}%",
+        delta_color="off",
+        delta_arrow="off",
+    )
+    three.metric(
+        "Always saying the more frequent label",
+        percent(figures.frequent.value),
+        f"{figures.frequent.right} of {figures.frequent.n}",
+        delta_color="off",
+        delta_arrow="off",
+        help="What one would have without any check.",
+    )
+    st.subheader("By level", anchor=False)
+    table(figures.table, "confidence.levels")
+    st.caption(
+        f"“Between”: where the true share lies 95 times in 100. Below {FEWEST} verdicts a share "
+        "says little."
+    )
+
+
+def _draw_plots(figures: Figures, wanted: float | None, limit: Limit | None) -> None:
+    left, right = st.columns(2)
+    left.plotly_chart(level_figure(figures.levels), key="confidence.said", width="stretch")
+    inside = sum(low <= said <= high for said, s in figures.levels for low, high in [s.interval])
+    left.caption(
+        f"On the dotted line what is said is what is right; {inside} of "
+        f"{counted(len(figures.levels), 'level')} have it within their range."
+    )
+    chosen = None
+    if limit is not None and limit.threshold is not None:
+        share = limit.answered / limit.n
+        chosen = Point(limit.threshold, share, Share(limit.wrong, limit.answered))
+    figure = risk_figure(figures.points, wanted, chosen)
+    right.plotly_chart(figure, key="confidence.risk", width="stretch")
+    everything = 1.0 - figures.right.value
+    right.caption(
+        f"Mean error over all shares answered: {100 * figures.area:.1f}% with the surest first, "
+        f"{100 * everything:.1f}% in a random order (n={figures.right.n}; area under the curve)."
+    )

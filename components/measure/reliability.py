@@ -1,0 +1,443 @@
+"""Reliability: how often agents and tools are right, and what debate and explanations are worth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from components.app import state
+from components.measure.reliability_agents import Figures, draw_consensus, draw_pairs, figures
+from components.widgets.charts import Interval, forest_figure
+from components.widgets.controls import table
+from components.widgets.wording import counted, escaped, protocol_words, seconds, when
+from core.evaluation.alignment import Rated, aligned
+from core.learning.debate_worth import Cost, Step, Worth
+from core.learning.reasoning import MOST_RUNS, Agent, Row, note_name, reasons_of
+from core.learning.reliability import FEWEST, KindRecord, Record, Share
+from core.learning.tool_rates import MOST_RUNS as MOST_AUDITS
+from core.learning.tool_rates import Audited, ToolRate, ToolRates, tool_rates
+from core.learning.track_record import Share as RightShare
+from core.reviews import category_words
+from core.store import open_store
+from core.store.sqlite import Mark
+from core.tools.registry import toolbox
+
+MOST_KEPT = 4  # projects
+TOOL_HELP = {
+    "Used in": "Of all audits, those in which it was called.",
+    "Where it was meant": "Of statements (and whole responses) that the tool's own rules read "
+    "something for: where it was called.",
+    "Found / nothing / off / failed": "What came of its calls. Off: it needs something that is not "
+    "there, a language model or a source. Neither off nor failed is ever a label.",
+    "Its label is right": "Of its labels other than unclear: those that people's answers agree "
+    "with. In brackets the 95% interval (Wilson).",
+    "Always hallucinated": "How often the one word “hallucinated” would have been right on the "
+    "same calls. A tool that is not above this has shown nothing.",
+    "The statement is right in the end": "Of the statements that it was called for: those whose "
+    "label in the end people agree with; unclear counts as wrong.",
+}
+
+
+def column_help(words: dict[str, str]) -> dict[str, Any]:
+    """The columns of a table with what each of them means."""
+    return {name: st.column_config.Column(help=told) for name, told in words.items()}
+
+
+def draw_tools() -> None:
+    """The table of all tools over the project's audits; nothing before there is one."""
+    rates = _current()
+    if not rates.audits:
+        return
+    st.subheader("Each tool", anchor=False)
+    newest = f" These are the {MOST_AUDITS:,} newest." if rates.audits == MOST_AUDITS else ""
+    st.caption(
+        f"{counted(rates.audits, 'audit')}, {rates.decided:,} of them over responses that people "
+        f"answered.{newest}"
+    )
+    judged = [rate for rate in rates.tools if rate.label_right.n]
+    if judged:
+        figure = forest_figure(
+            [_interval(r.tool, of_right(r.label_right), r.always.value) for r in judged],
+            "How often each tool's label is right",
+        )
+        st.plotly_chart(figure, key="reliability.tools.figure", width="stretch")
+    table(
+        [_tool_row(rate) for rate in rates.tools if rate.calls or not _is_system(rate.tool)],
+        "reliability.tools",
+        column_config=column_help(TOOL_HELP),
+    )
+    if any(rate.label_right.n < FEWEST for rate in judged):
+        st.caption(f"Below {FEWEST} labels (a hollow circle) a share says little.")
+
+
+def _is_system(name: str) -> bool:
+    """Tools that run the audit itself; nobody chooses them."""
+    tool = toolbox().get(name)
+    return tool is not None and tool.is_system
+
+
+def _current() -> ToolRates:
+    """The rates of the project at hand as of now."""
+    with state.open_store() as store:
+        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
+        project_id = state.project(store).id
+    return _rates(str(state.home()), project_id, mark)
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
+def _known(home: str, project_id: str) -> dict[str, Audited]:
+    """What was read of each audit: after the next answer, only new ones are read."""
+    return {}
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what tools did")
+def _rates(home: str, project_id: str, mark: Mark) -> ToolRates:
+    """Kept until somebody says something or a run ends."""
+    with open_store(Path(home)) as store:
+        return tool_rates(store, project_id, _known(home, project_id))
+
+
+def _tool_row(rate: ToolRate) -> dict[str, Any]:
+    came = rate.outcomes
+    return {
+        "Tool": rate.tool,
+        "Calls": rate.calls,
+        "Used in": _of(rate.used),
+        "Where it was meant": _of(rate.where_meant),
+        "Found / nothing / off / failed": " / ".join(
+            f"{came.get(outcome, 0):,}" for outcome in ("found", "nothing", "off", "failed")
+        ),
+        "Seconds a call": f"{rate.seconds / rate.calls:.2f}" if rate.calls else "–",
+        "Its label is right": share_words(of_right(rate.label_right)),
+        "Always hallucinated": f"{rate.always.value:.2f}" if rate.always.n else "–",
+        "The statement is right in the end": share_words(of_right(rate.statement_right)),
+    }
+
+
+def of_right(share: RightShare) -> Share:
+    """The same share as the other tables have it."""
+    return Share(share.value, *share.interval, share.right, share.n)
+
+
+def _of(share: RightShare) -> str:
+    return f"{100 * share.value:.0f}% ({share.right:,} of {share.n:,})" if share.n else "–"
+
+
+COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
+
+
+def draw_reasons(project_id: str, found: Figures) -> None:
+    """By protocol; nothing where no run was right for which somebody gave a reason."""
+    with state.open_store() as store:
+        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
+        kept = store.projects.note(note_name(project_id))
+    counted = _counted(str(state.home()), project_id, mark, found.rows)
+    told: dict[str, Any] = json.loads(kept) if kept else {}
+    if not counted and not told:
+        return
+    st.subheader("Do they give people's reasons", anchor=False)
+    ratings = {own["protocol"]: own for own in told.get("by_protocol", [])}
+    table([_row(own, ratings.get(own.protocol)) for own in counted], "reliability.reasons")
+    for own in told.get("paired", []):
+        st.markdown(f"- {escaped(_reliability_reasons_lead_words(own))}")
+    st.caption(
+        "Over runs whose verdict is the person's. Quoted: of the words that people marked in the "
+        "sources, how many the run quotes where it argues for its verdict; found: how many lie in "
+        "any passage that it found. 95% intervals over cases. Source: ColMAD 4, figure 5b."
+    )
+    if told:
+        st.caption(
+            escaped(
+                f"Agreement: 1 (another reason) to 5 (the same), rated by {told['model']} on "
+                f"{when(told['at'])}. Unlike: the same explanations against reasons that people "
+                "gave on other cases of that label."
+            )
+        )
+    else:
+        st.caption(
+            "How far explanations agree with people's reasons is rated by a language model only; "
+            f"nobody has had that done here yet: `{COMMAND}`."
+        )
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading people's reasons")
+def _counted(home: str, project_id: str, mark: Mark, _rows: tuple[Row, ...]) -> list[Rated]:
+    """Kept until somebody says something or a run ends; `_rows` follow from the rest."""
+    with open_store(Path(home)) as store:
+        return aligned(reasons_of(store, _rows))[0]
+
+
+def _row(own: Rated, rating: dict[str, Any] | None) -> dict[str, str]:
+    told = rating or {}
+    rated = f", n={told['rated']}" if told.get("rated") else ""
+    unusable = f", {told['unusable']} unusable" if told.get("unusable") else ""
+    return {
+        "Protocol": protocol_words(own.protocol, short=True),
+        "Runs": str(own.runs),
+        "Marked words quoted": _range(own.quoted) + (f", n={own.marks}" if own.marks else ""),
+        "Found": "–" if own.found is None else f"{own.found:.2f}",
+        "Agreement": _range(told.get("agreement")) + rated + unusable,
+        "Unlike": _range(told.get("unlike")),
+    }
+
+
+def _reliability_reasons_lead_words(own: dict[str, Any]) -> str:
+    one, other = (protocol_words(own[name], short=True) for name in ("one", "other"))
+    lead = own["lead"]
+    return (
+        f"{one} beside {other}, on the {own['n']} cases on which both were right: "
+        f"{lead['value']:+.2f} ({lead['low']:+.2f} to {lead['high']:+.2f}) in agreement."
+    )
+
+
+def _range(share: dict[str, float] | None) -> str:
+    if share is None:
+        return "–"
+    return f"{share['value']:.2f} ({share['low']:.2f} to {share['high']:.2f})"
+
+
+FEWEST_DEBATES = 30
+STEP_WORDS = {
+    "opener": "First speaker alone",
+    "openings": "Majority of all first turns",
+    "closings": "Majority of all last turns",
+    "judge": "The judge's own label",
+    "verdict": "The verdict in the end",
+}
+DEBATE_PART_WORDS = {"debaters": "Debaters' turns", "judge": "Judge", "others": "All other roles"}
+
+
+def draw_debate_worth(found: Figures) -> None:
+    """The steps of a run by how often they were right, and what a run takes."""
+    worth = found.worth
+    if worth is None:
+        return
+    st.subheader("Is the debate worth it", anchor=False)
+    st.markdown(finding(worth))
+    st.dataframe(
+        [_step_row(step) for step in worth.steps]
+        + [{"Step of a run": "Always saying hallucinated", "Right": f"{worth.always:.2f}",
+            "Unclear": "0", "The verdict's lead": "–"}],
+        key="reliability.debate",
+        hide_index=True,
+        height="content",
+        column_config={
+            "Right": st.column_config.Column(
+                help="Of all cases; unclear counts as not right. In brackets: 95% interval."
+            ),
+            "The verdict's lead": st.column_config.Column(
+                help="How much more often the verdict in the end is right, over the cases on "
+                "which both spoke, with a 95% interval of the paired difference."
+            ),
+        },
+    )  # fmt: skip
+    _draw_costs(worth)
+
+
+def finding(worth: Worth) -> str:
+    """What the table comes to: beside one agent, and beside all of them before any answered."""
+    alone, openings = worth.steps[:2]
+    if alone.lead is None or alone.paired < FEWEST_DEBATES:
+        return (
+            f"Too few cases to say ({alone.paired}; from {FEWEST_DEBATES} on a difference can be "
+            "judged)."
+        )
+    told = _lead_words(alone, "its first speaker alone")
+    if openings.lead is None or openings.paired < FEWEST_DEBATES:
+        return told
+    return f"{told} {_lead_words(openings, 'the majority of all first turns, without a debate')}"
+
+
+def _lead_words(step: Step, what: str) -> str:
+    lead, low, high = (100 * (x or 0.0) for x in (step.lead, step.low, step.high))
+    words = f"{lead:+.0f} points ({low:+.0f} to {high:+.0f})"
+    if low > 0:
+        return f"The verdict beats {what}, by **{words}**, n={step.paired}."
+    if high < 0:
+        return f"The verdict is **worse** than {what}: {words}, n={step.paired}."
+    return f"No difference to {what} is shown: {words}, n={step.paired}."
+
+
+def _step_row(step: Step) -> dict[str, object]:
+    share = step.accuracy
+    lead = "–"
+    if step.step != "verdict" and step.lead is not None:
+        lead = f"{step.lead:+.2f} ({step.low:+.2f} to {step.high:+.2f}), n={step.paired}"
+    right = f"{share.mean:.2f} ({share.low:.2f} to {share.high:.2f}), n={share.n}"
+    return {
+        "Step of a run": STEP_WORDS[step.step],
+        "Right": right if share.n else "–",
+        "Unclear": str(step.unclear),
+        "The verdict's lead": lead,
+    }
+
+
+def _draw_costs(worth: Worth) -> None:
+    timing = (
+        f"A run took {seconds(worth.seconds)} on average, the first turn was there after "
+        f"{seconds(worth.opening_seconds)} (over {counted(worth.runs, 'run')})."
+    )
+    if not any(cost.calls for cost in worth.costs):
+        st.caption(f"{timing} No language model was asked: the calls cost nothing.")
+        return
+    table([_cost_row(cost) for cost in worth.costs], "reliability.costs")
+    st.caption(timing)
+
+
+def _cost_row(cost: Cost) -> dict[str, object]:
+    return {
+        "Of a run, on average": DEBATE_PART_WORDS[cost.part],
+        "Calls": f"{cost.calls:.1f}",
+        "Tokens": f"{cost.tokens:,.0f}",
+        "US dollars": "not known" if cost.dollars is None else f"{cost.dollars:.5f}",
+    }
+
+
+MOST_LINES = 20
+PART_WORDS = {
+    "debater": "debater",
+    "reader": "judge's reader",
+    "judge": "judge",
+    "classifier": "classifier",
+}
+DIMENSIONS = {
+    "language": "Language",
+    "form": "Form",
+    "image": "Images",
+    "documents": "Documents",
+    "tool": "Tool",
+    "category": "Kind of error",
+}
+HELP = {
+    "Cases": "Decided cases that the agent spoke on; the same question and response count once.",
+    "Unclear": "Cases that the agent left open. They do not count in the shares beside.",
+    "Right": "Of the cases that the agent decided: how often it said what people decided. In "
+    "brackets: between which values the share lies with 95% probability (Beta posterior).",
+    "Always hallucinated": "How often the one word “hallucinated” would have been right on the "
+    "same cases. An agent that is not above this has shown nothing.",
+    "Finds hallucinated": "Sensitivity: of hallucinated responses that it decided, how many it "
+    "called so.",
+    "Passes supported": "Specificity: of supported responses that it decided, how many it called "
+    "so.",
+    "Rules": "Digest of the prompts or rules that it followed. Another prompt is another agent.",
+}
+
+
+def draw_reliability() -> None:
+    """All sections over the project at hand."""
+    project_id, found = figures()
+    if not found.records:
+        st.info(
+            "No agent has spoken on a case that people decided yet. Answer cases on Review, or "
+            "agree or disagree on runs: each answer counts here.",
+            icon=":material/info:",
+        )
+        draw_tools()
+        return
+    st.caption(_counted_words(found))
+    _draw_agents(found)
+    draw_tools()
+    _draw_kinds(found)
+    draw_pairs(found)
+    draw_debate_worth(found)
+    draw_reasons(project_id, found)
+    draw_consensus(project_id, found)
+
+
+def _counted_words(found: Figures) -> str:
+    newest = f" These are the {MOST_RUNS:,} newest runs; older ones are left out."
+    return (
+        f"{counted(found.cases, 'case')} that people decided, "
+        f"{counted(len(found.rows), 'run')} over them. What was "
+        "settled counts, else the newest answer; cases that people left unclear do not. People "
+        "look first at cases where agents are unsure, so an agent may do better on all of them."
+        + (newest if found.is_cut else "")
+    )
+
+
+def _draw_agents(found: Figures) -> None:
+    st.subheader("Each agent", anchor=False)
+    best = sorted(found.records, key=lambda r: (r.accuracy.is_thin, -r.accuracy.mean))
+    lines = [_interval(found.words[r.agent], r.accuracy, r.always) for r in best]
+    st.plotly_chart(
+        forest_figure(lines[:MOST_LINES], "How often each agent is right"),
+        key="reliability.agents.figure",
+        width="stretch",
+    )
+    table(
+        [_agent_row(found.words[r.agent], r) for r in best],
+        "reliability.agents",
+        column_config=column_help(HELP),
+    )
+    if any(record.accuracy.is_thin for record in found.records):
+        st.caption(f"Below {FEWEST} decided cases (a hollow circle) a share says little.")
+
+
+def _agent_row(words: str, record: Record) -> dict[str, object]:
+    agent = record.agent
+    model = agent.model or ("built in" if agent.rules else "not known")
+    return {
+        "Agent": words,
+        "Part": PART_WORDS.get(agent.part, agent.part),
+        "Cases": record.n,
+        "Right": share_words(record.accuracy),
+        "Always hallucinated": "–" if record.always is None else f"{record.always:.2f}",
+        "Finds hallucinated": share_words(record.sensitivity),
+        "Passes supported": share_words(record.specificity),
+        "Unclear": f"{record.unclear} of {record.n}",
+        "Model": model,
+        "Rules": agent.rules or "–",
+    }
+
+
+def _draw_kinds(found: Figures) -> None:
+    st.subheader("By kind of case", anchor=False)
+    agents = [record.agent for record in found.records]
+    agent = st.selectbox(
+        "Agent", agents, format_func=lambda own: found.words[own], key="reliability.agent"
+    )
+    dimension = st.segmented_control(
+        "Kind of case",
+        list(DIMENSIONS),
+        format_func=lambda name: DIMENSIONS[name],
+        default="language",
+        required=True,
+        key="reliability.kind",
+    )
+    if agent is None:
+        return
+    _draw_kind(agent, str(dimension or "language"), found)
+
+
+def _draw_kind(agent: Agent, dimension: str, found: Figures) -> None:
+    kinds = found.kinds.get((agent, dimension), ())
+    if not kinds:
+        st.caption("The agent has decided no case of which this is known.")
+        return
+    title = f"{found.words[agent]}: {DIMENSIONS[dimension].lower()}"
+    lines = [_kind_interval(own, dimension) for own in kinds[:MOST_LINES]]
+    st.plotly_chart(forest_figure(lines, title), key="reliability.kinds.figure", width="stretch")
+    words = "The share of a kind with few cases is pulled towards the agent's share over all cases."
+    if dimension == "category":
+        words += " These are hallucinated responses only, by what people marked in them."
+    st.caption(escaped(words))
+
+
+def _kind_interval(own: KindRecord, dimension: str) -> Interval:
+    name = category_words(own.kind) if dimension == "category" else own.kind
+    return _interval(f"{name} (n={own.accuracy.n})", own.accuracy, own.always)
+
+
+def _interval(name: str, share: Share, always: float | None) -> Interval:
+    return Interval(name, share.mean, share.low, share.high, share.n, always, share.is_thin)
+
+
+def share_words(share: Share) -> str:
+    """“0.61 (0.40 to 0.79), n=31”, with a remark where there are too few cases."""
+    if not share.n:
+        return "–"
+    told = f"{share.mean:.2f} ({share.low:.2f} to {share.high:.2f}), n={share.n:,}"
+    return told + (", too few" if share.is_thin else "")

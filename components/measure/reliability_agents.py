@@ -1,0 +1,578 @@
+"""Reliability: weights of agents learned from answers, and pairs that make up for each other.
+
+Source: ColMAD 2.1 (pairs), SC-MAKS 3.5 (weights of answers).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from components.app import state
+from components.widgets.charts import Cell, counts_figure, pairs_figure, reward_figure
+from components.widgets.controls import show_problem, table
+from components.widgets.wording import counted, escaped, when
+from core.errors import ConfigError, ReviewError
+from core.learning.consensus import Weights
+from core.learning.debate_worth import Worth, worth
+from core.learning.learned_consensus import (
+    KIND,
+    adapt,
+    choose,
+    counts_for,
+    learn,
+    missing,
+    policy_words,
+    weights_in,
+)
+from core.learning.reasoning import MOST_RUNS, Agent, Known, Row, rows_of, words_of
+from core.learning.reliability import (
+    FEWEST,
+    KINDS,
+    KindRecord,
+    Pair,
+    Record,
+    Table,
+    by_kinds,
+    pairs,
+    records,
+    table_of,
+    voices_once,
+)
+from core.store import Store, open_store
+from core.store.sqlite import Mark
+from core.store.versions import NONE, Choice, Learned, read_body
+
+PROBLEM = "reliability.problem"
+
+
+def draw_use(project_id: str, newest: Learned, in_use: Learned | None, *, is_lead: bool) -> None:
+    """What is in use, and for a lead the way to the newest weights and back to none."""
+    if in_use is None:
+        st.markdown("**No weights are in use.**")
+    else:
+        st.markdown(f"**In use: the weights of {when(in_use.at)}.**")
+    if not is_lead:
+        st.caption("A lead takes weights into use.")
+        return
+    st.text_input("Reason", key="reliability.reason", max_chars=400)
+    row = st.container(horizontal=True)
+    if in_use is None or in_use.number != newest.number:
+        row.button(
+            "Use these weights",
+            key="reliability.use",
+            icon=":material/check_circle:",
+            on_click=_choose,
+            args=(project_id, newest.number),
+        )
+    if in_use is not None:
+        row.button(
+            "Use no weights",
+            key="reliability.back",
+            icon=":material/undo:",
+            on_click=_choose,
+            args=(project_id, NONE),
+        )
+
+
+def _choose(project_id: str, number: int) -> None:
+    reason = str(st.session_state.get("reliability.reason") or "")
+    is_done = write(
+        lambda store, by: choose(store, project_id, number, by=by, reason=reason, now=time.time())
+    )
+    if is_done:
+        st.session_state["reliability.reason"] = ""
+
+
+def draw_choices(choices: list[Choice]) -> None:
+    """Every change of what is in use, newest first."""
+    if not choices:
+        return
+    with st.expander("Who took which weights into use"):
+        for choice in choices:
+            what = f"weights {choice.number}" if choice.number != NONE else "no weights"
+            st.markdown(
+                f"{when(choice.at)} · {escaped(choice.by)} · {what}: {escaped(choice.reason)}"
+            )
+
+
+def write(work: Callable[[Store, str], object]) -> bool:
+    """What only a lead may do; a refusal is shown."""
+    try:
+        with state.open_store() as store:
+            work(store, state.person(store))
+    except ReviewError as error:
+        st.session_state[PROBLEM] = str(error)
+        return False
+    return True
+
+
+MOST_KEPT = 4  # projects
+MOST_PAIRED = 12  # agents in the heat map: those with the most cases
+
+
+@dataclass(frozen=True)
+class Figures:
+    """All that is drawn. `cases` are those that people decided; `is_cut`: only the newest runs."""
+
+    rows: tuple[Row, ...]
+    table: Table
+    records: tuple[Record, ...]
+    words: dict[Agent, str]
+    kinds: dict[tuple[Agent, str], tuple[KindRecord, ...]]
+    paired: tuple[Agent, ...]
+    pairs: tuple[Pair, ...]
+    worth: Worth | None
+
+    @property
+    def cases(self) -> int:
+        """How many decided cases are counted, equal ones once."""
+        return len(self.table.rows)
+
+    @property
+    def is_cut(self) -> bool:
+        """There may be older runs that were not looked at."""
+        return len(self.rows) == MOST_RUNS
+
+
+def figures() -> tuple[str, Figures]:
+    """The project at hand and its figures as of now."""
+    with state.open_store() as store:
+        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
+        project_id = state.project(store).id
+    return project_id, _figures(str(state.home()), project_id, mark)
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
+def _known(home: str, project_id: str) -> Known:
+    """What was heard in each run: after the next answer, only new runs are read."""
+    return {}
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what agents said")
+def _figures(home: str, project_id: str, mark: Mark) -> Figures:
+    """Kept until somebody says something or a run ends."""
+    with open_store(Path(home)) as store:
+        rows = rows_of(store, project_id, _known(home, project_id))
+    table = voices_once(table_of(rows))
+    found = records(table)
+    paired = tuple(record.agent for record in found[:MOST_PAIRED])
+    columns = [table.agents.index(agent) for agent in paired]
+    return Figures(
+        rows=tuple(rows),
+        table=table,
+        records=tuple(found),
+        words=words_of(table.agents),
+        kinds={(r.agent, kind): tuple(by_kinds(table, r, kind)) for r in found for kind in KINDS},
+        paired=paired,
+        pairs=tuple(pairs([a.key for a in paired], table.said[:, columns], table.wrong)),
+        worth=worth(rows),
+    )
+
+
+def shown_names(agents: Sequence[Agent]) -> dict[str, str]:
+    """Names on screen by key."""
+    return {agent.key: words for agent, words in words_of(agents).items()}
+
+
+METHOD_WORDS = {
+    "uniform": "All alike",
+    "record": "By record",
+    "logistic": "Logistic",
+    "policy": "Policy (PPO)",
+    "always": "Always the same answer",
+}
+METHOD_HELP = (
+    "By record: an agent weighs as much as its past answers were right. Logistic: agents that err "
+    "together share their weight. Policy: a small network weighs each answer by how it fared in "
+    "the debate; PPO trained it on a reward model of people's answers and ratings (SC-MAKS 3.5). "
+    "Always the same answer: hallucinated, or for log loss the share that is."
+)
+FIGURES = {
+    "log_loss": "Log loss",
+    "auroc": "AUROC",
+    "balanced_accuracy": "Balanced accuracy",
+    "f1": "F1",
+    "f2": "F2",
+}
+READ = ("lacking",)
+WITH_ANSWERS = ("weights", "compared", "mean_weights")
+
+
+def draw_learning(
+    project_id: str, found: Figures, newest: Learned | None, *, is_lead: bool
+) -> None:
+    """The buttons: learn all weights, with a policy where it can be trained; go on with one."""
+    words = policy_words()
+    row = st.container(horizontal=True, vertical_alignment="center")
+    pressed = row.button(
+        "Learn weights",
+        key="reliability.learn",
+        icon=":material/balance:",
+        disabled=not is_lead,
+        help="Compares the weightings on five folds of cases and keeps the one that is proposed. "
+        "Takes some seconds, with a policy about a minute. Leads only.",
+    )
+    with_policy = row.checkbox(
+        "Train a policy too", key="reliability.policy", disabled=bool(words) or not is_lead
+    )
+    has_policy = newest is not None and bool((newest.body.get("answers") or {}).get("policy"))
+    adapts = has_policy and row.button(
+        "Go on with new answers",
+        key="reliability.adapt",
+        icon=":material/update:",
+        disabled=bool(words) or not is_lead,
+        help="The newest policy learns from what was answered since, in small steps, and is kept "
+        "where it does better on these answers beyond chance.",
+    )
+    if words:
+        st.caption(words)  # our own
+    if pressed:
+        with st.spinner("Comparing the weightings on five folds"):
+            write(
+                lambda store, by: learn(
+                    store, project_id, found.rows, by, time.time(), with_policy=bool(with_policy)
+                )
+            )
+    if adapts:
+        with st.spinner("Going on with the new answers"):
+            write(lambda store, by: adapt(store, project_id, found.rows, by, time.time()))
+
+
+def require_readable(learned: Learned) -> None:
+    """Refuse what cannot be drawn.
+
+    Raises:
+        ConfigError: it has another form.
+    """
+
+    def read(body: dict[str, Any]) -> None:
+        own = body.get("answers")
+        if own is not None:
+            _ = [own[name] for name in (READ if own["lacking"] else WITH_ANSWERS)]
+
+    read_body(learned, read)
+
+
+def draw_answers(learned: Learned) -> None:
+    """How the weightings of debaters' answers compare, which is used, and how the policy fared."""
+    own: dict[str, Any] | None = learned.body.get("answers")
+    if own is None:
+        return
+    st.markdown("**Weights of debaters in a consensus (SC-MAKS)**")
+    if own["lacking"]:
+        st.caption(f"None yet: {escaped(own['lacking'])}. All debaters count alike.")
+        return
+    compared = own["compared"]
+    st.markdown(
+        f"Used: **{METHOD_WORDS[compared['used']].lower()}**. Other weights than all alike are "
+        "used only where their log loss is lower beyond chance."
+    )
+    table(
+        [_row(method, compared) for method in METHOD_WORDS if method in compared["figures"]],
+        "reliability.answers",
+        column_config={"Weights": st.column_config.Column(help=METHOD_HELP)},
+    )
+    st.caption(
+        f"On the same five folds, n={compared['n']:,} debates over {compared['groups']:,} cases, "
+        f"{compared['hallucinated']:,} hallucinated. In brackets: 95% of resamples of cases. The "
+        "last columns are against all alike, case by case; p is Wilcoxon's."
+    )
+    with st.expander("How much each debater weighs"):
+        table(
+            [{"Debater": _name(*row[:2]), "Mean weight": row[2]} for row in own["mean_weights"]],
+            column_config={"Mean weight": st.column_config.NumberColumn(format="%.2f")},
+        )
+    if "policy" in own:
+        _draw_policy(own)
+
+
+def _draw_policy(own: dict[str, Any]) -> None:
+    policy = own["policy"]
+    with st.expander("How the policy was trained"):
+        figure = reward_figure(
+            [pair[0] for pair in policy["curve"]], [p[1] for p in policy["curve"]]
+        )
+        st.plotly_chart(figure, key="reliability.curve", width="stretch")
+        ranks = policy["reward_auroc"]
+        st.caption(
+            f"Kept is the policy after update {policy['best']}: training stops where the reward on "
+            "debates held out comes to a plateau. The reward model was fitted to "
+            f"{policy['answers']:,} answers and ranks these with AUROC "
+            f"{'–' if ranks is None else f'{ranks:.2f}'} (0.5 is chance; they are its own)."
+        )
+    if "adapted" in own:
+        gone = own["adapted"]
+        gain = gone["gain"]
+        st.caption(
+            f"Went on with {gone['groups']:,} cases: log loss lower by {gain['value']:+.3f} "
+            f"({gain['low']:+.3f} to {gain['high']:+.3f}) than before; "
+            + ("the new policy is used." if gone["is_used"] else "the earlier weights are kept.")
+        )
+
+
+def _row(method: str, compared: dict[str, Any]) -> dict[str, str]:
+    figures, gain = compared["figures"][method], compared["gains"].get(method)
+    used = " (used)" if method == compared["used"] else ""
+    cells = {title: _figure(figures[name]) for name, title in FIGURES.items()}
+    better = "–" if gain is None else _figure([gain["value"], gain["low"], gain["high"]])
+    p = None if gain is None else gain["p"]
+    chance = "–" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
+    return {"Weights": METHOD_WORDS[method] + used} | cells | {"Lower by": better, "p": chance}
+
+
+def _name(name: str, seat: str) -> str:
+    return f"{name}, {seat}" if seat else name
+
+
+def _figure(figure: Sequence[float]) -> str:
+    value, low, high = figure
+    return f"{value:.3f} ({low:.3f} to {high:.3f})"
+
+
+SYSTEM_WORDS = {
+    "stack": "Learned stack",
+    "history": "By record",
+    "uniform": "All alike",
+    "majority": "Majority",
+    "single": "Best single agent",
+    "always": "Always the same answer",
+}
+SYSTEM_HELP = (
+    "All alike: the mean of all votes. By record: each agent's vote weighs as its past answers "
+    "have shown. Learned stack: a logistic regression over votes and what the debate looked like. "
+    "Best single agent: the one that did best on the other cases. Always the same answer: "
+    "hallucinated, or for log loss and ECE the share that is hallucinated."
+)
+CONSENSUS_COLUMNS = {
+    "log_loss": ("Log loss", "How wrong the probabilities are, in nats; lower is better. It "
+                 "decides which weighting is proposed."),
+    "auroc": ("AUROC", "How often a hallucinated case gets the higher probability; 0.5 is chance."),
+    "balanced_accuracy": ("Balanced accuracy", "The mean of the shares of hallucinated and of "
+                          "supported cases that it gets right; 0.5 is chance."),
+    "ece": ("ECE", "Calibration error: how far probabilities lie from the shares that turned out "
+            "hallucinated; 0 is best. Chance: what perfectly calibrated ones would show."),
+}  # fmt: skip
+COMPARED = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_tie")
+PROPOSED_WORDS = {
+    "stack": "the learned stack",
+    "history": "weights by record",
+    "uniform": "all agents alike",
+}
+
+
+def draw_consensus(project_id: str, found: Figures) -> None:
+    """What was learned last, how it compares, what is in use."""
+    st.subheader("Consensus of agents", anchor=False)
+    st.caption(
+        "What the agents of a run come to together, as one probability. Where weights are in use, "
+        "it stands under the verdict of each run; the verdict stays as it is."
+    )
+    with state.open_store() as store:
+        role = store.projects.role_of(project_id, state.person(store))
+    is_lead = role in ("lead", "admin")
+    with state.open_store() as store:
+        before = _intact(store.learned.newest, project_id, is_told=False)
+    _draw_learning(project_id, found, before, is_lead=is_lead)
+    with state.open_store() as store:
+        newest = _intact(store.learned.newest, project_id)
+        in_use = _intact(store.learned.in_use, project_id)
+        choices = store.learned.choices(KIND, project_id)
+    show_problem(PROBLEM)
+    if newest is not None:
+        _draw_learned(newest)
+        draw_answers(newest)
+        draw_use(project_id, newest, in_use, is_lead=is_lead)
+    draw_choices(choices)
+
+
+def _intact(
+    read: Callable[[str, str], Learned | None], project_id: str, *, is_told: bool = True
+) -> Learned | None:
+    """What was learned; what cannot be read as it was learned is named and not used."""
+    try:
+        found = read(KIND, project_id)
+        if found is not None:
+            weights_in(found)
+            read_body(found, lambda body: [body["compared"][name] for name in COMPARED])
+            require_readable(found)
+        return found
+    except ConfigError as error:
+        if is_told:
+            st.error(escaped(str(error)), icon=":material/error:")
+        return None
+
+
+def _draw_learning(
+    project_id: str, found: Figures, newest: Learned | None, *, is_lead: bool
+) -> None:
+    lacking = missing(found.rows)
+    if lacking:
+        st.info(f"Weights can be learned after {lacking}.", icon=":material/info:")
+        return
+    draw_learning(project_id, found, newest, is_lead=is_lead)
+
+
+def _draw_learned(learned: Learned) -> None:
+    compared: dict[str, Any] = learned.body["compared"]
+    weights, agents = weights_in(learned)
+    names = shown_names(agents)
+    tie = ""
+    if compared["is_tie"]:
+        best = min(PROPOSED_WORDS, key=lambda own: compared["figures"][own]["log_loss"][0])
+        tie = (
+            f" “{SYSTEM_WORDS[best]}” has a lower log loss, which may be chance: then the simpler "
+            "weighting is proposed."
+        )
+    st.markdown(
+        f"Learned {when(learned.at)} by {escaped(learned.author)} from "
+        f"{compared['groups']:,} cases ({compared['hallucinated']:,} of {compared['n']:,} runs "
+        f"hallucinated). Proposed: **{PROPOSED_WORDS[compared['proposed']]}**.{tie}"
+    )
+    table(
+        [_system_row(system, compared, names) for system in SYSTEM_WORDS],
+        "reliability.consensus",
+        column_config={
+            words: st.column_config.Column(help=told) for words, told in CONSENSUS_COLUMNS.values()
+        }
+        | {"Consensus": st.column_config.Column(help=SYSTEM_HELP)},
+    )
+    st.caption(
+        f"All on the same five folds, n={compared['n']:,} runs over {compared['groups']:,} cases; "
+        "no case is judged by weights that it taught. In brackets: 95% of resamples of cases."
+    )
+    _draw_counts(weights, agents)
+
+
+def _draw_counts(weights: Weights, agents: Sequence[Agent]) -> None:
+    if weights.weighting == "uniform":
+        st.caption("All agents that speak in a run count alike.")
+        return
+    names = shown_names(agents)
+    own = counts_for(weights, agents)
+    with st.expander("How much each agent counts"):
+        figure = counts_figure(
+            [names[row["agent"].key] for row in own],
+            [row["hallucinated"] for row in own],
+            [row["supported"] for row in own],
+        )
+        st.plotly_chart(figure, key="reliability.counts", width="stretch")
+        st.caption(
+            "In log-odds, the mean over kinds of cases: +0.7 doubles the odds of hallucinated, "
+            "-0.7 halves them. Agents that err together share what they count."
+        )
+
+
+def _system_row(system: str, compared: dict[str, Any], names: dict[str, str]) -> dict[str, str]:
+    own = compared["figures"].get(system, {})
+    words = SYSTEM_WORDS[system]
+    if system == "single":
+        words += f": {names.get(compared['single'], 'unknown')}"
+    elif system == compared["proposed"]:
+        words += " (proposed)"
+    return {"Consensus": words} | {
+        title: _figure_words(own.get(name), "chance: " if name == "ece" else "")
+        for name, (title, _) in CONSENSUS_COLUMNS.items()
+    }
+
+
+def _figure_words(figure: list[float] | None, what: str) -> str:
+    if figure is None:
+        return "–"
+    value, low, high = figure
+    return f"{value:.3f} ({what}{low:.3f} to {high:.3f})"
+
+
+MOST_ROWS = 20
+MEASURE = (
+    "Reduction of errors from oracle collaboration (after ColMAD, equation 4): if a judge took the "
+    "right answer wherever one of the two gave it, only errors that both make would be left. "
+    "The figure is 1 - (cases that both get wrong) / (cases that the better of the two gets "
+    "wrong). 0: the second adds nothing. 1: they never err together. It is what a perfect judge "
+    "could gain from the pair, not what a debate does gain."
+)
+
+
+def draw_pairs(found: Figures) -> None:
+    """The heat map, and the pairs with the most to gain."""
+    if not found.pairs:
+        return
+    st.subheader("Which agents complement each other", anchor=False, help=MEASURE)
+    if all(own.is_thin or own.reduction is None for own in found.pairs):
+        st.caption(why_nothing(found.pairs))
+        return
+    names = shown_names(found.paired)
+    cells = [
+        Cell(names[p.one], names[p.other], None if p.is_thin else p.reduction, _words(p, names))
+        for p in found.pairs
+    ]
+    st.plotly_chart(
+        pairs_figure([names[agent.key] for agent in found.paired], cells),
+        key="reliability.pairs.figure",
+        width="stretch",
+    )
+    st.caption(
+        f"Pairs with fewer than {FEWEST} cases in common stay empty, as do those whose better one "
+        "made no error. Unclear counts as not right."
+    )
+    best = sorted(found.pairs, key=lambda own: (own.is_thin, -own.gain))
+    with st.expander("The pairs with the most to gain"):
+        table(
+            [_reliability_pairs_row(own, names) for own in best[:MOST_ROWS]],
+            "reliability.pairs",
+            column_config={
+                "Gain": st.column_config.Column(
+                    help="What the pair gets right together above its better one alone, as a "
+                    "share of the cases."
+                ),
+                "Errors that go": st.column_config.Column(help=MEASURE),
+            },
+        )
+
+
+def why_nothing(found: Sequence[Pair]) -> str:
+    """Why no pair has a figure."""
+    thin = sum(own.is_thin for own in found)
+    spotless = sum(own.reduction is None for own in found if not own.is_thin)
+    told = []
+    if thin:
+        told.append(f"{thin} spoke on fewer than {FEWEST} of the same cases")
+    if spotless:
+        told.append(f"in {spotless} the better one made no error that another could make up for")
+    return (
+        f"Of {counted(len(found), 'pair')} of agents nothing can be told yet: "
+        f"{', and '.join(told)}. Each answer on Review adds a case."
+    )
+
+
+def _reliability_pairs_row(own: Pair, names: dict[str, str]) -> dict[str, object]:
+    return {
+        "Agents": f"{names[own.one]} · {names[own.other]}",
+        "Cases": own.n,
+        "At least one right": f"{own.oracle:.2f}",
+        "Both right": f"{own.both_right:.2f}",
+        "Both wrong": f"{own.both_wrong:.2f}",
+        "Better one alone": f"{own.oracle - own.gain:.2f}",
+        "Gain": f"{own.gain:.2f}",
+        "Errors that go": _reduction_words(own),
+    }
+
+
+def _words(own: Pair, names: dict[str, str]) -> str:
+    """What is read when a square is pointed at; figures need no markup of ours."""
+    return (
+        f"errors that go: {_reduction_words(own)}<br>n={own.n}, at least one right "
+        f"{own.oracle:.2f}, both right {own.both_right:.2f}, both wrong {own.both_wrong:.2f}"
+    )
+
+
+def _reduction_words(own: Pair) -> str:
+    if own.reduction is None or own.low is None or own.high is None:
+        return "not defined"
+    few = ", too few" if own.is_thin else ""
+    return f"{own.reduction:.2f} ({own.low:.2f} to {own.high:.2f}){few}"

@@ -1,0 +1,1 @@
+"""The screens on which people review, correct and adjudicate."""

@@ -1,0 +1,319 @@
+"""Label: one item of the review queue, its form, its history, and on to the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from components.app import state
+from components.app.frame import draw_keys
+from components.measure.calibration import past_of
+from components.review.correction import draw_answers, draw_judgement, take_back
+from components.review.correction_draft import Asked, draw_settled, said_words
+from components.review.review_queue import SETTLE_PAGE, go_on, rules_of, why_shown
+from components.run.debate import draw_debate
+from components.run.evidence import draw_evidence
+from components.run.run_view import classifier_card, load_run
+from components.run.verdict import draw_verdict
+from components.widgets.controls import button, link, problem_kept, show_problem
+from components.widgets.html import marked_text, show
+from components.widgets.wording import LABEL_WORDS, clipped, escaped, protocol_words, when
+from core.errors import ReviewError
+from core.progress import Progress
+from core.records import Case, Project, Run, Span
+from core.reviews import (
+    Assignment,
+    AssignmentState,
+    Correction,
+    Gold,
+    Handling,
+    Item,
+    category_words,
+)
+from core.store import Store
+from core.store.queue import EVERYTHING
+
+Entry = Correction | Gold | Handling
+HANDLING_WORDS = {
+    "skipped": "passed it over",
+    "flagged": "flagged it for a lead",
+    "adjudicated": "settled it",
+    "opened": "opened it again",
+    "imported": "brought it in",
+}
+
+
+def history_of(store: Store, case_id: str, only: str = "") -> list[Entry]:
+    """Every entry about a case, oldest first; of one person alone where named."""
+    entries: list[Entry] = [
+        *store.corrections.history(case_id),
+        *store.golds.of_case(case_id),
+        *store.handlings.of_case(case_id),
+    ]
+    own = [entry for entry in entries if not only or _who(entry) == only]
+    return sorted(own, key=lambda entry: entry.at)
+
+
+def draw_history(entries: Sequence[Entry]) -> None:
+    """A line for each entry, with what it changed of the same person's one before."""
+    if not entries:
+        return
+    with st.expander(f"History ({len(entries)} {'entry' if len(entries) == 1 else 'entries'})"):
+        for place, entry in enumerate(entries):
+            words = f":gray[{when(entry.at)}] **{escaped(_who(entry))}** "
+            st.markdown(words + _what(entry, entries[:place]))
+
+
+def _who(entry: Entry) -> str:
+    return entry.person if isinstance(entry, Handling) else entry.author
+
+
+def _what(entry: Entry, before: Sequence[Entry]) -> str:
+    if isinstance(entry, Handling):
+        return HANDLING_WORDS[entry.did] + (f": {escaped(entry.words)}" if entry.words else "")
+    if isinstance(entry, Gold):
+        earlier = [e for e in before if isinstance(e, Gold)]
+        words = f"gave the right answer ({entry.origin}): {LABEL_WORDS[entry.label].lower()}"
+        reason = f": {escaped(entry.reason)}" if entry.reason else ""
+        return words + reason + _changed(entry, earlier[-1] if earlier else None)
+    if entry.withdraws:
+        return "took their answer back"
+    undone = {e.withdraws for e in before if isinstance(e, Correction)}
+    own = [
+        e
+        for e in before
+        if isinstance(e, Correction)
+        and e.author == entry.author
+        and not e.withdraws
+        and e.id not in undone
+    ]
+    return said_words(entry) + _changed(entry, own[-1] if own else None)
+
+
+def _changed(entry: Correction | Gold, before: Correction | Gold | None) -> str:
+    """Before and after, where there was something before."""
+    if before is None:
+        return ""
+    parts: list[str] = []
+    if before.label != entry.label:
+        parts.append(f"{LABEL_WORDS[before.label].lower()} → {LABEL_WORDS[entry.label].lower()}")
+    parts += [f"+ {_span(s)}" for s in entry.spans if s not in before.spans]
+    parts += [f"− {_span(s)}" for s in before.spans if s not in entry.spans]
+    if before.corrected_answer != entry.corrected_answer:
+        was = escaped(clipped(before.corrected_answer, 60)) or "nothing"
+        parts.append(f"right answer: {was} → {escaped(clipped(entry.corrected_answer, 60))}")
+    return f"  \n&emsp;changed: {'; '.join(parts)}" if parts else ""
+
+
+def _span(span: Span) -> str:
+    return f"“{escaped(clipped(span.text, 40))}” ({escaped(category_words(span.category))})"
+
+
+def draw_saved() -> None:
+    """What was saved or passed on last, and the way back to it."""
+    last: dict[str, str] = st.session_state.get("review.last") or {}
+    with state.open_store() as store:
+        said = store.corrections.get(last.get("correction", ""))
+        case = store.cases.get(last.get("case", ""))
+    if case is None:
+        return
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    did = f"Saved: {LABEL_WORDS[said.label].lower()}" if said else last["did"].capitalize()
+    left.caption(f"{did}, “{escaped(clipped(case.response, 80))}”")
+    right.button(
+        "Undo",
+        key="review.undo",
+        icon=":material/undo:",
+        shortcut="Alt+Z",
+        on_click=_undo,
+        args=(case.id, said),
+    )
+
+
+def _undo(case_id: str, said: Correction | None) -> None:
+    """Take the last answer back, as another entry, or the item that was passed on; open it."""
+    if said is not None:
+        take_back(said, case_id)
+    else:
+        _take_again(case_id)
+    st.session_state.pop("review.last", None)
+    st.session_state["review.back"] = case_id
+
+
+def _take_again(case_id: str) -> None:
+    now = time.time()
+    with problem_kept("review.problem"), state.open_store() as store, store.writing():
+        project, person = state.project(store), state.person(store)
+        store.projects.require(project.id, person, "annotator", "review")
+        store.queue.again(case_id, person, rules_of(project), now)
+        store.handlings.add(Handling(case_id, person, now, "opened"))
+
+
+KEYS = {
+    "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
+    "Ctrl+Enter": "save and go on to the next item",
+    "Alt+Z": "take back what was saved, skipped or flagged last",
+    "Ctrl+Space": "skip the item",
+    "Alt+F": "flag it for a lead",
+    "Tab": "from field to field; the words of the response are one, with keys of its own",
+    "? in the words": "the keys that mark words",
+}
+RENEW_SECONDS = 60.0
+QUEUE_PAGE = "pages/review/pending.py"
+LABEL_PAGE = "pages/review/label.py"
+
+
+def draw_item(case_id: str) -> None:
+    """The item in hand; taken first where it is open, shown as it is where it cannot be."""
+    if to := st.session_state.pop("review.back", ""):
+        st.switch_page(LABEL_PAGE, query_params={"case": to})
+    is_over = st.session_state.pop("review.go", False)
+    if is_over:
+        go_on(st.session_state.get("review.wanted", EVERYTHING))
+    link(QUEUE_PAGE, "The queue", "arrow_back")
+    draw_saved()
+    if is_over:
+        return
+    with state.open_store() as store:
+        item = store.queue.get(case_id) if case_id else None
+        project = state.project(store)
+        case = store.cases.get(case_id) if item else None
+    if item is None or case is None or item.project_id != project.id:
+        st.info("There is no item at this link in the queue of this project.")
+        return
+    show_problem("review.problem")
+    _draw_open(item, case, project)
+
+
+def _draw_open(item: Item, case: Case, project: Project) -> None:
+    """The item: its response, what the machine says of it, the form, the evidence."""
+    mine = _taken(case.id)
+    loaded = load_run(item.run_id) if item.run_id else None
+    run, progress = (loaded[0], loaded[2]) if loaded else (None, Progress())
+    own, is_blind = _own(item, mine, project)
+    if mine is not None:
+        _draw_hand(mine, is_blind)
+        draw_keys(KEYS, "review.keys", case.id)
+    if case.question:
+        st.caption(f"Question: {escaped(case.question)}")
+    show(marked_text(case.response, []))
+    if not is_blind and run is not None and progress.verdict is not None:
+        draw_verdict(progress, classifier_card(progress.classifier), past_of(run, progress))
+        _draw_ways(run)
+    if mine is not None:
+        _draw_answer(Asked(run, case, progress, is_blind, is_alone=True), own, mine, project)
+    _draw_behind(run, case, progress, is_blind)
+
+
+def _draw_ways(run: Run) -> None:
+    """By which protocol the verdict is, and what others say of the same text, newest first."""
+    with state.open_store() as store:
+        runs = store.runs.of_case(run.case_id, time.time(), 0.0)
+    newest = {own.plan.protocol: own for own in runs if own.label}
+    words = [f"By {protocol_words(run.plan.protocol, short=True)}"]
+    words += [
+        f"{protocol_words(name, short=True)}: {LABEL_WORDS[own.label].lower()}"
+        for name, own in sorted(newest.items(), key=lambda pair: -pair[1].started_at)
+        if own.label and name != run.plan.protocol
+    ]
+    st.caption(escaped(" · ".join(words)))
+
+
+def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project: Project) -> None:
+    """What the person said before, the form to say something, what they did with the item."""
+    with state.open_store() as store:
+        suggestions = tuple(store.golds.suggestions(asked.case.id))
+        golds = store.golds.of_case(asked.case.id)
+        is_lead = store.projects.role_of(project.id, mine.person) in ("lead", "admin")
+        is_open = is_lead or (bool(own) and not project.is_blind)  # else people answer alone
+        entries = history_of(store, asked.case.id, only="" if is_open else mine.person)
+    if not asked.is_blind:
+        draw_settled(golds)
+    draw_answers(own, mine.person, asked.id)
+    draw_judgement(
+        replace(asked, after=_submitted, suggestions=suggestions, categories=project.categories)
+    )
+    draw_history(entries)
+    if is_lead:
+        link(SETTLE_PAGE, "Adjudicate it", "gavel", case=asked.case.id)
+
+
+def _draw_behind(run: Run | None, case: Case, progress: Progress, is_blind: bool) -> None:
+    """Evidence, and the debate for those who may know it."""
+    tabs = st.tabs(["Evidence"] if is_blind or run is None else ["Evidence", "Debate"])
+    # Which passages were quoted, and which statement is wrong, would say it too.
+    shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
+    with tabs[0]:
+        draw_evidence(shown, f"review.{case.id}.evidence")
+        if run is None:
+            st.caption("Nobody has checked it here: mark words of its sources under “More”.")
+    if len(tabs) > 1:
+        with tabs[1]:
+            draw_debate(progress, f"review.{case.id}.debate")
+
+
+def _own(item: Item, mine: Assignment | None, project: Project) -> tuple[list[Correction], bool]:
+    """What the person has said of the item, and whether they must not know the machine's view."""
+    if mine is None:
+        return [], project.is_blind
+    with state.open_store() as store:
+        said = store.corrections.of_case(item.case_id)
+    own = [correction for correction in said if correction.author == mine.person]
+    return own, project.is_blind and not own
+
+
+def _taken(case_id: str) -> Assignment | None:
+    """The item in the hands of the person who is here; says why it cannot be."""
+    now = time.time()
+    try:
+        with state.open_store() as store:
+            project, person = state.project(store), state.person(store)
+            held = store.queue.of(case_id, person)
+            if held and held.state == "claimed" and held.until > now + RENEW_SECONDS:
+                return held
+            with store.writing():
+                store.projects.require(project.id, person, "annotator", "review")
+                return store.queue.take(case_id, person, rules_of(project), now)
+    except ReviewError as error:
+        st.warning(escaped(str(error)), icon=":material/group:")
+        return None
+
+
+def _draw_hand(mine: Assignment, is_blind: bool) -> None:
+    """Why it came, and the ways to pass it on."""
+    if mine.state == "claimed":
+        st.caption(f"Why this one: {escaped(why_shown(mine.why, is_blind))}.")
+    else:
+        st.caption(f"You have {mine.state} it; you may answer again.")
+        return
+    with st.container(horizontal=True):
+        for state_, words, icon, keys in (
+            ("skipped", "Skip", "skip_next", "Ctrl+Space"),
+            ("flagged", "Flag for a lead", "flag", "Alt+F"),
+        ):
+            button(
+                words, f"review.{state_}", _pass_on, mine.case_id, state_, icon=icon, shortcut=keys
+            )
+
+
+def _pass_on(case_id: str, became: AssignmentState) -> None:
+    now = time.time()
+    with problem_kept("review.problem"):
+        with state.open_store() as store, store.writing():
+            project, person = state.project(store), state.person(store)
+            store.projects.require(project.id, person, "annotator", "review")
+            store.queue.end(case_id, person, became, now)
+            if became in ("skipped", "flagged"):
+                store.handlings.add(Handling(case_id, person, now, became))
+                st.session_state["review.last"] = {"case": case_id, "did": became}
+        st.session_state["review.go"] = True
+
+
+def _submitted(store: Store, correction: Correction) -> None:
+    """In the transaction that saves it: the item is given, and the next one comes."""
+    store.queue.end(correction.case_id, correction.author, "submitted", correction.at)
+    st.session_state["review.last"] = {"case": correction.case_id, "correction": correction.id}
+    st.session_state["review.go"] = True

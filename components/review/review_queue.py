@@ -1,0 +1,428 @@
+"""Review and Adjudicate: the lists, their filters, the way to the next item, the queue's rules."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from components.app import state
+from components.widgets.controls import choice_table, problem_shown
+from components.widgets.wording import (
+    LABEL_SIGNS,
+    LABEL_WORDS,
+    clipped,
+    counted,
+    escaped,
+    protocol_words,
+)
+from core.errors import InputError
+from core.records import CATEGORY_WORDS, Case, Project
+from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER
+from core.review.people import drafts_of
+from core.review.queue_ranking import fill
+from core.reviews import Assignment, AssignmentState, Correction, Item, ItemState, category_words
+from core.store import Store
+from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
+from core.store.sqlite import Mark
+
+DAY = 86_400.0
+AGES = {"": None, "a day": DAY, "a week": 7 * DAY, "a month": 30 * DAY}
+
+
+def draw_filters() -> ItemFilter:
+    """What the filters let through; they are open while one is set."""
+    with state.open_store() as store:
+        project = state.project(store)
+        languages = store.queue_lists.languages(project.id)
+        sources = {entry.id: entry.name for entry in store.library.all(project.id)}
+    is_set = st.session_state.get("review.wanted", EVERYTHING) != EVERYTHING
+    with st.expander("Filters", expanded=is_set, icon=":material/filter_list:"):
+        age, language, source = st.columns(3)
+        oldest = age.selectbox(
+            "Older than",
+            list(AGES),
+            format_func=lambda v: v or "any age",
+            key="review.age",
+            persist_state="session",
+        )
+        spoken = language.selectbox(
+            "Language",
+            ["", *languages],
+            format_func=lambda v: v or "any",
+            key="review.language",
+            persist_state="session",
+        )
+        rests_on = source.selectbox(
+            "Rests on",
+            ["", *sources],
+            format_func=lambda v: sources.get(v, "any source"),
+            key="review.source",
+            persist_state="session",
+        )
+        wanted = ItemFilter(
+            older_than=AGES[oldest or ""], language=spoken or "", source_id=rests_on or ""
+        )
+        return wanted if project.is_blind else _by_the_machine(wanted)
+
+
+def _by_the_machine(wanted: ItemFilter) -> ItemFilter:
+    """Filters by what the machine says, for those who may know it."""
+    label, p, apart = st.columns([2, 3, 3])
+    chosen = label.selectbox(
+        "The machine says",
+        ["", *LABEL_WORDS],
+        format_func=lambda v: LABEL_WORDS[v] if v else "any",
+        key="review.label",
+        persist_state="session",
+    )
+    low, high = p.slider(
+        "How likely hallucinated (%)", 0, 100, (0, 100), key="review.p", persist_state="session"
+    )
+    least = apart.slider(
+        "Agents disagree at least (%)", 0, 100, 0, key="review.apart", persist_state="session"
+    )
+    return replace(
+        wanted,
+        label=chosen or "",
+        p_from=low / 100 if low else None,
+        p_to=high / 100 if high < 100 else None,
+        disagreement_from=least / 100,
+    )
+
+
+PAGE_SIZE = 25
+
+
+def first_of(page: str) -> int:
+    """How many items lie before the page that is open; `page` is the key of its switch."""
+    return (int(st.session_state.get(page) or 1) - 1) * PAGE_SIZE
+
+
+def draw_items(
+    rows: Sequence[dict[str, Any]], case_ids: Sequence[str], total: int, *,
+    key: str, page: str, opens: str,
+) -> None:  # fmt: skip
+    """The rows of one page of `total` items; `opens` is the page script that shows a case."""
+    if total and not rows:  # others have answered what stood here
+        st.session_state[page] = 1
+        st.rerun()
+    chosen = choice_table(
+        rows,
+        f"{key}.{first_of(page)}",
+        column_config={"Claim": st.column_config.TextColumn(width=300)},
+    )
+    pages = -(-total // PAGE_SIZE)
+    if pages > 1:
+        st.pagination(pages, key=page)
+    if chosen is not None:
+        st.switch_page(opens, query_params={"case": case_ids[chosen]})
+
+
+MOST_PEOPLE = 20
+LONGEST_MINUTES = 480
+LONGEST_CATEGORY = 40  # characters
+
+
+def rules_of(project: Project) -> Rules:
+    """As the queue asks for them."""
+    return Rules(project.people_each, 60.0 * project.hold_minutes, project.random_share)
+
+
+def draw_review_rules(project: Project) -> dict[str, Any]:
+    """The fields; their values by the names that `Project` gives them."""
+    key = f"project.{project.id}"
+    left, middle, right = st.columns(3)
+    people = left.number_input(
+        "People who review each item", 1, MOST_PEOPLE, project.people_each, key=f"{key}.people"
+    )
+    minutes = middle.number_input(
+        "Minutes before a claimed item is released",
+        1, LONGEST_MINUTES, project.hold_minutes, key=f"{key}.minutes",
+        help="Then it is free for others. What was written is kept, and counts when it is saved.",
+    )  # fmt: skip
+    share = right.number_input(
+        "Share of items drawn at random (%)",
+        0, 100, round(100 * project.random_share), key=f"{key}.share",
+        help="The others are those that would teach most. Without a random share, what people "
+        "find says little about all the rest.",
+    )  # fmt: skip
+    is_blind = st.toggle(
+        "Hide the machine's verdict until a person has answered",
+        value=project.is_blind,
+        key=f"{key}.blind",
+        help="On Review. A run's own page shows the verdict to everybody who opens it.",
+    )
+    categories = st.multiselect(
+        "Error categories",
+        list(dict.fromkeys([*project.categories, *CATEGORY_WORDS])),
+        default=list(project.categories),
+        format_func=category_words,
+        accept_new_options=True,
+        key=f"{key}.categories",
+        help="The first nine have the keys 1 to 9. Type a word of your own to add it.",
+    )
+    return {
+        "categories": tuple(categories),
+        "people_each": int(people),
+        "hold_minutes": int(minutes),
+        "random_share": share / 100.0,
+        "is_blind": bool(is_blind),
+    }
+
+
+def sound_categories(categories: Sequence[str]) -> tuple[str, ...]:
+    """The categories as they can be kept, each once; the words of a default one are that one.
+
+    Raises:
+        InputError: none is left, or one is too long.
+    """
+    ids: dict[str, str] = {words: name for name, words in CATEGORY_WORDS.items()}
+    flat = (" ".join(name.split()) for name in categories if name.strip())
+    found = tuple(dict.fromkeys(ids.get(name, name) for name in flat))
+    if not found:
+        raise InputError("Expected at least one thing that may be wrong, found none; choose one.")
+    if longest := next((name for name in found if len(name) > LONGEST_CATEGORY), ""):
+        raise InputError(
+            f"Expected at most {LONGEST_CATEGORY} characters, found {len(longest)} in "
+            f"“{longest[:20]}…”; shorten it."
+        )
+    return found
+
+
+LABEL_PAGE = "pages/review/label.py"
+MOST_WAYS = 2  # of a text's protocols in the list
+DRAFT_NAME = re.compile(r"run\.(.+)\.correct")  # as correction_draft.key_of names them
+ALL: tuple[ItemState, ...] = ("open", "flagged", "adjudicated")
+STATES: dict[str, tuple[ItemState, ...]] = {
+    "pending": ("open",),
+    "my drafts": ALL,
+    "I submitted": ALL,
+    "I skipped": ALL,
+    "flagged": ("flagged",),
+    "settled": ("adjudicated",),
+}
+
+
+def draw_progress() -> None:
+    """How far the queue is, and the person who is here."""
+    now = time.time()
+    with state.open_store() as store:
+        project, person = state.project(store), state.person(store)
+        _fill(store, project.id, now)
+        state.reordering().ask(store, project.id, project.people_each)
+        counts = store.queue.counts(project.id, rules_of(project), now)
+        mine = store.queue.counts_of(project.id, person)
+    total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
+    if not total:
+        st.info("Nothing waits here yet: every check that finishes comes to this queue.")
+        st.stop()
+    finished = counts["done"] + counts["adjudicated"]
+    st.progress(
+        finished / total, text=f"{finished} of {counted(total, 'item')} reviewed, "
+        f"{counts['pending']} waiting, {counts['in_hand']} being reviewed"
+    )  # fmt: skip
+    words = [f"{mine['submitted']} submitted", f"{mine['skipped']} skipped"]
+    words.append(f"{mine['flagged']} flagged")
+    share = f"{project.random_share:.0%} of what you are given is drawn at random"
+    st.caption(f"{escaped(person)}: " + ", ".join(words) + f" · {share}")
+
+
+@st.cache_resource
+def _found_full() -> dict[tuple[str, str], Mark]:
+    """By home and project: as which the runs were known when the queue held them all."""
+    return {}
+
+
+def _fill(store: Store, project_id: str, now: float) -> None:
+    """Put in what is missing; nothing is looked for again until another run has ended."""
+    key, mark = (str(state.home()), project_id), store.changes.of_runs()
+    if _found_full().get(key) != mark and not fill(store, project_id, now):
+        _found_full()[key] = mark
+
+
+def draw_start() -> ItemFilter:
+    """The button that gives the next item, and filters."""
+    top = st.container()
+    wanted = draw_filters()
+    st.session_state["review.wanted"] = wanted
+    with top:
+        if st.button(
+            "Next item", key="review.next", type="primary", icon=":material/arrow_forward:",
+            shortcut="Ctrl+Enter",
+        ):  # fmt: skip
+            go_on(wanted)
+    return wanted
+
+
+def why_shown(why: str, is_blind: bool) -> str:
+    """Why an item comes; the machine's view of it stays hidden from who must not know it."""
+    return "its answer teaches more than others" if is_blind and why != AT_RANDOM else why
+
+
+def go_on(wanted: ItemFilter) -> None:
+    """To the next item that fits; says so where none is left."""
+    with problem_shown():
+        with state.open_store() as store:
+            found = next_item(store, wanted)
+        if found is None:
+            st.success(
+                "Nothing more waits for you that fits these filters.", icon=":material/check:"
+            )
+            return
+        st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
+
+
+def next_item(store: Store, wanted: ItemFilter) -> Assignment | None:
+    """What the person has in hand, else what they claim next; every so often at random."""
+    now = time.time()
+    project, person = state.project(store), state.person(store)
+    rules = rules_of(project)
+    state.reordering().ask(store, project.id, project.people_each)  # for whoever comes next
+    with store.writing():
+        store.projects.require(project.id, person, "annotator", "review")
+        mine = store.queue.counts_of(project.id, person)
+        done = sum(mine.values())
+        is_random = int((done + 1) * rules.random_share) > int(done * rules.random_share)
+        return store.queue.claim(project.id, person, rules, now, wanted, is_random=is_random)
+
+
+def draw_list(wanted: ItemFilter) -> None:
+    """What waits (or was flagged, or settled); a click takes an item."""
+    shown = st.segmented_control(
+        "Show", list(STATES), default="pending", key="review.states", persist_state="session"
+    )
+    page = "review.page"
+    chosen = shown or "pending"
+    with state.open_store() as store:
+        project = state.project(store)
+        items, total = store.queue.page(
+            project.id,
+            _of_mine(store, chosen, wanted, project),
+            STATES[chosen],
+            limit=PAGE_SIZE,
+            offset=first_of(page),
+            now=time.time(),
+        )
+        claims = [store.cases.get(item.case_id) for item in items]
+        ways = [_ways(store, item) for item in items]
+    if not total:
+        st.caption("Nothing here fits these filters.")
+        return
+    rows = [
+        _cells(item, case.response if case else "", project)
+        | ({} if project.is_blind else {"Checked by": way})
+        for item, case, way in zip(items, claims, ways, strict=True)
+    ]
+    draw_items(
+        rows,
+        [item.case_id for item in items],
+        total,
+        key=f"review.table.{shown}",
+        page=page,
+        opens=LABEL_PAGE,
+    )
+
+
+def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) -> ItemFilter:
+    """The filter with what the person who is here has to do with the items."""
+    person = state.person(store)
+    if chosen == "pending":
+        return replace(wanted, given_below=project.people_each)
+    if chosen == "my drafts":
+        names = (DRAFT_NAME.fullmatch(name) for name in drafts_of(store, person))
+        return replace(wanted, among=tuple(name[1] for name in names if name))
+    did: dict[str, AssignmentState] = {"I submitted": "submitted", "I skipped": "skipped"}
+    if chosen in did:
+        return replace(wanted, person=person, person_did=did[chosen])
+    return wanted
+
+
+def _ways(store: Store, item: Item) -> str:
+    """The protocols of all runs that came to a label; what the machine says is the newest's."""
+    runs = store.runs.of_case(item.case_id, time.time(), 0.0)
+    found = [protocol_words(run.plan.protocol, short=True) for run in runs if run.label]
+    names = list(dict.fromkeys(reversed(found)))
+    more = [f"{len(names) - MOST_WAYS} more"] if len(names) > MOST_WAYS else []
+    return ", ".join([*names[:MOST_WAYS], *more])
+
+
+def _cells(item: Item, claim: str, project: Project) -> dict[str, Any]:
+    people, is_blind = project.people_each, project.is_blind
+    cells: dict[str, Any] = {"Claim": clipped(claim, 200)}
+    if not is_blind:
+        label = item.label
+        cells["The machine"] = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
+        cells["p"] = "" if item.p is None else f"{item.p:.2f}"
+    cells["Reviewed"] = f"{item.given} of {people}"
+    cells["Why"] = why_shown(why_of(item), is_blind)
+    return cells
+
+
+SETTLE_PAGE = "pages/review/settle.py"
+VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
+    "people differ": (ItemFilter(differ=True), ("open",)),
+    "flagged": (EVERYTHING, ("flagged",)),
+    "people agree": (ItemFilter(given_from=2, differ=False), ("open",)),
+    "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),
+    "settled": (EVERYTHING, ("adjudicated",)),
+}
+DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}
+
+
+def draw_settling() -> None:
+    """Which of them, and the list; a click opens a case."""
+    now = time.time()
+    with state.open_store() as store:
+        project = state.project(store)
+        counts = {
+            name: store.queue.count(project.id, wanted, states, now)
+            for name, (wanted, states) in VIEWS.items()
+        }
+    chosen = st.segmented_control(
+        "Show",
+        list(VIEWS),
+        format_func=lambda name: f"{name} ({counts[name]})",
+        default=next((name for name, count in counts.items() if count), "people differ"),
+        key="settling.view",
+        required=True,
+    )
+    name = str(chosen or "people differ")
+    if not counts[name]:
+        st.info("Nothing is here. Cases come when two people have answered, or one has flagged it.")
+        return
+    page = f"settling.{name}.page"
+    wanted, states = VIEWS[name]
+    with state.open_store() as store:
+        items, total = store.queue.page(
+            project.id, wanted, states, limit=PAGE_SIZE, offset=first_of(page), now=now
+        )
+        rows = [
+            _settling_cells(
+                item, store.cases.get(item.case_id), store.corrections.newest_of_case(item.case_id)
+            )
+            for item in items
+        ]
+    draw_items(
+        rows,
+        [item.case_id for item in items],
+        total,
+        key=f"settling.table.{name}",
+        page=page,
+        opens=SETTLE_PAGE,
+    )
+
+
+def _settling_cells(item: Item, case: Case | None, said: list[Correction]) -> dict[str, Any]:
+    words = ", ".join(f"{c.author}: {LABEL_SIGNS[c.label]}" for c in said)
+    machine = f"{LABEL_SIGNS[item.label]} {LABEL_WORDS[item.label]}" if item.label else "–"
+    return {
+        "Claim": clipped(case.response if case else "", 200),
+        "People": words,
+        "They differ in": DIFFER_WORDS[item.differ],
+        "The machine": machine,
+    }

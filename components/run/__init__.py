@@ -1,0 +1,1 @@
+"""The screens of one run: debate, audit, verdict, evidence, replay."""

@@ -1,0 +1,454 @@
+"""The debate of a run with its quotes as buttons, its state (CEDA fig. 2), and its model calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from components.run.audit import has_audit
+from components.run.evidence import draw_place_button, quoted_place
+from components.run.transcript import (
+    MOST_UNFOLDED,
+    WHAT_SIGNALS_ARE,
+    Round,
+    after,
+    asides,
+    quote_line,
+    round_in_short,
+    rounds_of,
+    signals_counted,
+    turn_html,
+)
+from components.run.verdict import readers_words
+from components.widgets.controls import table
+from components.widgets.html import Html, element, joined, paged, show
+from components.widgets.wording import (
+    LABEL_WORDS,
+    QUOTE_SIGNS,
+    QUOTE_WORDS,
+    counted,
+    escaped,
+    percent,
+    protocol_words,
+)
+from core.baseline.wording import listed_plainly, shortened
+from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
+from core.debate.signals import Past, Signal, signals_of
+from core.debate.state import Calls
+from core.events import ProblemMet
+from core.llm.limits import dollars_words
+from core.progress import Progress, total_cost
+from core.records import Case, Context, Judgement, ModelCall, Plan, Run, Turn
+from core.seats import DebateOptions
+
+ORIGIN_WORDS = {
+    "called": "asked",
+    "resumed": "kept from before the pause",
+    "reused": "from another run",
+}
+
+
+def cost_words(cost: float | None) -> str:
+    """US dollars as people read them; unknown is never shown as nothing."""
+    if cost is None:
+        return "cost unknown"
+    if cost == 0:
+        return "no cost"
+    return dollars_words(cost)
+
+
+def tokens_of(calls: Sequence[ModelCall]) -> int:
+    """Tokens in and out of all calls."""
+    return sum(call.tokens_in + call.tokens_out for call in calls)
+
+
+def kept_words(progress: Progress) -> str:
+    """What a run without a verdict has come to, so that people know what Resume builds on."""
+    kept = [
+        *([counted(len(progress.sources_read), "source")] if progress.sources_read else []),
+        *([counted(len(progress.evidence), "passage")] if progress.evidence else []),
+        *(["the context"] if progress.context else []),
+        *([counted(len(progress.turns), "turn")] if progress.turns else []),
+        *(["the judgement"] if progress.judgement else []),
+    ]
+    if not kept:
+        return "Nothing was done yet."
+    return f"Kept: {listed_plainly(kept)}."
+
+
+def draw_problems(progress: Progress, run_id: str) -> None:
+    """Every problem as a warning; the replies of models that were of no use, each to be read.
+
+    Replies stand together below the warnings: a debate may lose every turn.
+    """
+    told = progress.verdict.cause_words if progress.verdict else ""
+    problems = [p for p in progress.problems if p.message != told]  # the verdict says it already
+    lost = [p for p in problems if p.reply]
+    for problem in paged([p for p in problems if not p.reply], f"run.{run_id}.problems"):
+        st.warning(escaped(problem.message), icon=":material/warning:")
+    if lost:
+        lines = [escaped(problem.message) for problem in lost]
+        words = lines[0] if len(lines) == 1 else "\n".join(f"- {line}" for line in lines)
+        st.warning(words, icon=":material/warning:")
+    _draw_replies([p for p in progress.problems if p.reply], f"run.{run_id}.replies")
+
+
+def _draw_replies(problems: Sequence[ProblemMet], key: str) -> None:
+    if not problems:
+        return
+    count = "" if len(problems) == 1 else f" ({len(problems)})"
+    with st.expander(f"What was said, as it came{count}", key=key):
+        for problem in paged(problems, key):
+            st.caption(escaped(problem.message))
+            st.code(problem.reply, language=None, wrap_lines=True)
+
+
+def draw_calls(progress: Progress) -> None:
+    """Cost, tokens and seconds per agent, and each call; nothing for built-in runs."""
+    if not progress.calls:
+        return
+    calls = list(progress.calls.values())
+    st.markdown(
+        f"**Language models**: {escaped(cost_words(progress.cost))} · "
+        f"{counted(len(calls), 'call')} · {tokens_of(calls):,} tokens"
+    )
+    table(_by_agent(calls), "run.calls")
+    for words in cut_words(calls):
+        st.caption(escaped(words))
+    with st.expander(f"Every call ({len(calls)})"):
+        table([_row(call) for call in calls])
+
+
+def cut_words(calls: Sequence[ModelCall]) -> list[str]:
+    """What did not fit each role's model; a debate grows, so of several calls the last one says."""
+    last = {call.role: call.cut for call in calls if call.cut}
+    times = Counter(call.role for call in calls if call.cut)
+    return [
+        f"Cut to fit the model: {role}, {counted(times[role], 'call')}, the last: {cut}"
+        if times[role] > 1
+        else f"Cut to fit the model: {role}: {cut}"
+        for role, cut in last.items()
+    ]
+
+
+def _by_agent(calls: Sequence[ModelCall]) -> list[dict[str, object]]:
+    agents = dict.fromkeys((call.role, call.model) for call in calls)
+    rows: list[dict[str, object]] = []
+    for role, model in agents:
+        own = [call for call in calls if (call.role, call.model) == (role, model)]
+        rows.append(
+            {
+                "agent": role,
+                "model": model,
+                "calls": len(own),
+                "tokens": tokens_of(own),
+                "seconds": round(sum(call.seconds for call in own), 1),
+                "cost": cost_words(total_cost(own)),
+            }
+        )
+    return rows
+
+
+def _row(call: ModelCall) -> dict[str, object]:
+    return {
+        "agent": call.role,
+        "what for": call.slot,
+        "model": call.model,
+        "prompt": f"{call.prompt} {call.prompt_hash}".strip(),
+        "tokens in": call.tokens_in,
+        "tokens out": call.tokens_out,
+        "seconds": round(call.seconds, 2),
+        "cost": cost_words(call.cost),
+        "how": ORIGIN_WORDS[call.origin],
+        "problem": call.problem,
+    }
+
+
+SETTLED = "Nothing stayed contested, so nobody had to argue."
+UNARGUED = "Nobody argued: the label was found without a debate."
+STYLE_WORDS = {"thought": "thinking aloud", "examples": "with examples"}
+PART_WORDS = {
+    "cooperation": "without advice",
+    "adversary": "without attacks",
+    "weights": "all answers alike",
+}
+
+
+def plan_words(plan: Plan) -> str:
+    """The protocol and what was chosen of it; what was left to the protocol is not told."""
+    then = then_of(plan)
+    parts = [
+        protocol_words(plan.protocol, short=True),
+        f"then {protocol_words(then.name, short=True)}" if then else "",
+        f"at most {counted(plan.max_turns, 'turn')}" if has_turns(plan) else "",
+        _option_words(plan.options),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def chosen_words(plan: Plan) -> str:
+    """The same without turns, which all plans have, and with no debate but one that was chosen."""
+    then = plan.options.then and f"then {protocol_words(plan.options.then, short=True)}"
+    parts = (protocol_words(plan.protocol, short=True), then, _option_words(plan.options))
+    return ", ".join(part for part in parts if part)
+
+
+def _option_words(options: DebateOptions) -> str:
+    """What was chosen, but for the debate that is gone on to; empty where nothing was."""
+    parts = [
+        counted(options.rounds, "round") if options.rounds else "",
+        counted(options.samples, "sample") if options.samples else "",
+        STYLE_WORDS.get(options.style, ""),
+        PART_WORDS.get(options.without, ""),
+        "places changed" if options.is_swapped else "",
+        f"seed {options.seed}" if options.seed else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def debate_words(progress: Progress) -> str:
+    """What became of the debate: how long it was, or what it saved that there was none."""
+    if progress.decided and not progress.decided.is_needed:
+        return f"not held, which saved up to {_saved(progress)}"
+    turns = counted(len(progress.turns), "turn")
+    if progress.plan and progress.plan.protocol in PROTOCOLS and not progress.turns:
+        return turns
+    return f"{turns}, {'consensus reached' if progress.reached_consensus else 'no consensus'}"
+
+
+def silence_words(progress: Progress) -> str:
+    """Why there is no turn: nobody had to speak, or has yet."""
+    if progress.decided and not progress.decided.is_needed:
+        return f"The debate was {debate_words(progress)}. {progress.decided.why}"
+    if progress.judgement is None:
+        return "Nobody has spoken yet."
+    return SETTLED if has_audit(progress) else UNARGUED
+
+
+def expected_words(progress: Progress) -> str:
+    """The most that the run's plan asks for; empty of an audit, and of runs that have no plan."""
+    plan = progress.plan
+    if plan is None or plan.protocol not in PROTOCOLS:
+        return ""
+    return _words(protocol_of(plan).calls(_debaters(progress), plan))
+
+
+def _saved(progress: Progress) -> str:
+    """What the debate that was not held would have asked for at most."""
+    plan = progress.plan or Plan("adaptive")
+    then = then_of(plan)
+    if then is None:
+        return "a debate"
+    asked = _words(then.calls(_debaters(progress), plan))
+    return f"{asked} of {protocol_words(then.name, short=True)}"
+
+
+def _words(asked: Calls) -> str:
+    """All calls by what they are for; none of a kind that is not asked for."""
+    parts = (
+        (asked.context, "context"),
+        (asked.turns, "turn"),
+        (asked.judgements, "judgement"),
+        (asked.summaries, "summary"),
+        (asked.revisions, "revision"),
+    )
+    return ", ".join(counted(number, noun) for number, noun in parts if number)
+
+
+def _debaters(progress: Progress) -> int:
+    """How many were seated."""
+    return sum(used.role.startswith("debater ") for used in progress.roles)
+
+
+LONGEST = 300
+
+
+def state_html(run: Run, case: Case, progress: Progress) -> Html:
+    """Three boxes: initial, intermediate and output state."""
+    return element(
+        "div",
+        _box("Initial state", _initial(run, case, progress)),
+        _box("Intermediate state", _intermediate(progress)),
+        _box("Output state", _output(progress)),
+        class_="cp-state",
+    )
+
+
+def _box(title: str, entries: list[tuple[str, str]]) -> Html:
+    pairs: list[Html] = []
+    for name, value in entries:
+        pairs += [element("dt", name), element("dd", shortened(value, LONGEST), dir="auto")]
+    return element("div", element("h4", title), element("dl", *pairs), class_="cp-state-box")
+
+
+def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
+    documents = [
+        f"{d.name} ({len(d.pages)} pages, {d.characters:,} characters)" if d.pages else d.name
+        for d in progress.documents.values()
+    ]
+    images = [event.name for event in progress.images.values()]
+    return [
+        ("Input text", case.response),
+        *([("Question", case.question)] if case.question else []),
+        ("Documents", "; ".join(documents) or "none"),
+        ("Images", "; ".join(images) or "none"),
+        ("Role", case.role or "none"),
+        ("Instruction", case.instruction or "none"),
+        ("Plan", f"{plan_words(run.plan)}, {run.plan.passages} passages a statement"),
+        *([("Debate, at most", words)] if (words := expected_words(progress)) else []),
+    ]
+
+
+def _intermediate(progress: Progress) -> list[tuple[str, str]]:
+    context = progress.context
+    described = [event.text or "not readable here" for event in progress.images.values()]
+    images = [("Information from images", " ".join(described))] if described else []
+    if has_audit(progress):
+        return [
+            ("Statements", str(len(progress.statements))),
+            ("Passages", f"{len(progress.evidence)} found"),
+            *images,
+            ("Debated", contested_words(progress)),
+            *(_argued(progress, context, "Passages of the debate") if context else []),
+        ]
+    passages, *argued = _argued(progress, context, "Passages")
+    return [("Statements", str(len(progress.statements))), passages, *images, *argued]
+
+
+def contested_words(progress: Progress) -> str:
+    """Which statements of an audit were argued about."""
+    if progress.context is None:
+        return "nothing, for nothing stayed contested" if progress.judgement else "nothing so far"
+    numbers = ", ".join(str(index + 1) for index in progress.contested)
+    noun = "statement" if len(progress.contested) == 1 else "statements"
+    return f"only what stayed contested: {noun} {numbers}" if numbers else "what stayed contested"
+
+
+def _argued(progress: Progress, context: Context | None, passages: str) -> list[tuple[str, str]]:
+    """What the debate had before it and how it went; `passages` names what it read."""
+    shares = (
+        "; ".join(f"{s.debater}: {counted(len(s.passages), 'passage')}" for s in context.shares)
+        if context
+        else "none yet"
+    )
+    return [
+        (passages, context.summary if context else f"{len(progress.evidence)} found"),
+        ("Shares", shares),
+        ("Conflicts", " ".join(context.conflicts) if context and context.conflicts else "none"),
+        ("Debate", debate_words(progress)),
+        *([("Why", progress.decided.why)] if progress.decided else []),
+    ]
+
+
+def _contested(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
+    """What readers and debaters contested; neither a language model nor an audit lists words."""
+    judge = next((used for used in progress.roles if used.role == "judge"), None)
+    if judge is not None and not judge.built_in:
+        return []
+    readers = [("Readers", readers_words(judgement))] if judgement.readers else []
+    if has_audit(progress):
+        return readers
+    return [
+        *readers,
+        ("Contested by several", ", ".join(judgement.agreed) or "nothing"),
+        ("Contested by one", ", ".join(judgement.disputed) or "nothing"),
+    ]
+
+
+def _output(progress: Progress) -> list[tuple[str, str]]:
+    judgement, verdict = progress.judgement, progress.verdict
+    entries: list[tuple[str, str]] = []
+    if judgement:
+        entries += [
+            ("Judge", f"{judgement.agent}: {LABEL_WORDS[judgement.label].lower()}"),
+            ("Judge's text, which the classifier reads", judgement.text),
+        ]
+        entries += _contested(judgement, progress)
+    if verdict:
+        entries.append(("Label", LABEL_WORDS[verdict.label].lower()))
+        if verdict.p_hallucinated is not None and verdict.confidence is not None:
+            entries += [
+                ("p(hallucinated)", f"{verdict.p_hallucinated:.3f}"),
+                ("Confidence, max(p, 1 − p)", percent(verdict.confidence)),
+            ]
+        entries.append(("Classifier", verdict.classifier))
+    return entries or [("Nothing yet", "The run has not come to its output.")]
+
+
+def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None = None) -> None:
+    """All turns by rounds, each with its signals; a quote that was found opens where it stands."""
+    if not progress.turns:
+        st.caption(escaped(silence_words(progress)))
+    elif has_audit(progress):
+        st.caption(f"The debate is about {contested_words(progress)}.")
+    turns = sorted(progress.turns, key=lambda turn: turn.number)
+    debaters = list(dict.fromkeys(turn.debater for turn in turns))
+    signals = signals_of(progress, pasts)
+    if turns:
+        st.caption(escaped(signals_counted(signals, debaters)), help=WHAT_SIGNALS_ARE)
+    _draw_rounds(turns, signals, asides(progress), key)
+
+
+@st.fragment  # a round that is unfolded, or a source that is opened, draws nothing else anew
+def _draw_rounds(
+    turns: Sequence[Turn], signals: Sequence[Signal], placed: Mapping[int, Sequence[Html]], key: str
+) -> None:
+    debaters = list(dict.fromkeys(turn.debater for turn in turns))
+    numbers = [turn.number for turn in turns]
+    _draw_asides(after(placed, 0, numbers[0] if numbers else None))
+    at = 0  # how many turns stand before; a trace from elsewhere may number two alike
+    for number, one in enumerate(rounds_of(turns), start=1):
+        if one.sides:
+            show(element("div", one.sides, class_="cp-sides", dir="auto"))
+        is_last = at + len(one.turns) == len(turns)
+        place, is_shown = _place_of(one, len(turns), f"{key}.round.{number}", is_last=is_last)
+        for turn in one.turns:
+            at += 1
+            if is_shown:
+                following = numbers[at] if at < len(numbers) else None
+                with place:
+                    _draw_turn(turn, debaters, signals, f"{key}.{at}")
+                    _draw_asides(after(placed, turn.number, following))
+
+
+def _place_of(one: Round, turns: int, key: str, *, is_last: bool) -> tuple[DeltaGenerator, bool]:
+    """Where a round's turns are drawn, and whether they are: not before it is unfolded.
+
+    Of a long debate all rounds but the last are folded.
+    """
+    if turns <= MOST_UNFOLDED:
+        show(element("div", one.heading, class_="cp-quiet"))
+        return st.container(), True
+    fold = st.expander(
+        escaped(round_in_short(one.heading, one.turns)),
+        expanded=is_last,
+        key=key,
+        on_change="rerun",
+    )
+    return fold, bool(fold.open)
+
+
+def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], key: str) -> None:
+    own = [signal.words for signal in signals if signal.turn == turn.number]
+    show(turn_html(turn, debaters.index(turn.debater) + 1, with_quotes=False, signals=own))
+    if not turn.quotes:
+        return
+    with st.container(key=f"cp-quotes-{key}", horizontal=True):
+        for number, quote in enumerate(turn.quotes):
+            if quote.start is None:
+                show(quote_line(quote))
+            else:
+                draw_place_button(
+                    quoted_place(quote, quote.start),
+                    f"{key}.{number}",
+                    sign=QUOTE_SIGNS[quote.status],
+                    about=QUOTE_WORDS[quote.status],
+                )
+
+
+def _draw_asides(pieces: Sequence[Html]) -> None:
+    if pieces:
+        show(joined(pieces))

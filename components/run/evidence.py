@@ -1,0 +1,324 @@
+"""Evidence by statement with the page behind each quote, and the response with its marks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from components.app import state
+from components.run.audit import parts_of
+from components.widgets.html import (
+    Html,
+    Mark,
+    element,
+    heated,
+    joined,
+    layers_of,
+    marked_text,
+    missing_votes,
+    paged,
+    show,
+)
+from components.widgets.wording import LABEL_SIGNS, clipped, escaped, percent
+from core.config import Settings
+from core.documents.library import file_bytes
+from core.documents.quotes import relocate
+from core.documents.rendering import boxes_of, page_picture, quote_boxes, strip_around
+from core.documents.retrieval import SEEN
+from core.errors import InputError
+from core.progress import Progress
+from core.records import Case, Passage, Quote, Source, Span
+from core.reviews import category_words, instead_words
+
+AROUND = 900
+MOST_OPEN = 10
+
+
+@dataclass(frozen=True)
+class Place:
+    """A stretch of a source that somebody wants to see; offsets in the source's text."""
+
+    source_id: str
+    source: str
+    page: int | None
+    start: int
+    end: int
+    quote: str = ""
+
+
+def quoted_place(quote: Quote, start: int) -> Place:
+    """Where a quote that was found stands."""
+    end = quote.end or start
+    return Place(quote.source_id, quote.source, quote.page, start, end, quote.text)
+
+
+def place_words(place: Place | Passage) -> str:
+    """Source and page."""
+    return f"{place.source}, p. {place.page}" if place.page else place.source
+
+
+def draw_evidence(progress: Progress, key: str) -> None:
+    """Each statement's passages, those quoted in the debate first; a click shows the source."""
+    if not progress.passages:
+        st.caption("No evidence was looked up in this run.")
+    labels = progress.judgement.statement_labels if progress.judgement else ()
+    several = len(progress.passages) > 1
+    has_neighbours = any(p.before or p.after for p in progress.evidence.values())
+    in_context = has_neighbours and st.toggle(
+        "Show the sentences before and after", key="evidence.around", persist_state="session"
+    )
+
+    def gravest(item: tuple[int, tuple[Passage, ...]]) -> tuple[int, int]:
+        label = labels[item[0]] if item[0] < len(labels) else "unclear"
+        return ("hallucinated", "unclear", "supported").index(label), item[0]
+
+    for index, passages in paged(sorted(progress.passages.items(), key=gravest), key):
+        label = labels[index] if index < len(labels) else "unclear"
+        words = escaped(clipped(progress.statements[index].text, 140))
+        with (
+            st.expander(
+                f"{LABEL_SIGNS[label]} {index + 1}. {words}",
+                expanded=label == "hallucinated" and len(progress.passages) <= MOST_OPEN,
+            )
+            if several
+            else contextlib.nullcontext()
+        ):
+            quotes = [quote for turn in progress.turns for quote in turn.quotes]
+            if not passages:
+                st.caption("No passage was found for this.")
+            for passage in sorted(passages, key=lambda p: not _is_quoted(p, quotes)):
+                _draw_passage(passage, f"{key}.{index}", _is_quoted(passage, quotes), in_context)
+
+
+def _is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
+    """True when a debater quoted words of the passage that were found there."""
+    return any(
+        quote.source_id == passage.source_id
+        and quote.start is not None
+        and passage.start <= quote.start < passage.end
+        for quote in quotes
+    )
+
+
+def passage_html(passage: Passage, in_context: bool) -> Html:
+    """The passage, between its neighbours if wanted; it is underlined there."""
+    if not in_context:
+        return element("div", passage.text, class_="cp-passage", dir="auto")
+    return element(
+        "div",
+        element("span", passage.before + " ", class_="cp-around"),
+        element("mark", passage.text, class_="cp-mark cp-mark-evidence"),
+        element("span", " " + passage.after, class_="cp-around"),
+        class_="cp-passage",
+        dir="auto",
+    )
+
+
+def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool) -> None:
+    like = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
+    with st.container(border=True, key=f"{key}.{passage.id}"):
+        left, right = st.columns([4, 1.4], vertical_alignment="center")
+        with left:
+            words = passage_html(passage, in_context)
+            found = "quoted in the debate" if is_quoted else "found"
+            show(joined([words, element("div", f"{found}{like}", class_="cp-quiet")]))
+        with right:
+            draw_place_button(
+                Place(
+                    passage.source_id,
+                    passage.source,
+                    passage.page,
+                    passage.start,
+                    passage.end,
+                    passage.text,
+                ),
+                f"{key}.{passage.id}.show",
+                is_quoted=False,  # the words stand beside it
+            )
+
+
+def draw_place_button(
+    place: Place, key: str, *, sign: str = "", about: str = "", is_quoted: bool = True
+) -> None:
+    """A button that shows the place in its source; `sign` and `about` say how it was found."""
+    quote = f"“{clipped(place.quote, 60)}” " if place.quote and is_quoted else ""
+    if st.button(
+        escaped(" ".join([*([sign] if sign else []), f"{quote}{place_words(place)}"])),
+        key=key,
+        icon=":material/find_in_page:",
+        help=f"{about.capitalize()}. Show it in its source" if about else "Show it in its source",
+        wrap=True,
+    ):
+        show_source(place)
+
+
+def page_of(source: Source, start: int) -> int | None:
+    """The number of the page that the offset lies on; None where the source has no pages."""
+    return next((p.number for p in reversed(source.pages) if p.start <= start), None)
+
+
+@st.dialog("Source", width="large")
+def show_source(place: Place) -> None:
+    """The page picture with the passage boxed; for plain sources the text around it."""
+    st.markdown(f"**{escaped(place_words(place))}**")
+    with state.open_store() as store:
+        may = state.may_see_source(store, place.source_id.removesuffix(SEEN))
+        source = store.readings.get(place.source_id, place.source) if may else None
+    if may and place.source_id.endswith(SEEN):
+        _show_image(place)
+        return
+    if source is None:
+        st.info("This source is not in the library; the passage itself is kept in the run.")
+        return
+    found = relocate(source.text, place.start, place.end, place.quote)
+    if found is None:
+        st.info("The source was read anew since, and these words do not stand in it any more.")
+        return
+    place = replace(place, start=found[0], end=found[1], page=page_of(source, found[0]))
+    picture = source_picture(place, source)
+    if picture is None:
+        draw_around(source, place)
+        return
+    page, strip = picture
+    st.image(strip or page, width="stretch", alt=f"{place_words(place)} with the passage boxed")
+    if strip:
+        with st.expander("The whole page"):
+            st.image(page, width="stretch", alt=place_words(place))
+    with st.expander("As text"):
+        draw_around(source, place)
+
+
+def _show_image(place: Place) -> None:
+    """The image that a model described: people compare with their own eyes."""
+    st.caption(
+        "A language model said this of the image; the words do not stand in it. Look for yourself."
+    )
+    if place.quote:
+        st.markdown(f"“{escaped(place.quote)}”")
+    try:
+        data = file_bytes(state.home(), place.source_id.removesuffix(SEEN))
+    except InputError as error:
+        st.info(escaped(str(error)))
+        return
+    st.image(data, width="stretch", alt=place_words(place))
+
+
+def source_picture(place: Place, source: Source) -> tuple[bytes, bytes | None] | None:
+    """PNGs of the page with the passage boxed and of the strip around it; None without pages."""
+    if source.kind not in ("pdf", "image"):
+        return None
+    try:
+        data = file_bytes(state.home(), source.id)
+        with state.open_store() as store:
+            settings = store.projects.settings()
+        return _picture(source.id, place.page or 1, place.start, place.end, source, data, settings)
+    except (InputError, OSError) as error:
+        st.warning(f"The page cannot be shown as a picture: {escaped(str(error))}")
+        return None
+
+
+@st.cache_data(max_entries=64, show_spinner="Drawing the page…")
+def _picture(
+    source_id: str,
+    page: int,
+    start: int,
+    end: int,
+    _source: Source,
+    _data: bytes,
+    _settings: Settings,
+) -> tuple[bytes, bytes | None]:
+    boxes = [box for number, box in boxes_of(_source, start, end) if number == page]
+    if not boxes and _source.kind == "pdf":
+        ends = next((p.end for p in _source.pages if p.number == page), end)
+        boxes = quote_boxes(_data, page, _source.text[start : min(end, ends)])
+    picture = page_picture(_data, _source.kind, page, boxes, name=_source.name, settings=_settings)
+    return picture, strip_around(picture, boxes)
+
+
+def draw_around(source: Source, place: Place) -> None:
+    """The text around the passage, the passage marked."""
+    start = max(0, place.start - AROUND)
+    end = min(len(source.text), place.end + AROUND)
+    mark = Mark(place.start - start, place.end - start, kind="evidence")
+    show(marked_text(source.text[start:end], [mark]))
+
+
+def draw_response(case: Case, progress: Progress, key: str) -> None:
+    """The text under its question, a choice of layers, a line for each marked stretch."""
+    st.subheader("The response", anchor=False)
+    if case.question:
+        st.caption(f"Question: {escaped(case.question)}")
+    layers = layers_of(progress)
+    text = st.container()  # above the choice, which opens downwards and would cover it
+    chosen = _chosen(list(layers), key)
+    marks = heated(layers, chosen, progress) if chosen else span_marks(progress.spans)
+    with text:
+        show(marked_text(case.response, marks, parts_of(progress)))
+        if chosen:
+            st.caption(_legend(progress))
+    _draw_spans(progress.spans, key)
+
+
+def _chosen(names: list[str], key: str) -> list[str]:
+    """The agents whose layers are laid over the text; none at first, and none where nobody spoke.
+
+    The keys of the choice are places in the list: names may be anything.
+    """
+    if not names:
+        return []
+    with st.popover("Marks by agent", icon=":material/layers:", type="tertiary"):
+        picked = st.pills(
+            "Show how surely each agent holds words for wrong",
+            range(len(names)),
+            format_func=lambda place: escaped(names[place]),
+            selection_mode="multi",
+            key=f"{key}.layers",
+        )
+    return [names[place] for place in picked if place < len(names)]
+
+
+def _legend(progress: Progress) -> str:
+    words = (
+        "The warmer, the surer; point at words, or go to them with Tab, to see who says what. "
+        "Where agents differ the surest one colours. Between lines: marked in the end."
+    )
+    if progress.soft and progress.soft.used:
+        words += f" The run of {progress.soft.used} alone decides."
+    missing = missing_votes(progress)
+    if missing:
+        words += f" No vote came from {'; '.join(missing)}: it does not count in any mean."
+    return escaped(words)
+
+
+def span_marks(spans: tuple[Span, ...]) -> list[Mark]:
+    """The spans with their numbers."""
+    return [
+        Mark(span.start, span.end, str(number), _span_words(span))
+        for number, span in enumerate(spans, start=1)
+    ]
+
+
+def _span_words(span: Span) -> str:
+    leads = instead_words(in_evidence=span.in_evidence)
+    instead = f"; {leads} “{span.instead}”" if span.instead else ""
+    return f"{category_words(span.category)} ({percent(span.p)}){instead}"
+
+
+def _draw_spans(spans: tuple[Span, ...], key: str) -> None:
+    """A line for each marked stretch: the words, what is wrong, where the evidence says so."""
+    for number, span in paged(list(enumerate(spans, start=1)), f"{key}.spans"):
+        left, right = st.columns([4, 1.4], vertical_alignment="center")
+        with left:
+            words = f"**{number}.** “{escaped(span.text)}” — {category_words(span.category)}"
+            if span.instead:
+                leads = instead_words(in_evidence=span.in_evidence)
+                words += f"; {leads} “**{escaped(span.instead)}**”"
+            st.markdown(f"{words}  \n:gray[marked by {escaped(span.source)} · {percent(span.p)}]")
+        quote = span.quote
+        with right:
+            if quote is not None and quote.start is not None:
+                place = quoted_place(quote, quote.start)
+                draw_place_button(place, f"{key}.span.{number}", is_quoted=False)

@@ -1,0 +1,477 @@
+"""What each tool of an audit was given and gave, drawn as a person would check it.
+
+The texts come from agents, or from a trace file: they are bounded before they are drawn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from calendar import Calendar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import msgspec
+
+from components.widgets.html import Html, element, html_table, joined, outward
+from components.widgets.wording import clipped, counted
+from core.events import ToolUse
+from core.tools.arithmetic import steps_of
+
+MOST_ROWS = 40
+MOST_COLUMNS = 10
+LONGEST = 400
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """A JSON object; empty where the text is none."""
+    try:
+        return msgspec.json.decode(text.encode(), type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
+        return {}
+
+
+def value_words(value: object, limit: int = LONGEST) -> str:
+    """Any JSON value as a line of text."""
+    if isinstance(value, str):
+        return clipped(value, limit)
+    if value is None or value in ([], {}):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    try:
+        return clipped(msgspec.json.encode(value).decode(), limit)
+    except RecursionError:
+        return "…"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str | Html]]) -> Html:
+    """A table of at most `MOST_ROWS` rows; how many more there are is said below it."""
+    own = list(rows)
+    made = html_table(head, own[:MOST_ROWS], "cp-tool-table")
+    return joined([element("div", made, class_="cp-tool-scroll"), *and_more(len(own), MOST_ROWS)])
+
+
+def and_more(count: int, most: int) -> list[Html]:
+    """How many are not shown, as a line of its own."""
+    return [element("div", f"and {count - most:,} more", class_="cp-quiet")] if count > most else []
+
+
+def pairs_table(values: Mapping[str, Any]) -> Html:
+    """Names and values, in their order; nothing for none."""
+    if not values:
+        return Html("")
+    rows = ((clipped(name, 60), value_html(value)) for name, value in values.items())
+    return table(("", ""), rows)
+
+
+def value_html(value: object) -> str | Html:
+    """A list of objects as a table of its own, anything else as text."""
+    if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
+        return value_words(value)
+    names = list(dict.fromkeys(name for one in value[:MOST_ROWS] for name in one))[:MOST_COLUMNS]
+    if not names:
+        return value_words(value)
+    rows = ([value_words(one.get(name)) for name in names] for one in value)
+    return table([clipped(name, 40) for name in names], rows)
+
+
+def input_words(given: str) -> str:
+    """A tool's input on one line: “text: …, formula: …”."""
+    values = read_object(given).items()
+    told = (f"{clipped(name, 40)}: {value_words(value, 160)}" for name, value in values if value)
+    return clipped(", ".join(told), LONGEST)
+
+
+MOST_SOURCES = 8
+LONGEST_TEXT = 500
+FINDING_WORDS = {
+    "holds": "the evidence says the same",
+    "contradicted": "the evidence says otherwise",
+    "unsupported": "the evidence does not carry it",
+    "irrelevant": "it does not answer the question",
+    "self_contradictory": "another statement of the response says otherwise",
+    "open": "nothing decides it",
+}
+
+
+class Source(msgspec.Struct):
+    """One thing that was read."""
+
+    title: str = ""
+    address: str = ""
+    text: str = ""
+
+
+class Search(msgspec.Struct):
+    """What the search tool gives beside its words; `above` tells how many stand above already."""
+
+    sources: list[Source]
+    above: int = 0
+
+
+class Match(msgspec.Struct):
+    """What the match tool gives."""
+
+    finding: str
+    by: str = ""
+    sources: list[Source] = []
+    above: int = 0
+
+
+def _search(given: Search) -> Html:
+    above = f"{counted(given.above, 'place')} of it shown above." if given.above > 0 else ""
+    line = [element("div", above, class_="cp-quiet")] if above else []
+    return joined([*line, sources_html(given.sources)])
+
+
+def _match(given: Match) -> Html:
+    words = FINDING_WORDS.get(given.finding, clipped(given.finding, 60))
+    by = f" ({clipped(given.by, 60)})" if given.by else ""
+    above = f" with the {counted(given.above, 'place')} above" if given.above > 0 else ""
+    return joined([element("div", f"Compared{by}{above}: {words}."), sources_html(given.sources)])
+
+
+def shown_once(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], list[str]]:
+    """The uses without sources that an earlier one shows; all words of sources as they show them.
+
+    What a search found is compared next, and kept in memory: three times the same passages.
+    """
+    shown: list[str] = []
+    kept = []
+    for use in uses:
+        fields = read_object(use.gave) if use.tool in ("search", "match") else {}
+        found = fields.get("sources")
+        sources = found if isinstance(found, list) else []
+        new = [source for source in sources if not is_shown(_words_of(source), shown)]
+        shown += [_words_of(source) for source in new[:MOST_SOURCES]]
+        above = len(sources) - len(new)
+        told = json.dumps(fields | {"sources": new, "above": above}) if above else use.gave
+        kept.append(replace(use, gave=told))
+    return kept, shown
+
+
+def is_shown(text: str, shown: Sequence[str]) -> bool:
+    """True for words that stand among those already, as far as they would be shown."""
+    words = clipped(text, LONGEST_TEXT).rstrip("…")
+    return bool(words) and any(words in other for other in shown)
+
+
+def _words_of(source: object) -> str:
+    text = source.get("text") if isinstance(source, dict) else None
+    return clipped(text, LONGEST_TEXT) if isinstance(text, str) else ""
+
+
+def sources_html(sources: list[Source]) -> Html:
+    """Each source with its words; an address is a link only where it is a web address."""
+    drawn = map(_source, sources[:MOST_SOURCES])
+    return joined([*drawn, *and_more(len(sources), MOST_SOURCES)])
+
+
+def _source(source: Source) -> Html:
+    return element(
+        "div",
+        element("strong", clipped(source.title, 120)),
+        *([" ", _address(source.address)] if source.address else []),
+        element("div", clipped(source.text, LONGEST_TEXT), dir="auto"),
+        class_="cp-quote",
+        dir="auto",
+    )
+
+
+def _address(address: str) -> Html:
+    is_short = len(address) <= 300
+    shown = outward(address) if is_short else clipped(address, 120)
+    return element("span", shown, class_="cp-quiet")
+
+
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
+WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
+MOST_MONTHS = 2
+
+
+class Day(msgspec.Struct):
+    """A date as 2014-02-06."""
+
+    date: date
+    weekday: str = ""
+
+
+class Dates(msgspec.Struct):
+    """What the calendar tool gives; `holds` is null where the text says nothing of it."""
+
+    dates: list[Day]
+    worked_out: str = ""
+    said: str = ""
+    days_between: int | None = None
+    holds: bool | None = None
+
+
+def _dates(given: Dates) -> Html:
+    between = [_between(given)] if given.days_between is not None and len(given.dates) > 1 else []
+    days = [day.date for day in given.dates]
+    months = list(dict.fromkeys((day.year, day.month) for day in days))[:MOST_MONTHS]
+    pictures = [_month(year, month, days) for year, month in months]
+    return joined(
+        [*between, pairs_table(_compared(given)), element("div", *pictures, class_="cp-months")]
+    )
+
+
+def _between(given: Dates) -> Html:
+    first, second = given.dates[:2]
+    return element(
+        "div",
+        f"{_told(first)} → {_told(second)}: ",
+        element("strong", f"{given.days_between:,} days"),
+    )
+
+
+def _told(day: Day) -> str:
+    weekday = f", {clipped(day.weekday, 20)}" if day.weekday else ""
+    return f"{day.date.day} {MONTHS[day.date.month - 1]} {day.date.year}{weekday}"
+
+
+def _compared(given: Dates) -> dict[str, str]:
+    sign = {True: " ✓", False: " ✗", None: ""}[given.holds]
+    rows = {
+        "The answer says": given.said + sign if given.said else "",
+        "Worked out": given.worked_out,
+    }
+    return {name: words for name, words in rows.items() if words}
+
+
+def _month(year: int, month: int, days: list[date]) -> Html:
+    """A month by weeks from Monday, with the days in question marked."""
+    head = element("tr", *(element("th", name, scope="col") for name in WEEKDAYS))
+    weeks = [
+        element("tr", *(_cell(year, month, number, days) for number in week))
+        for week in Calendar().monthdayscalendar(year, month)
+    ]
+    return element(
+        "table",
+        element(
+            "thead", element("tr", element("th", f"{MONTHS[month - 1]} {year}", colspan="7")), head
+        ),
+        element("tbody", *weeks),
+        class_="cp-month",
+    )
+
+
+def _cell(year: int, month: int, number: int, days: list[date]) -> Html:
+    """A day of the week; 0 stands for one of another month."""
+    if number and date(year, month, number) in days:
+        return element("td", element("strong", str(number)), class_="cp-month-day")
+    return element("td", str(number) if number else "")
+
+
+LONGEST_SUM = 200
+
+
+class Equation(msgspec.Struct):
+    """One calculation that the text states; `holds` is null where it was not worked out."""
+
+    formula: str
+    stated: str
+    worked_out: str = ""
+    holds: bool | None = None
+    why: str = ""
+
+
+class Sums(msgspec.Struct):
+    """What the calculator gives."""
+
+    equations: list[Equation]
+
+
+def _sums(given: Sums) -> Html:
+    drawn = map(_equation, given.equations[:MOST_ROWS])
+    return joined([*drawn, *and_more(len(given.equations), MOST_ROWS)])
+
+
+def _equation(one: Equation) -> Html:
+    """The sum with the stated value, and the right one where that is another."""
+    formula, stated = clipped(one.formula, LONGEST_SUM), clipped(one.stated, LONGEST_SUM)
+    if one.holds:
+        label, told = "supported", f"{formula} = {stated} ✓"
+    elif one.holds is None:
+        label, told = "unclear", f"{formula} = {stated} ? not worked out"
+    else:
+        label, told = "hallucinated", f"{formula} = {stated} ✗"
+    steps = steps_of(one.formula) if one.holds is not None else ()
+    right = one.worked_out if one.holds is False else ""
+    return element(
+        "div",
+        element("div", told, class_="cp-sum-stated cp-tag", dir="ltr"),
+        *([element("ol", *(element("li", step) for step in steps), dir="ltr")] if steps else []),
+        *([element("div", f"It comes to {clipped(right, LONGEST_SUM)}.")] if right else []),
+        *([element("div", clipped(one.why, LONGEST_SUM), class_="cp-quiet")] if one.why else []),
+        class_=f"cp-sum cp-{label}",
+    )
+
+
+MOST_CODE_LINES = 60
+LONGEST_OUTPUT = 2000
+
+
+class Code(msgspec.Struct):
+    """What the code tool gives; `error_line` counts the lines of `code` from 1."""
+
+    checks: int
+    held: int
+    code: str = ""
+    output: str = ""
+    error: str = ""
+    error_line: int | None = None
+
+
+def _code(given: Code) -> Html:
+    label = "hallucinated" if given.error or given.held < given.checks else "supported"
+    told = f"{given.held} of {given.checks} checks passed"
+    parts: list[str | Html] = [
+        element("div", element("span", told, class_="cp-tag"), class_=f"cp-{label}")
+    ]
+    if given.code:
+        parts.append(_listing(given.code, given.error_line))
+    if given.error:
+        where = f"Error in line {given.error_line}" if given.error_line else "Error"
+        parts += [element("div", where, class_="cp-named"), _block(given.error)]
+    if given.output:
+        parts += [element("div", "Printed", class_="cp-named"), _block(given.output)]
+    return joined(parts)
+
+
+def _listing(code: str, error_line: int | None) -> Html:
+    """The lines around the one that failed, else the first ones, with their numbers."""
+    lines = code.splitlines()
+    middle = error_line or 1
+    first = max(0, min(middle - MOST_CODE_LINES // 2, len(lines) - MOST_CODE_LINES))
+    shown = enumerate(lines[first : first + MOST_CODE_LINES], start=first + 1)
+    drawn = [
+        element(
+            "div",
+            element("span", str(number), class_="cp-code-number"),
+            line[:500],
+            class_="cp-code-line cp-code-wrong" if number == error_line else "cp-code-line",
+        )
+        for number, line in shown
+    ]
+    rest = len(lines) - len(drawn)
+    more = [element("div", f"{rest} more lines are not shown", class_="cp-quiet")] if rest else []
+    return joined([element("div", *drawn, class_="cp-code", role="region", tabindex="0"), *more])
+
+
+def _block(text: str) -> Html:
+    cut = text if len(text) <= LONGEST_OUTPUT else f"… {text[-LONGEST_OUTPUT:]}"
+    return element("pre", cut, class_="cp-code")
+
+
+HOLDS = {True: ("supported", "✓ kept"), False: ("hallucinated", "✗ broken")}
+OPEN = ("unclear", "? cannot be told")
+FIGURE = re.compile(r"\d[\d,]{0,11}", re.ASCII)
+
+
+class Condition(msgspec.Struct):
+    """One condition; `holds` is null where it cannot be told."""
+
+    asked: str
+    found: str
+    holds: bool | None
+    kind: str = ""
+
+
+class Conditions(msgspec.Struct):
+    """What the conditions tool gives."""
+
+    conditions: list[Condition]
+
+
+def _conditions(given: Conditions) -> Html:
+    return joined(map(_line, given.conditions[:MOST_ROWS]))
+
+
+def _line(one: Condition) -> Html:
+    label, sign = OPEN if one.holds is None else HOLDS[one.holds]
+    bar = _bar(one) if one.kind == "length" else None
+    return element(
+        "div",
+        element("span", sign, class_="cp-tag"),
+        element("span", f"asked: {clipped(one.asked, 120)}"),
+        element("span", f"found: {clipped(one.found, 120)}"),
+        *([bar] if bar else []),
+        class_=f"cp-condition cp-{label}",
+        dir="auto",
+    )
+
+
+def _bar(one: Condition) -> Html | None:
+    """What was counted, as a share of the longest figure, with a band for what was asked."""
+    asked = [_figure(found) for found in FIGURE.findall(one.asked)[:2]]
+    counted = [_figure(found) for found in FIGURE.findall(one.found)[:1]]
+    if not asked or not counted:
+        return None
+    whole = 1.1 * max(*asked, *counted, 1)
+    left, right = (100 * bound / whole for bound in (min(asked), max(asked)))
+    return element(
+        "div",
+        element("div", class_="cp-length-counted", style=f"width: {100 * counted[0] / whole:.1f}%"),
+        element(
+            "div",
+            class_="cp-length-asked",
+            style=f"left: {left:.1f}%; width: max(2px, {right - left:.1f}%)",
+        ),
+        class_="cp-length",
+        role="img",
+        aria_label=clipped(f"{one.found} where {one.asked} was asked for", 200),
+    )
+
+
+def _figure(found: str) -> int:
+    return int(found.replace(",", ""))
+
+
+class Translation(msgspec.Struct):
+    """What the translate tool gives."""
+
+    text: str
+    claimed: str
+    back: str
+
+
+def _translation(given: Translation) -> Html:
+    return pairs_table(
+        {"Text": given.text, "Claimed translation": given.claimed, "Put back": given.back}
+    )
+
+
+# Made while modules are imported: two threads must not be the first to use a shape.
+VIEWS: dict[str, tuple[msgspec.json.Decoder[Any], Callable[[Any], Html]]] = {
+    "calculator": (msgspec.json.Decoder(Sums), _sums),
+    "calendar": (msgspec.json.Decoder(Dates), _dates),
+    "code": (msgspec.json.Decoder(Code), _code),
+    "conditions": (msgspec.json.Decoder(Conditions), _conditions),
+    "match": (msgspec.json.Decoder(Match), _match),
+    "search": (msgspec.json.Decoder(Search), _search),
+    "translate": (msgspec.json.Decoder(Translation), _translation),
+}
+
+
+def own_view(tool: str, gave: str) -> Html | None:
+    """What a tool gave, as that tool draws it; None where it has no view or another shape."""
+    if tool in VIEWS:
+        decoder, draw = VIEWS[tool]
+        with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
+            return draw(decoder.decode(gave.encode()))
+    return None
+
+
+def tool_view(use: ToolUse) -> Html:
+    """The tool's own view of what it gave; a plain table where it has none."""
+    drawn = own_view(use.tool, use.gave)
+    return pairs_table(read_object(use.gave)) if drawn is None else drawn

@@ -1,0 +1,346 @@
+"""The verdict's card: label, probability, what that is worth, the readers, the consensus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from components.app import state
+from components.run.audit import has_audit
+from components.widgets.controls import table
+from components.widgets.html import Html, element, rationale_lines, show
+from components.widgets.wording import (
+    CAUSE_ADVICE,
+    CAUSE_WORDS,
+    LABEL_SIGNS,
+    LABEL_WORDS,
+    clipped,
+    counted,
+    escaped,
+    percent,
+)
+from core.errors import ConfigError
+from core.learning.learned_consensus import KIND, Opinion, opinion
+from core.learning.reasoning import words_of
+from core.progress import Progress
+from core.records import Judgement, ReaderView, Verdict
+from core.store import open_store
+from core.store.sqlite import Mark
+from core.store.versions import SEED_VERSION, Learned
+
+SAID = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
+MOST_KEPT = 8  # projects
+
+
+def draw_consensus_line(project_id: str, progress: Progress) -> None:
+    """The consensus where weights are in use and the run's agents have some; else nothing."""
+    with state.open_store() as store:
+        mark = store.changes.of_learned()
+    learned = _in_use(str(state.home()), project_id, mark)
+    try:
+        found = opinion(learned, progress) if learned else None
+    except ConfigError:
+        return  # Reliability says it; a run is no place to mend weights
+    if found is None:
+        return
+    day = time.strftime("%-d %B %Y", time.localtime(found.at))
+    how = "all counting alike" if found.weighting == "uniform" else "weighted by their record"
+    st.caption(
+        f"Consensus of agents {how}: **p = "
+        f"{min(0.99, max(0.01, found.p)):.2f}** that it is hallucinated "
+        f"(weights of {day}; n={found.n:,}). The verdict above does not depend on it.",
+        help="What each agent said counts as its answers of the past on such cases have shown; "
+        "learned and taken into use on Reliability.",
+    )
+    with st.expander("How each agent counted"):
+        _draw_parts(found)
+
+
+def _draw_parts(found: Opinion) -> None:
+    names = words_of([agent for agent, _, _ in found.parts] + list(found.unknown))
+    table(
+        [
+            {"Agent": names[agent], "Said": SAID.get(said, f"p = {said:.2f}"), "Adds": added}
+            for agent, said, added in found.parts
+        ],
+        column_config={
+            "Adds": st.column_config.NumberColumn(
+                format="%+.2f",
+                help="Log-odds: above 0 towards hallucinated, below 0 towards supported. The kind "
+                "of case and the debate's course add to it too, where the weights know them.",
+            )
+        },
+    )
+    if found.unknown:
+        told = ", ".join(names[agent] for agent in found.unknown)
+        st.caption(f"Without a weight yet: {escaped(told)}.")
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
+def _in_use(home: str, project_id: str, mark: Mark) -> Learned | None:
+    """The weights in use, kept until others are learned or taken into use."""
+    with open_store(Path(home)) as store:
+        try:
+            return store.learned.in_use(KIND, project_id)
+        except ConfigError:
+            return None
+
+
+MOST_SHOWN = 3
+LONGEST = 90
+# In the debate each saw a share of it, and may have said otherwise.
+SEEN = "Given all the evidence,"
+
+
+def readers_html(progress: Progress) -> Html:
+    """Each reader's view in a line, of several statements those on which they disagree."""
+    views = _by_statement(progress.judgement)
+    if not views:
+        return Html("")
+    split = {index: own for index, own in views.items() if _disagree(own)}
+    total = len(progress.statements) if has_audit(progress) else len(views)
+    parts: list[str | Html] = [element("div", _summary(views, split, total))]
+    for index, own in list(split.items())[:MOST_SHOWN]:
+        if total > 1:
+            statement = progress.statements.get(index)
+            words = clipped(statement.text, LONGEST) if statement else f"statement {index + 1}"
+            parts.append(element("div", f"“{words}”", class_="cp-quiet", dir="auto"))
+        parts.append(element("div", *_tags(own), class_="cp-readers-line"))
+    if len(split) > MOST_SHOWN:
+        parts.append(element("div", f"and {len(split) - MOST_SHOWN} more", class_="cp-quiet"))
+    return element("div", *parts, class_="cp-readers")
+
+
+def readers_words(judgement: Judgement) -> str:
+    """The same as one line of text: every statement's views, those in dispute first."""
+    views = _by_statement(judgement)
+    ordered = sorted(views.items(), key=lambda item: (not _disagree(item[1]), item[0]))
+    lines = [(f"{index + 1}. " if len(views) > 1 else "") + line_of(own) for index, own in ordered]
+    return "; ".join(lines)
+
+
+def line_of(views: Sequence[ReaderView]) -> str:
+    """“Entailment reader: supported · Value checker: hallucinated”."""
+    return " · ".join(f"{view.reader}: {LABEL_WORDS[view.stance].lower()}" for view in views)
+
+
+def _summary(
+    views: dict[int, list[ReaderView]], split: dict[int, list[ReaderView]], total: int
+) -> str:
+    """What the readers came to; `total` are all statements, of which an audit has only some read.
+
+    The table below it counts them all.
+    """
+    if len(views) < total:
+        some = f"{len(split)} of" if split else "each of"
+        on = f"{some} the {len(views):,} statements" if len(views) > 1 else "the one statement"
+        agree, end = ("disagree", ":") if split else ("agree", ".")
+        return f"{SEEN} the readers {agree} on {on} that they read ({total:,} in all){end}"
+    if not split:
+        own = next(iter(views.values()))
+        if len(views) > 1:
+            return f"{SEEN} the readers agree on every statement."
+        return f"{SEEN} the readers agree: {line_of(own)}."
+    if len(views) == 1:
+        return f"{SEEN} the readers disagree:"
+    return f"{SEEN} the readers disagree on {len(split)} of {counted(len(views), 'statement')}:"
+
+
+def _tags(views: Sequence[ReaderView]) -> list[Html]:
+    return [
+        element(
+            "span",
+            f"{LABEL_SIGNS[view.stance]} {view.reader}: {LABEL_WORDS[view.stance].lower()}",
+            class_=f"cp-tag cp-{view.stance}",
+        )
+        for view in views
+    ]
+
+
+def _by_statement(judgement: Judgement | None) -> dict[int, list[ReaderView]]:
+    found: dict[int, list[ReaderView]] = {}
+    for view in judgement.readers if judgement else ():
+        found.setdefault(view.statement, []).append(view)
+    return found
+
+
+def _disagree(views: Sequence[ReaderView]) -> bool:
+    return len({view.stance for view in views}) > 1
+
+
+TOO_FEW = "Too few verdicts with a confidence like this were measured to say how often it is right."
+
+
+MATERIAL_WORDS = {
+    "claim": "a short passage",
+    "answer": "a passage, as answers to a question,",
+    "document": "a long document",
+    "table": "a table",
+}
+
+
+@dataclass(frozen=True)
+class Past:
+    """What past verdicts of the project say of this one, in words; `how` says how it was counted.
+
+    `is_known`: they were enough for a share. `for_people` says why people must decide, if they
+    must.
+    """
+
+    words: str = ""
+    how: str = ""
+    is_known: bool = False
+    for_people: str = ""
+
+
+NO_PAST = Past()
+
+
+def draw_verdict(progress: Progress, card: dict[str, Any] | None, past: Past = NO_PAST) -> None:
+    """The verdict's card; `card` is the classifier's, for what its probabilities were worth."""
+    show(verdict_html(progress, card, past))
+
+
+def verdict_html(progress: Progress, card: dict[str, Any] | None, past: Past = NO_PAST) -> Html:
+    """The verdict's card as markup; empty while there is no verdict."""
+    verdict = progress.verdict
+    if verdict is None:
+        return Html("")
+    sign, word = LABEL_SIGNS[verdict.label], LABEL_WORDS[verdict.label]
+    parts: list[str | Html] = [element("div", f"{sign} {word}", class_="cp-verdict-label")]
+    if verdict.p_hallucinated is None:
+        parts += _cause(verdict)
+    else:
+        parts += _probability(verdict)
+        parts.append(_worth(worth_words(verdict, card, progress, past), past.how))
+        if past.for_people:
+            parts.append(element("div", f"⚑ {past.for_people}", class_="cp-verdict-people"))
+    if verdict.p_hallucinated is not None:
+        why = (element("div", line, dir="auto") for line in rationale_lines(verdict.rationale))
+        parts.append(element("div", *why, class_="cp-verdict-why"))
+    parts.append(readers_html(progress))
+    again = again_words(progress)
+    if again:
+        parts.append(element("div", f"↻ {again}", class_="cp-verdict-worth"))
+    differs = difference_words(progress)
+    if differs:
+        parts.append(element("div", f"⚖ {differs}", class_="cp-verdict-differs"))
+    if progress.roles and all(role.built_in for role in progress.roles):
+        parts.append(
+            element(
+                "div",
+                "By the built-in engine: no language model was asked.",
+                class_="cp-verdict-worth",
+            )
+        )
+    return element("div", *parts, class_=f"cp-verdict cp-{verdict.label}")
+
+
+def again_words(progress: Progress) -> str:
+    """That the verdict is a new score of an old run, and what the run had ended with."""
+    first, verdict = progress.first_verdict, progress.verdict
+    if first is None or verdict is None:
+        return ""
+    p = first.p_hallucinated
+    sure = "" if p is None else f", {percent(max(p, 1.0 - p))} likely"
+    return (
+        f"Scored again by classifier {verdict.classifier}. The run had ended with "
+        f"{LABEL_WORDS[first.label].lower()}{sure}, by {first.classifier}."
+    )
+
+
+def difference_words(progress: Progress) -> str:
+    """For old runs, in which the classifier's label counted though the judge said another."""
+    judgement, verdict = progress.judgement, progress.verdict
+    if judgement is None or verdict is None or verdict.label in (judgement.label, "unclear"):
+        return ""
+    return (
+        f"The judge itself calls it {LABEL_WORDS[judgement.label].lower()}; the classifier, which "
+        f"reads the judge's text, calls it {LABEL_WORDS[verdict.label].lower()}, and its label "
+        "counts. Look at the debate before you rely on either."
+    )
+
+
+def _cause(verdict: Verdict) -> list[str | Html]:
+    cause = verdict.cause
+    words = verdict.cause_words or (CAUSE_WORDS[cause] if cause else "")
+    parts: list[str | Html] = [element("div", words, class_="cp-verdict-p")]
+    if cause:
+        parts.append(element("div", CAUSE_ADVICE[cause], class_="cp-verdict-worth"))
+    return parts
+
+
+def worth_words(
+    verdict: Verdict, card: dict[str, Any] | None, progress: Progress, past: Past
+) -> str:
+    """What the probability is worth: by the project's own past where it tells, else as measured."""
+    if past.is_known:
+        return past.words
+    measured = worth_of(verdict, card, progress)
+    if not past.words:
+        return measured
+    return past.words if measured == TOO_FEW else f"{measured} {past.words}"
+
+
+def _worth(words: str, how: str) -> Html:
+    sign = element("span", " ⓘ", title=how, role="img", aria_label=how) if how else Html("")
+    return element("div", words, sign, class_="cp-verdict-worth")
+
+
+def _probability(verdict: Verdict) -> list[str | Html]:
+    p = verdict.p_hallucinated or 0.0
+    side = p if verdict.label == "hallucinated" else 1.0 - p
+    words = f"{percent(side)} likely to be {verdict.label}"
+    return [
+        element("div", words, class_="cp-verdict-p"),
+        element(
+            "div",
+            element("div", class_="cp-bar-dot", style=f"left: calc({100 * p:.1f}% - 2px)"),
+            class_="cp-bar",
+            role="img",
+            aria_label=f"probability of being hallucinated: {percent(p)}",
+        ),
+        element(
+            "div",
+            element("span", "supported"),
+            element("span", "hallucinated"),
+            class_="cp-bar-ends",
+        ),
+    ]
+
+
+def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) -> str:
+    """How often verdicts of this confidence were right, where that was measured."""
+    judge = next((used for used in progress.roles if used.role == "judge"), None)
+    if verdict.classifier == SEED_VERSION and judge is not None and not judge.built_in:
+        return (
+            "What this probability is worth is not known: the seed classifier was measured on the "
+            "built-in judge's verdicts, not on this model's. Corrections on Retrain teach it."
+        )
+    if progress.judgement is not None and progress.judgement.by_tool:
+        return (
+            f"A tool decided this ({progress.judgement.by_tool.lower()}): how often the readers' "
+            "verdicts were right says nothing about it."
+        )
+    measured = progress.judgement.measured if progress.judgement is not None else None
+    if verdict.classifier == SEED_VERSION and measured is not None and measured.n:
+        return (
+            f"Of {measured.n} statements checked against {MATERIAL_WORDS[measured.material]} "
+            f"with a probability like this, {100 * measured.right / measured.n:.0f}% were right "
+            "(labelled statements, each judged by a model fitted without it)."
+        )
+    confidence = verdict.confidence or 0.0
+    bins = (card or {}).get("reliability") or []
+    for entry in bins:
+        if entry["low"] <= confidence <= entry["high"] and entry["n"] >= 20:
+            share = 100.0 * entry["right"] / entry["n"]
+            return (
+                f"Of {entry['n']} held-out verdicts with a confidence like this, "
+                f"{share:.0f}% were right."
+            )
+    return TOO_FEW

@@ -1,0 +1,468 @@
+"""Import / export: a file is recognised, shown, then brought in; cases go out in each format.
+
+An import runs in a thread of its own, so that a click or a reload stops nothing. Streamlit makes a
+file in a thread that knows nothing of the session, so who asks and for which project is settled
+while the button is drawn, and their role is asked again when they click.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from components.app import state
+from components.widgets.controls import button, download, link, problem_kept, show_problem, table
+from components.widgets.wording import LABEL_WORDS, clipped, escaped
+from core.config import MEGABYTE
+from core.documents.terms import terms
+from core.errors import InputError, ReviewError
+from core.exchange.annotation_tools import config_of
+from core.exchange.archive import give, take
+from core.exchange.fields import WRITTEN
+from core.exchange.incoming import As, Order, Outcome, foreseen, take_in
+from core.exchange.outgoing import rows_of, sorted_out, zipped
+from core.exchange.packed import MOST_MEGABYTES
+from core.exchange.registry import FORMATS, joined_sources, recognised
+from core.exchange.rows import ExchangeRow, Problem, Read
+from core.records import Project
+from core.store import Store
+from core.store import open_store as open_store_in
+from core.store.traces import MOST_BYTES, import_trace
+
+
+def draw_trace_import() -> None:
+    """Open a trace file that was exported here or elsewhere."""
+    with st.expander("Open a trace file", icon=":material/movie:"):
+        upload = st.file_uploader(
+            "A run that was exported as a trace",
+            key="history.trace",
+            max_upload_size=MOST_BYTES // MEGABYTE,
+        )
+        if upload is None:
+            return
+        try:
+            with state.open_store() as store:
+                project = state.project(store)
+                state.require(store, project.id, "annotator", "open a trace file")
+                run_id = import_trace(
+                    store,
+                    upload.getvalue(),
+                    project.id,
+                    lambda text, language: list(terms(text, language)),
+                )
+        except ReviewError as error:
+            st.error(escaped(f"{upload.name}: {error}"), icon=":material/error:")
+            return
+        link("pages/check/run.py", "Open the run", "open_in_new", run=run_id)
+        link("pages/check/replay.py", "Play it", "play_circle", run=run_id)
+
+
+LOGGER = logging.getLogger(__name__)
+MOST_KEPT = 20
+UNEXPECTED = "The import broke off: an unexpected error, of which the server’s log has the details."
+
+
+@dataclass
+class Import:
+    """One file on its way in; the page reads it, its thread writes it."""
+
+    done: int = 0
+    total: int = 0
+    is_over: bool = False
+    outcome: Outcome | None = None
+    project_id: str = ""
+    words: str = ""
+    problem: str = ""
+
+
+@dataclass
+class Imports:
+    """The imports of this server process, the newest last."""
+
+    known: dict[str, Import] = field(default_factory=dict)
+
+    def start(self, work: Callable[[Import], None]) -> str:
+        """Begin one in a thread of its own; its id."""
+        name, one = uuid.uuid4().hex, Import()
+        self.known[name] = one
+        for old in list(self.known)[:-MOST_KEPT]:
+            del self.known[old]
+        threading.Thread(target=_carried_out, args=(one, work), daemon=True, name="import").start()
+        return name
+
+
+@st.cache_resource
+def imports() -> Imports:
+    """The imports of this server process."""
+    return Imports()
+
+
+def _carried_out(one: Import, work: Callable[[Import], None]) -> None:
+    try:
+        work(one)
+    except ReviewError as error:
+        one.problem = str(error)
+    except Exception:
+        LOGGER.exception("an import broke off")
+        one.problem = UNEXPECTED
+    one.is_over = True
+
+
+def start_rows(read: Read, order: Order) -> str:
+    """Bring the rows in; their documents are read afterwards."""
+    home, prereading = state.home(), state.prereading()
+
+    def work(one: Import) -> None:
+        one.total = len(read.rows)
+
+        def progress(done: int, total: int) -> None:
+            one.done, one.total = done, total
+
+        with open_store_in(home) as store:
+            one.outcome = take_in(store, home, read, order, progress)
+            one.project_id = order.project.id
+            project = store.projects.get(one.project_id)
+            one.words = f"Imported into “{project.name}”." if project else "Imported."
+        for source, name in one.outcome.sources.items():
+            prereading.submit(source, name)
+
+    return imports().start(work)
+
+
+def start_archive(data: bytes, by: str) -> str:
+    """Bring a whole project in."""
+    home: Path = state.home()
+
+    def work(one: Import) -> None:
+        with open_store_in(home) as store:
+            taken = take(store, home, io.BytesIO(data), by, time.time())
+        one.words, one.project_id = taken.words, taken.project.id
+
+    return imports().start(work)
+
+
+RUNNING = "exchange.running"
+POLL_SECONDS = 0.5
+
+
+def draw_last(last: Import | None, is_over: bool) -> None:
+    """The import that this session has started last, as it was when the page began to be drawn.
+
+    One that ends while the page is drawn is told by the next drawing, with the counts it changed.
+    """
+    if last is None:
+        return
+    if is_over:
+        _draw_outcome(last)
+    else:
+        _poll()
+
+
+def current() -> Import | None:
+    """The import that this session has started last, while the process knows it."""
+    return imports().known.get(str(st.session_state.get(RUNNING, "")))
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def _poll() -> None:
+    one = current()
+    if one is None or one.is_over:
+        st.rerun()
+    else:
+        share = one.done / one.total if one.total else 0.0
+        st.progress(share, text=f"{one.done:,} of {one.total:,} rows are in")
+
+
+def _draw_outcome(one: Import) -> None:
+    if one.problem:
+        st.error(escaped(one.problem), icon=":material/error:")
+        return
+    told = f"{one.outcome.words}." if one.outcome is not None else "Choose it on Project."
+    words = f"{one.words} {told}"
+    st.success(escaped(words), icon=":material/check_circle:")
+    link("pages/review/pending.py", "Review them", "checklist")
+
+
+WHICH = {"all": "all cases", "reviewed": "those with an answer"}
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who takes a project's answers away, and from which home."""
+
+    home: Path
+    project_id: str
+    person: str
+
+    def project(self, store: Store) -> Project:
+        """The project as it is now.
+
+        Raises:
+            NotAllowed: they have no role there, or a lesser one than lead.
+            InputError: it is not there any more.
+        """
+        store.projects.require(self.project_id, self.person, "lead", "export the answers of all")
+        project = store.projects.get(self.project_id)
+        if project is None:
+            raise InputError("Expected a project that is there, found none; reload the page.")
+        return project
+
+
+def draw_export() -> None:
+    """A button for each format; files are made when they are asked for."""
+    st.subheader("Out", anchor=False)
+    with state.open_store() as store:
+        asker = Asker(state.home(), state.project(store).id, state.person(store))
+        categories = asker.project(store).categories
+    which = st.segmented_control(
+        "Which cases",
+        list(WHICH),
+        default="all",
+        format_func=lambda name: WHICH[name],
+        key="exchange.which",
+    )
+    with st.container(horizontal=True):
+        for name in WRITTEN:
+            how = FORMATS[name]
+            download(
+                how.words,
+                _maker(asker, name, which or "all"),
+                f"counterpoint-{name}.{how.ending}",
+                f"exchange.out.{name}",
+            )
+        download(
+            "Trajectories (ReAct)",
+            lambda: _trajectories(asker, which or "all"),
+            "counterpoint-trajectories.zip",
+            "exchange.out.trajectories",
+        )
+        download(
+            "Whole project (archive)",
+            lambda: _archive(asker),
+            "counterpoint-project.zip",
+            "exchange.out.archive",
+            "archive",
+        )
+    st.caption(
+        "The answer that counts is written: a settled one, else the newest correction, else the "
+        "imported gold. An archive holds documents, checks and the whole history too. Trajectories "
+        "are audits step by step, to train an agent on: those that people found right in one file, "
+        "the others with the reason in a second."
+    )
+    with st.expander("The labelling configuration for Label Studio"):
+        st.code(config_of(categories), language="xml")
+
+
+def _maker(asker: Asker, name: str, which: str) -> Callable[[], bytes]:
+    def make() -> bytes:
+        write = FORMATS[name].write
+        with open_store_in(asker.home) as store:
+            rows = rows_of(store, asker.home, asker.project(store), which)
+        return write(rows) if write else b""
+
+    return make
+
+
+def _trajectories(asker: Asker, which: str) -> bytes:
+    with open_store_in(asker.home) as store:
+        return zipped(sorted_out(store, asker.project(store), which, balance=False))
+
+
+def _archive(asker: Asker) -> bytes:
+    stream = io.BytesIO()
+    with open_store_in(asker.home) as store:
+        give(store, asker.home, asker.project(store), stream)
+    return stream.getvalue()
+
+
+PREVIEWED = 5
+MOST_PROBLEMS = 50
+WHAT: dict[As, str] = {
+    "gold": "gold answers",
+    "suggestions": "suggestions of an agent",
+    "cases": "cases without labels",
+}
+PROBLEM = "exchange.problem"
+ZIP = b"PK\x03\x04"
+
+
+def draw_import() -> None:
+    """The upload, what is in it, and the button."""
+    st.subheader("In", anchor=False)
+    upload = st.file_uploader(
+        "JSONL, CSV, Label Studio, Argilla, Mu-SHROOM, RAGTruth, FaithBench, HaluQuestQA, XSum, "
+        "recorded debates (MAD), or an archive",
+        key="exchange.file",
+        max_upload_size=MOST_MEGABYTES,
+        help="Plain or gzipped. Nothing is stored before you say so; the same file again changes "
+        "nothing.",
+    )
+    last = current()
+    is_over = last is not None and last.is_over
+    if upload is None:
+        draw_last(last, is_over)
+        return
+    with state.open_store() as store:
+        project, person = state.project(store), state.person(store)
+        store.projects.require(project.id, person, "lead", "import cases")
+    if upload.getvalue().startswith(ZIP):
+        _draw_archive(upload, person)
+    else:
+        _draw_rows(upload, project, (id(last), is_over))
+    draw_last(last, is_over)
+
+
+def _draw_archive(upload: UploadedFile, person: str) -> None:
+    st.markdown("An archive: it brings a project of its own, with files, checks and answers.")
+    try:
+        with state.open_store() as store:
+            store.projects.require_for_all(person, "admin", "begin a project")
+    except ReviewError as error:
+        st.info(escaped(str(error)), icon=":material/lock:")
+        return
+    button(
+        "Import the project",
+        "exchange.import.archive",
+        _begin_archive,
+        upload.getvalue(),
+        person,
+        icon="archive",
+        type="primary",
+    )
+
+
+def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -> None:
+    names = list(FORMATS)
+    try:
+        found = _recognised(upload.file_id, upload.name, upload)
+        chosen = st.selectbox(
+            "Read as",
+            names,
+            index=names.index(found),
+            format_func=lambda name: FORMATS[name].words,
+            key=f"exchange.format.{upload.file_id}",
+        )
+        read = _read(upload.file_id, chosen, upload.name, upload)
+        read = _with_second_file(read, chosen)
+    except InputError as error:
+        st.error(escaped(str(error)), icon=":material/error:")
+        return
+    problems = _draw_counts(read, project, (upload.file_id, chosen, *last))
+    if read.rows:
+        table([_cells(row) for row in read.rows[:PREVIEWED]])
+    if len(read.rows) > PREVIEWED:
+        st.caption(f"The first {PREVIEWED} of them.")
+    _draw_problems([*read.problems, *problems], read.unit)
+    what = st.segmented_control(
+        "Import as",
+        list(WHAT),
+        default="gold",
+        format_func=lambda name: WHAT[name],
+        key="exchange.as",
+    )
+    agent = ""
+    if what == "suggestions":
+        agent = st.text_input("Whose suggestions", key="exchange.agent", max_chars=80)
+    button(
+        "Import",
+        "exchange.import",
+        _begin_rows,
+        read,
+        project,
+        upload.name,
+        what or "gold",
+        agent.strip(),
+        icon="input",
+        type="primary",
+        disabled=not read.rows or what is None,
+    )
+    show_problem(PROBLEM)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _recognised(file_id: str, name: str, _upload: UploadedFile) -> str:
+    return recognised(name, _upload.getvalue())
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the file…")
+def _read(file_id: str, chosen: str, name: str, _upload: UploadedFile) -> Read:
+    """What the file holds, read once and not at each rerun."""
+    return FORMATS[chosen].read(name, _upload.getvalue())
+
+
+def _with_second_file(read: Read, chosen: str) -> Read:
+    if chosen != "ragtruth":
+        return read
+    sources = st.file_uploader(
+        "Its sources (source_info.jsonl), if you have them",
+        key="exchange.sources",
+        max_upload_size=MOST_MEGABYTES,
+    )
+    return read if sources is None else joined_sources(read, sources.getvalue(), chosen)
+
+
+def _draw_counts(read: Read, project: Project, seen: tuple[object, ...]) -> list[Problem]:
+    """What would come in; rows that name another case are given back.
+
+    Looked up again only when another file, or an import that ended, can have changed it.
+    """
+    key = (*seen, len(read.rows), project.id)
+    kept = st.session_state.get("exchange.foreseen")
+    if kept is None or kept[0] != key:
+        with state.open_store() as store:
+            kept = (key, foreseen(store, read, project))
+        st.session_state["exchange.foreseen"] = kept
+    new, known, problems = kept[1]
+    bad = len(read.problems) + len(problems)
+    left = f", {bad} cannot be read" if bad else ""
+    st.markdown(f"**{len(read.rows) + len(read.problems)} rows**: {new} new, {known} known{left}.")
+    return list(problems)
+
+
+def _cells(row: ExchangeRow) -> dict[str, Any]:
+    answer = row.answer
+    return {
+        "Id": clipped(row.id, 40),
+        "Response": clipped(row.response, 200),
+        "Question": clipped(row.question, 100),
+        "Label": LABEL_WORDS[answer.label] if answer else "–",
+        "Marked": "; ".join(clipped(span.text, 60) for span in answer.spans) if answer else "",
+        "Answers of people": len(row.people),
+        "Documents": len(row.documents),
+    }
+
+
+def _draw_problems(problems: list[Problem], unit: str) -> None:
+    if not problems:
+        return
+    with st.expander(f"{len(problems)} left out, with the reasons", expanded=True):
+        table(
+            [
+                {unit.capitalize(): one.place, "Why": one.reason}
+                for one in sorted(problems, key=lambda one: one.place)[:MOST_PROBLEMS]
+            ]
+        )
+        if len(problems) > MOST_PROBLEMS:
+            st.caption(f"The first {MOST_PROBLEMS} of them.")
+
+
+def _begin_rows(read: Read, project: Project, name: str, what: As, agent: str) -> None:
+    with problem_kept(PROBLEM):
+        with state.open_store() as store:
+            person = state.require(store, project.id, "lead", "import cases")
+        order = Order(project, person, time.time(), name, what, agent)
+        st.session_state[RUNNING] = start_rows(read, order)
+
+
+def _begin_archive(data: bytes, by: str) -> None:
+    st.session_state[RUNNING] = start_archive(data, by)

@@ -1,0 +1,239 @@
+"""Project: which one, its record and defaults, its members."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from components.app import state
+from components.check.roster_choice import (
+    draw_offer_note,
+    draw_option_fields,
+    forget_options,
+    happens,
+    offered_protocols,
+    usual_options,
+)
+from components.measure.calibration import draw_error_rate, refit
+from components.review.review_queue import draw_review_rules, sound_categories
+from components.widgets.controls import button, problem_kept, show_problem
+from components.widgets.wording import ROLE_WORDS, escaped, protocol_words, roster_words, when
+from core.agents.rosters import sheets_of
+from core.errors import InputError, ReviewError
+from core.records import Member, PersonRole, Project, new_id
+from core.review.people import member_name
+from core.store.sqlite import to_json
+
+
+def draw_defaults(project: Project) -> dict[str, Any]:
+    """The fields; their values by the names that `Project` gives them."""
+    left, right = st.columns(2)
+    with left:
+        roster = _draw_roster(project)
+    with right:
+        protocol = _draw_protocol(project, roster)
+        usual = usual_options(project, protocol)
+        options = draw_option_fields(f"project.{project.id}", protocol, usual)
+    return {"roster": roster, "protocol": protocol, "options": options}
+
+
+def _draw_roster(project: Project) -> str:
+    with state.open_store() as store:
+        words = {sheet.name: sheet.words for sheet in sheets_of(store)}
+    rosters = list(words)
+    if project.roster not in words:
+        gone = f"The roster “{project.roster}” is not there any more: choose another and save."
+        st.warning(escaped(gone))
+    chosen = st.selectbox(
+        "Roster of new checks",
+        rosters,
+        index=rosters.index(project.roster) if project.roster in rosters else 0,
+        format_func=lambda name: roster_words(name, words.get(name, ""), short=True),
+        key=f"project.{project.id}.roster",
+        help="\n".join(f"- {escaped(roster_words(*item))}" for item in words.items()),
+    )
+    return str(chosen or project.roster)
+
+
+def _draw_protocol(project: Project, roster: str) -> str:
+    key = f"project.{project.id}.protocol"
+    offered = offered_protocols([roster], key)
+    chosen = st.selectbox(
+        "Protocol of new checks",
+        offered,
+        index=offered.index(project.protocol) if project.protocol in offered else 0,
+        format_func=lambda name: protocol_words(name, short=True),
+        key=key,
+        help="  \n".join(map(protocol_words, offered)),
+    )
+    protocol = str(chosen or project.protocol)
+    st.caption(escaped(happens(protocol)))
+    draw_offer_note(offered)
+    return protocol
+
+
+ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
+
+
+def draw_choice() -> None:
+    """Switch between projects, or begin another."""
+    with state.open_store() as store:
+        projects, current = state.projects(store), state.project(store)
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        ids = [project.id for project in projects]
+        names = {project.id: project.name for project in projects}
+        st.selectbox(
+            "Project",
+            ids,
+            index=ids.index(current.id),
+            format_func=lambda i: names[i],
+            key="project.choice",
+            on_change=_switch,
+        )
+    with right, st.popover("New project", icon=":material/add:"):
+        st.text_input("Name", key="project.new")
+        button("Begin", "project.begin", _begin, type="primary")
+    show_problem("project.problem")
+
+
+def _switch() -> None:
+    st.session_state["project"] = st.session_state["project.choice"]
+
+
+def _begin() -> None:
+    now = time.time()
+    project = Project(new_id(), str(st.session_state.get("project.new") or "").strip(), now)
+    with problem_kept("project.problem"):
+        with state.open_store() as store, store.writing():
+            person = state.person(store)
+            store.projects.require_for_all(person, "admin", "begin a project")
+            store.projects.save(project)
+            store.projects.set_member(Member(project.id, person, "admin", now))
+        st.session_state["project"] = st.session_state["project.choice"] = project.id
+        st.session_state["project.new"] = ""
+
+
+def draw_record() -> None:
+    """The project's own fields."""
+    with state.open_store() as store:
+        project = state.project(store)
+    key = f"project.{project.id}"
+    if f"{key}.name" not in st.session_state:  # the fields are drawn anew, from this
+        st.session_state[f"{key}.before"] = to_json(project)
+        forget_options(key)
+    with st.container(border=True):  # no form: which options there are depends on the protocol
+        name = st.text_input("Name", value=project.name, key=f"{key}.name")
+        description = st.text_area(
+            "What it is about", value=project.description, key=f"{key}.description"
+        )
+        role = st.text_input("Role given to the agents", value=project.role, key=f"{key}.role")
+        instruction = st.text_area(
+            "Instruction given to the agents", value=project.instruction, key=f"{key}.instruction"
+        )
+        defaults = draw_defaults(project)
+        reviewed = draw_review_rules(project)
+        rate = draw_error_rate(project, f"{key}.error_rate")
+        st.caption(f"Begun {when(project.created_at)}.")
+        if st.button("Save", key=f"{key}.save"):
+            changed = replace(
+                project,
+                name=(name or "").strip(),
+                description=description or "",
+                role=role or "",
+                instruction=instruction or "",
+                error_rate=rate,
+                **defaults,
+                **reviewed,
+            )
+            try:
+                _save(project, replace(changed, categories=sound_categories(changed.categories)))
+            except ReviewError as error:  # the rest of the page stays, and what was typed
+                st.error(escaped(str(error)))
+
+
+def _save(before: Project, changed: Project) -> None:
+    """Store the change, unless somebody else has changed the project meanwhile."""
+    with state.open_store() as store, store.writing():
+        state.require(store, changed.id, "admin", "change the project")
+        now = store.projects.get(changed.id)
+        if now is None or to_json(now) != st.session_state[f"project.{changed.id}.before"]:
+            raise InputError(
+                "Somebody changed this project while you were typing. Copy what you wrote, "
+                "reload the page, and look at their change first."
+            )
+        store.projects.save(changed)
+    st.session_state[f"project.{changed.id}.before"] = to_json(changed)
+    if changed.error_rate != before.error_rate:
+        with state.open_store() as store:
+            refit(store, changed)
+    st.toast("Saved.", icon=":material/check:")
+
+
+def draw_members() -> None:
+    """Who is in the project; an admin may add people and change roles."""
+    st.subheader("People", anchor=False)
+    with state.open_store() as store:
+        project = state.project(store)
+        members = store.projects.members(project.id)
+    for member in members:
+        left, right, out = st.columns([3, 3, 1], vertical_alignment="center")
+        left.markdown(f"**{escaped(member.person)}** · since {when(member.added_at)}")
+        right.selectbox(
+            f"Role of {escaped(member.person)}",
+            ROLES,
+            index=ROLES.index(member.role),
+            format_func=lambda role: ROLE_WORDS[role],
+            key=f"project.{project.id}.role.{member.person}",
+            label_visibility="collapsed",
+            on_change=_set_role,
+            args=(project.id, member.person),
+        )
+        out.button(
+            "Remove",
+            key=f"project.{project.id}.remove.{member.person}",
+            help="Takes the role away; all that was said and done under the name stays.",
+            on_click=_remove_member,
+            args=(project.id, member.person),
+        )
+    name, role, add = st.columns([3, 3, 1], vertical_alignment="bottom")
+    name.text_input("Add a person", key="project.member")
+    role.selectbox("Role", ROLES, format_func=lambda r: ROLE_WORDS[r], key="project.member.role")
+    add.button("Add", key="project.member.add", on_click=_add_member, args=(project.id,))
+    show_problem("project.member.problem")
+
+
+def _set_role(project_id: str, person: str) -> None:
+    key = f"project.{project_id}.role.{person}"
+    role: PersonRole = st.session_state[key]
+    if not _write_member(Member(project_id, person, role, time.time()), is_new=False):
+        with state.open_store() as store:
+            st.session_state[key] = store.projects.role_of(project_id, person)
+
+
+def _add_member(project_id: str) -> None:
+    person = member_name(str(st.session_state.get("project.member") or ""))
+    role: PersonRole = st.session_state.get("project.member.role") or "annotator"
+    if _write_member(Member(project_id, person, role, time.time()), is_new=True):
+        st.session_state["project.member"] = ""
+
+
+def _remove_member(project_id: str, person: str) -> None:
+    with problem_kept("project.member.problem"), state.open_store() as store, store.writing():
+        state.require(store, project_id, "admin", "change who is in the project")
+        store.projects.remove_member(project_id, person)
+
+
+def _write_member(member: Member, *, is_new: bool) -> bool:
+    try:
+        with state.open_store() as store, store.writing():
+            state.require(store, member.project_id, "admin", "change who is in the project")
+            write = store.projects.add_member if is_new else store.projects.set_member
+            write(member)
+    except ReviewError as error:
+        st.session_state["project.member.problem"] = str(error)
+        return False
+    return True

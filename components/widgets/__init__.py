@@ -1,0 +1,1 @@
+"""What any screen draws with: HTML, words, charts, drafts, editors."""

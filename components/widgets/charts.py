@@ -1,0 +1,436 @@
+"""Plotly figures from plain data: agents, learning and calibration, models of debate."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+from streamlit.elements.lib.streamlit_plotly_theme import configure_streamlit_plotly_theme
+
+from core.learning.data_quality import Curve
+
+configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's own start
+# Plotly knows no CSS variables: hues of assets/app.css at a lightness that stands out from the
+# light and from the dark page, so that a figure need not know which of them it is on.
+HALLUCINATED = "#d9540b"
+SUPPORTED = "#0284c7"
+QUIET = "#7d8793"
+# The bar of tools lies over the title, on a phone for good: full screen is what is wanted there.
+MODEBAR = {"remove": ["toImage", "zoom", "pan", "zoomIn", "zoomOut", "autoScale", "resetScale"]}
+
+
+def threshold_figure(
+    taus: Sequence[float], iou: Sequence[float], levels: Mapping[str, float]
+) -> go.Figure:
+    """Mean IoU at each threshold, with a line at each named level; equal levels share a line."""
+    figure = go.Figure()
+    figure.add_scatter(
+        x=list(taus), y=list(iou), mode="lines", line={"color": SUPPORTED}, showlegend=False
+    )
+    named: dict[float, list[str]] = {}
+    for name, level in levels.items():
+        named.setdefault(level, []).append(name)
+    low, high = min(iou), max(iou)
+    for number, (level, names) in enumerate(sorted(named.items())):
+        is_new = "proposed" in names
+        figure.add_scatter(
+            x=[level, level],
+            y=[low, high],
+            mode="lines",
+            name=f"{', '.join(names)}: {level:.2f}",
+            line={"color": HALLUCINATED if is_new else QUIET, "dash": ("dot", "dash")[number % 2]},
+        )
+    figure.update_layout(title="IoU with people's marks, by threshold")
+    figure.update_xaxes(title="threshold: words are marked from this probability on")
+    figure.update_yaxes(title="mean IoU")
+    return plain(figure)
+
+
+def plain(figure: go.Figure, height: int = 320) -> go.Figure:
+    """The figure with the margins and the legend that all of ours have."""
+    figure.update_layout(
+        margin={"l": 40, "r": 10, "t": 40, "b": 40},
+        height=height,
+        legend={"orientation": "h", "y": -0.3},
+        modebar=MODEBAR,
+    )
+    return figure
+
+
+LINE = 34  # pixels for each line of a figure
+HEAD = 88  # for the title and up to two lines of legend
+FOOT = 50
+SCALE = ((0.0, "#eef2f6"), (1.0, "#0369a1"))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A line of a forest plot: shares in [0, 1], and `always`, the trivial answer's."""
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    n: int
+    always: float | None
+    is_thin: bool
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A square of the heat map between two agents; `words` are read when it is pointed at."""
+
+    one: str
+    other: str
+    value: float | None
+    words: str
+
+
+def forest_figure(lines: Sequence[Interval], title: str) -> go.Figure:
+    """Means with 95% intervals, the first on top; hollow where there is too little to say."""
+    names = [_flat(line.name) for line in lines]
+    figure = go.Figure()
+    figure.add_scatter(
+        name="right, with 95% interval",
+        x=[line.mean for line in lines],
+        y=names,
+        mode="markers",
+        marker={
+            "color": SUPPORTED,
+            "size": 10,
+            "symbol": ["circle-open" if line.is_thin else "circle" for line in lines],
+        },
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [line.high - line.mean for line in lines],
+            "arrayminus": [line.mean - line.low for line in lines],
+            "color": SUPPORTED,
+        },
+        text=[f"{line.mean:.2f} ({line.low:.2f} to {line.high:.2f}), n={line.n}" for line in lines],
+        hovertemplate="%{y}: %{text}<extra></extra>",
+    )
+    figure.add_scatter(
+        name="always saying hallucinated",
+        x=[line.always for line in lines],
+        y=names,
+        mode="markers",
+        marker={"color": HALLUCINATED, "size": 9, "symbol": "x"},
+        hovertemplate="always hallucinated: %{x:.2f}<extra></extra>",
+    )
+    figure.update_xaxes(range=[0, 1.02], title="share right")
+    return _lines(figure, title, len(lines))
+
+
+def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
+    """Pairs of agents, each pair in both squares; empty where it is not defined."""
+    place = {name: number for number, name in enumerate(names)}
+    values: list[list[float | None]] = [[None] * len(names) for _ in names]
+    words = [[""] * len(names) for _ in names]
+    for cell in cells:
+        for i, j in ((cell.one, cell.other), (cell.other, cell.one)):
+            values[place[i]][place[j]] = cell.value
+            words[place[i]][place[j]] = cell.words
+    shown = [["" if v is None else f"{v:.2f}" for v in row] for row in values]
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            x=[_flat(name) for name in names],
+            y=[_flat(name) for name in names],
+            text=shown,
+            texttemplate="%{text}",
+            customdata=words,
+            hovertemplate="%{customdata}<extra></extra>",
+            colorscale=[list(step) for step in SCALE],
+            zmin=0,
+            zmax=1,
+            xgap=2,
+            ygap=2,
+            hoverongaps=False,
+            showscale=False,  # each square has its number; on a phone the bar took a third
+        )
+    )
+    figure.update_xaxes(tickangle=-35, showgrid=False)
+    figure.update_yaxes(autorange="reversed", showgrid=False)
+    figure.update_layout(
+        title="The better one's errors that the other makes up for",
+        height=200 + 46 * len(names),
+        margin={"l": 10, "r": 10, "t": 40, "b": 10},
+        modebar=MODEBAR,
+    )
+    return figure
+
+
+def counts_figure(
+    names: Sequence[str], wrong: Sequence[float], right: Sequence[float]
+) -> go.Figure:
+    """What an agent's word adds to the log-odds of hallucinated, one line an agent."""
+    figure = go.Figure()
+    for name, added, colour, pattern in (
+        ("when it says hallucinated", wrong, HALLUCINATED, ""),
+        ("when it says supported", right, SUPPORTED, "/"),
+    ):
+        figure.add_bar(
+            name=name,
+            x=list(added),
+            y=[_flat(agent) for agent in names],
+            orientation="h",
+            marker={"color": colour, "pattern": {"shape": pattern}},
+            hovertemplate="%{y}: %{x:+.2f}<extra></extra>",
+        )
+    figure.update_layout(barmode="overlay")
+    figure.update_xaxes(title="towards supported (below 0) or hallucinated (above 0)")
+    return _lines(figure, "How much each agent's word counts", len(names))
+
+
+def _lines(figure: go.Figure, title: str, many: int) -> go.Figure:
+    """Names on the left take the room that they need; the first line stands on top."""
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    figure.update_layout(
+        title={"text": title, "y": 0.99, "yanchor": "top", "yref": "container"},
+        height=HEAD + FOOT + LINE * many,
+        margin={"l": 10, "r": 10, "t": HEAD, "b": FOOT},
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+        modebar=MODEBAR,
+    )
+    return figure
+
+
+def _flat(name: str) -> str:
+    """A name is no markup, and no longer than a figure has room for."""
+    short = name if len(name) <= 44 else name[:43] + "…"
+    return html.escape(short, quote=False)
+
+
+TINTS = ((0.0, "#eaf4fb"), (1.0, "#7cc3e8"))  # light in both themes, so that INK is read on them
+INK = "#10202e"
+CELLS = (("true_hallucinated", "missed_hallucinated"), ("false_alarms", "true_supported"))
+LABELS = ("Hallucinated", "Supported")
+
+
+def matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
+    """What people say (rows) against what a version says (columns), tinted by share of the row."""
+    rows = [[int(counts.get(key) or 0) for key in row] for row in CELLS]
+    shares = [[value / (sum(row) or 1) for value in row] for row in rows]
+    figure = go.Figure(
+        go.Heatmap(
+            z=shares, x=list(LABELS), y=list(LABELS), zmin=0, zmax=1, showscale=False,
+            colorscale=[list(tint) for tint in TINTS], xgap=3, ygap=3, customdata=rows,
+            hovertemplate="people say %{y}, it says %{x}: %{customdata}<extra></extra>",
+        )
+    )  # fmt: skip
+    for place, row in enumerate(rows):
+        for other, value in enumerate(row):
+            words = f"<b>{value}</b><br>{shares[place][other]:.0%}"
+            figure.add_annotation(
+                x=LABELS[other], y=LABELS[place], text=words, showarrow=False,
+                font={"color": INK, "size": 14},
+            )  # fmt: skip
+    figure.update_layout(title=title)
+    figure.update_xaxes(title="it says", side="bottom")
+    figure.update_yaxes(title="people say", autorange="reversed", tickangle=-90)
+    return plain(figure, height=260)
+
+
+def reliability_figure(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], names: Sequence[str]
+) -> go.Figure:
+    """How often verdicts were right at each stated confidence; on the line is calibrated.
+
+    A point's area shows how many cases are behind it: their numbers as words lay on one another.
+    """
+    most = max([one.get("n", 0) for one in (*before, *after)], default=0) or 1
+    figure = go.Figure()
+    for name, bins, colour, symbol in (
+        (names[0], before, QUIET, "diamond"),
+        (names[1], after, SUPPORTED, "circle"),
+    ):
+        filled = [one for one in bins if one.get("n")]
+        figure.add_scatter(
+            name=name,
+            x=[(one["low"] + one["high"]) / 2 for one in filled],
+            y=[one["right"] / one["n"] for one in filled],
+            text=[f"n={one['n']:.0f}" for one in filled],
+            mode="lines+markers",
+            line={"color": colour, "dash": "solid" if symbol == "circle" else "dash"},
+            marker={
+                "color": colour,
+                "symbol": symbol,
+                "size": [6 + 16 * (one["n"] / most) ** 0.5 for one in filled],
+            },
+            hovertemplate=f"about %{{x:.2f}}: %{{y:.0%}} right, %{{text}}<extra>{name}</extra>",
+        )
+    low = min([one["low"] for one in (*before, *after)], default=0.0)
+    line = {"color": QUIET, "dash": "dot", "width": 1}
+    figure.add_shape(type="line", x0=low, y0=low, x1=1, y1=1, line=line)
+    figure.update_layout(title="Confidence against right verdicts (larger: more cases)")
+    figure.update_xaxes(title="confidence", range=[low - 0.03, 1.03])
+    figure.update_yaxes(title="share that was right", range=[-0.08, 1.15])
+    return plain(figure)
+
+
+def loss_figure(losses: Sequence[Sequence[float]], steps: int = 0) -> go.Figure:
+    """The training loss at each step so far; `steps` is where the axis ends."""
+    figure = go.Figure()
+    figure.add_scatter(
+        x=[one[0] for one in losses],
+        y=[one[1] for one in losses],
+        mode="lines+markers",
+        line={"color": SUPPORTED},
+        marker={"color": SUPPORTED, "size": 6},
+        name="loss",
+        hovertemplate="step %{x}: %{y:.3f}<extra></extra>",
+    )
+    figure.update_layout(title="Loss: how far pairs of texts still lie wrong", showlegend=False)
+    figure.update_xaxes(title="step", range=[0, steps] if steps else None)
+    figure.update_yaxes(rangemode="tozero")
+    return plain(figure, height=240)
+
+
+def reward_figure(own: Sequence[float], held: Sequence[float]) -> go.Figure:
+    """The mean reward of a policy after each update, on its own debates and on those held out."""
+    figure = go.Figure()
+    for name, rewards, dash in (("trained on", own, "dot"), ("held out", held, "solid")):
+        figure.add_scatter(
+            name=name,
+            x=list(range(len(rewards))),
+            y=list(rewards),
+            mode="lines",
+            line={"dash": dash},
+            hovertemplate="update %{x}: %{y:.3f}<extra></extra>",
+        )
+    figure.update_xaxes(title="updates")
+    figure.update_yaxes(title="mean reward")
+    return plain(figure)
+
+
+def curve_figure(curve: Curve) -> go.Figure:
+    """Quality against cases learned from, on to twice as many, beside a coin's."""
+    figure = go.Figure()
+    x = [point.cases for point in curve.points]
+    balanced = [point.balanced for point in curve.points]
+    figure.add_scatter(
+        name="balanced accuracy",
+        x=x,
+        y=balanced,
+        error_y={
+            "type": "data", "symmetric": False, "color": SUPPORTED,
+            "array": [point.balanced_high - point.balanced for point in curve.points],
+            "arrayminus": [point.balanced - point.balanced_low for point in curve.points],
+        },
+        mode="lines+markers",
+        line={"color": SUPPORTED},
+        marker={"color": SUPPORTED, "symbol": "circle", "size": 8},
+    )  # fmt: skip
+    figure.add_scatter(
+        name="AUROC",
+        x=x,
+        y=[point.auroc for point in curve.points],
+        mode="lines+markers",
+        line={"color": HALLUCINATED, "dash": "dash"},
+        marker={"color": HALLUCINATED, "symbol": "x", "size": 8},
+    )
+    ahead = [round(x[-1] + (2 * curve.cases - x[-1]) * step / 8) for step in range(9)]
+    if curve.law is not None:
+        figure.add_scatter(
+            name="expected",
+            x=ahead,
+            y=[curve.expected(cases) for cases in ahead],
+            mode="lines",
+            line={"color": QUIET, "dash": "dot"},
+        )
+    figure.add_hline(y=0.5, line={"color": QUIET, "width": 1}, annotation_text="always the same")
+    figure.update_layout(title="Quality against corrected cases")
+    figure.update_xaxes(title="cases learned from", type="log", tickvals=[*x, 2 * curve.cases])
+    figure.update_yaxes(range=[0.35, 1.03])
+    return plain(figure)
+
+
+Points = Sequence[tuple[float, float]]
+
+
+def majority_figure(
+    independent: Points, together: Points, bound: Points, measured: Sequence[tuple[int, float, str]]
+) -> go.Figure:
+    """Error against the number of agents; `measured` are (agents, error, words when pointed at)."""
+    figure = go.Figure()
+    lines = (
+        ("independent agents", independent, SUPPORTED, "solid"),
+        ("agents that err together", together, HALLUCINATED, "dash"),
+        ("Hoeffding's bound for the effective number", bound, QUIET, "dot"),
+    )
+    for name, points, colour, dash in lines:
+        figure.add_scatter(
+            name=name,
+            x=[x for x, _ in points],
+            y=[y for _, y in points],
+            mode="lines",
+            line={"color": colour, "dash": dash},
+            hovertemplate="%{x} agents: %{y:.3f}<extra></extra>",
+        )
+    if measured:
+        figure.add_scatter(
+            name="majorities of your agents",
+            x=[k for k, _, _ in measured],
+            y=[error for _, error, _ in measured],
+            mode="markers",
+            marker={"color": QUIET, "size": 9, "symbol": "diamond"},
+            text=[words for _, _, words in measured],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    figure.update_layout(title="How often a majority of n agents is wrong")
+    figure.update_xaxes(title="agents", tick0=1)
+    figure.update_yaxes(rangemode="tozero", range=[0, _top((independent, together, bound))])
+    return _with_room(plain(figure, height=380))
+
+
+def judge_figure(
+    budgets: Sequence[float],
+    competing: Sequence[float],
+    base: float,
+    collaborating: Sequence[float],
+    measured: tuple[float, float] | None,
+) -> go.Figure:
+    """Risk against the budget of a message; `measured` is (evidence, risk) of your debates."""
+    figure = go.Figure()
+    lines = (
+        ("competing, taken for evidence", competing, HALLUCINATED, "dash"),
+        ("no debate", [base] * len(budgets), QUIET, "dot"),
+        ("collaborating", collaborating, SUPPORTED, "solid"),
+    )
+    for name, risks, colour, dash in lines:
+        figure.add_scatter(
+            name=name,
+            x=list(budgets),
+            y=list(risks),
+            mode="lines",
+            line={"color": colour, "dash": dash},
+            hovertemplate="%{x:.2f} nats: %{y:.3f}<extra></extra>",
+        )
+    if measured is not None:
+        figure.add_scatter(
+            name="your debates, if collaborating",
+            x=[measured[0]],
+            y=[measured[1]],
+            mode="markers",
+            marker={"color": QUIET, "size": 10, "symbol": "diamond"},
+            hovertemplate="%{x:.2f} nats: %{y:.3f}<extra></extra>",
+        )
+    figure.update_layout(title="The judge's risk by how far a message can move it")
+    figure.update_xaxes(title="budget of a message, mean LLR in nats")
+    figure.update_yaxes(range=[0, 0.62])
+    return _with_room(plain(figure, height=380))
+
+
+def _top(lines: Sequence[Points]) -> float:
+    """A little above the highest line."""
+    return min(1.02, 1.1 * max([0.1, *(y for points in lines for _, y in points)]))
+
+
+def _with_room(figure: go.Figure) -> go.Figure:
+    """Long names below each other need their room, on a phone above all."""
+    figure.update_layout(margin={"l": 40, "r": 10, "t": 40, "b": 130}, legend={"y": -0.24})
+    return figure

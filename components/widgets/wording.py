@@ -1,0 +1,260 @@
+"""How labels, causes, prompts, times and numbers are put in words, the same on every page."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from core.agents.rosters import ROSTER_WORDS
+from core.events import StepsReused
+from core.progress import can_resume
+from core.records import Cause, Label, PersonRole, QuoteStatus, Run, RunStatus
+from core.seats import BUILT_IN
+
+PROMPT_WORDS = {
+    "image_question": "Image: what to look for",
+    "image_reading": "Image: reading it",
+    "context": "Evidence in order",
+    "debate": "Debater’s turn",
+    "answer": "Debater’s own answer",
+    "collaborate": "Debater’s turn together with others (ColMAD)",
+    "compete": "Debater’s turn for an assigned side (CopMAD)",
+    "reconsider": "Debater’s answer, reconsidered",
+    "tit_for_tat": "Debater’s turn in tit for tat",
+    "detect": "Debater names wrong words",
+    "critique": "Debater on the words that others name",
+    "revise": "Debater’s mended text",
+    "advise": "Debater’s advice on another’s answer",
+    "attack": "Debater’s attack on another’s answer",
+    "summary": "A round in brief",
+    "corrected": "Response as it should read",
+    "judge": "Judge’s verdict",
+    "judge_moderate": "Judge after a round: does the debate go on?",
+    "judge_rerank": "Judge picks the best of the mended texts",
+    "judge_plain": "Single judge, asked plainly",
+    "judge_thought": "Single judge, thinking aloud",
+    "judge_examples": "Single judge, with examples",
+    "judge_collaborate": "Judge’s verdict on what was found together (ColMAD)",
+    "judge_compete": "Judge’s verdict on assigned sides (CopMAD)",
+    "segment": "Response into statements",
+    "spans": "Wrong words",
+    "span_examples": "Wrong words: examples from corrections",
+    "span_vote": "Vote on wrong words",
+    "match": "Tool: a statement against its evidence",
+    "back_translation": "Tool: a translation put back",
+    "translation": "Tool: a claimed translation",
+    "pick_tool": "Audit: the next tool for a statement",
+    "reflect": "Audit: looking over all statements",
+    "panel_spans": "Wrong words: by a member of the panel",
+    "panel_votes": "Wrong words: votes of the panel",
+    "alignment": "Measuring: an explanation beside a person’s reason",
+    "mend": "Asking again for a usable reply",
+    "trajectory": "Trajectories: what the agent is told first",
+}
+LANGUAGE_WORDS = {"en": "English", "zh": "Chinese"}
+FIELD_WORDS = {
+    "role": "the role that the project or the check gives",
+    "instruction": "the instruction that the project or the check gives",
+    "claim": "the statement that is checked",
+    "question": "the question that it answers",
+    "image_name": "the image file’s name",
+    "image_prompt": "what to look for, as the prompt before it asked",
+    "passages": "the passages that were found, numbered P1, P2, …",
+    "debaters": "the names of all debaters",
+    "debater": "the name of the one who speaks",
+    "assigned": "the side that the debater argues for: CORRECT or WRONG, or OPEN where it is free",
+    "heard": "what was said so far, with its quotes checked",
+    "last_message": "the turn that is answered",
+    "contested": "the words that are contested, with what should stand there",
+    "revisions": "the mended texts, numbered",
+    "about": "the name of the one whose answer is spoken of",
+    "evidence": "the passages that this agent gets",
+    "conflicts": "where the sources contradict each other",
+    "facts": "what the sources say, in short sentences",
+    "transcript": "the debate with its quotes checked",
+    "response": "the whole text under review",
+    "finding": "the judge’s reasons",
+    "last_turns": "the last two turns of the debate",
+    "words": "the words that were marked",
+    "why": "why they were marked",
+    "language": "the code of the response’s language",
+    "examples": "cases with the words that people marked",
+    "statement": "the statement that is compared",
+    "before": "other statements of the same response",
+    "context": "the evidence, or whatever else the statement is compared with",
+    "text": "the text that is translated",
+    "text_language": "the language of the text",
+    "claimed": "the claimed translation",
+    "claimed_language": "the language that it should be in",
+    "back": "the claimed translation, put back by a model that did not see the text",
+    "from_language": "the language to translate from",
+    "into_language": "the language to translate into",
+    "label": "the verdict that person and machine share",
+    "reason": "the reason that the person gave",
+    "rationale": "the machine’s explanation",
+    "error": "what was wrong with the reply",
+    "steps": "the tools that were called for the statement so far, and what they said",
+    "memory": "what is held of other statements",
+    "statements": "all statements with their labels and evidence",
+    "tool_examples": "every tool at work, twice",
+    "tools": "the tools with their inputs, as the toolbox describes them",
+}
+
+
+WORD_JOINER = "\u2060"
+MADE_LATER = re.compile(r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE)
+LABEL_WORDS: dict[Label, str] = {
+    "supported": "Supported",
+    "hallucinated": "Hallucinated",
+    "unclear": "Unclear",
+}
+LABEL_SIGNS: dict[Label, str] = {"supported": "✓", "hallucinated": "✗", "unclear": "?"}
+CAUSE_WORDS: dict[Cause, str] = {
+    "no_evidence": "There was nothing to check it against.",
+    "not_addressed": "The sources do not speak about it.",
+    "sources_disagree": "The sources contradict each other.",
+    "classifier_disagrees": "Judge and classifier disagree.",
+    "image_not_readable": "An image could not be read here.",
+    "language_not_known": "The reader does not know the language, and words and values do not "
+    "settle it.",
+    "unreadable_reply": "An agent's reply could not be read.",
+    "not_settled": "The sources do not settle it.",
+    "budget_reached": "The budget was reached.",
+    "agent_failed": "An agent failed.",
+}
+CAUSE_ADVICE: dict[Cause, str] = {
+    "no_evidence": "Add a document or image that speaks about it and check again.",
+    "not_addressed": "Add a source that speaks about it and check again.",
+    "sources_disagree": "Read both passages under Evidence and decide, or leave one source out.",
+    "language_not_known": "Check with a roster of language models, or translate the sources.",
+    "classifier_disagrees": "Read the judge's reasons and decide; your answer teaches both.",
+    "image_not_readable": "Add a sharper picture, or check again without the image.",
+    "unreadable_reply": "Check again, or choose another agent.",
+    "not_settled": "Read the debate below, or check it by another protocol.",
+    "budget_reached": "Raise the cap and resume.",
+    "agent_failed": "Resume the run, or choose another agent.",
+}
+STATUS_WORDS: dict[RunStatus, str] = {
+    "queued": "Waiting for its turn",
+    "running": "Running",
+    "finished": "Finished",
+    "failed": "Failed",
+    "stopped": "Stopped",
+    "interrupted": "Interrupted",
+}
+QUOTE_SIGNS: dict[QuoteStatus, str] = {"verified": "✓", "fuzzy": "≈", "not_found": "✗"}
+QUOTE_WORDS: dict[QuoteStatus, str] = {
+    "verified": "found word for word",
+    "fuzzy": "found almost so",
+    "not_found": "not found in the sources",
+}
+ROLE_WORDS: dict[PersonRole, str] = {
+    "annotator": "Annotator: checks and corrects",
+    "lead": "Lead: also retrains and activates",
+    "admin": "Admin: also sets up the project",
+}
+PROTOCOL_WORDS = {
+    "ceda": "Debate in turn (CEDA): two unlike debaters answer each other in turn, then a judge "
+    "decides.",
+    "single": "Single judge: one judge reads the evidence, and nobody argues.",
+    "ensemble": "Ensemble: debaters answer alone, most decide, and a coin where they cancel out.",
+    "adaptive": "Adaptive: a single judge first; a debate only where it is not sure enough.",
+    "colmad": "Shared goal (ColMAD): all answer alone, then complete each other’s answers; a judge "
+    "concludes.",
+    "copmad": "Assigned sides (CopMAD): two debaters are given opposing sides and argue to win; a "
+    "judge decides.",
+    "society": "Society of minds: all answer, then reconsider having read the others; most decide.",
+    "sc_maks": "Advice and attack (SC-MAKS): agents help and attack each other’s answers in "
+    "rounds, then their weights decide.",
+    "mad": "Tit for tat (MAD): one debater opposes the other until a judge finds the answer clear.",
+    "mamm_refine": "Corrected text (MAMM-REFINE): agents find wrong words, criticise each other’s "
+    "finds, and mend the text.",
+    "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
+    "contested.",
+}
+
+
+def roster_words(name: str, words: str = "", *, short: bool = False) -> str:
+    """A roster as people know it; its name where we know nothing better.
+
+    `words` are those of its sheet, where it is not one of ours.
+    """
+    known = ROSTER_WORDS.get(name, words)
+    if name == BUILT_IN:
+        return known.split(":")[0] if short else known
+    return name if short or not known else f"{name}: {known}"
+
+
+def status_words(run: Run) -> str:
+    """How far a run came; an end for want of a model or of money is no verdict, and not the end."""
+    if run.status == "finished" and can_resume(run):
+        return "Can be resumed"
+    return STATUS_WORDS[run.status]
+
+
+def protocol_words(name: str, *, short: bool = False) -> str:
+    """A protocol as people know it; its name where we know nothing better."""
+    words = PROTOCOL_WORDS.get(name, name)
+    return words.split(":")[0] if short else words
+
+
+def when(at: float) -> str:
+    """A moment in local time, to the minute; an imported one may be none that a calendar knows."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    except (OverflowError, ValueError, OSError):
+        return "an unknown time"
+
+
+def seconds(value: float) -> str:
+    """A duration as people say it."""
+    if value < 1:
+        return "under a second"
+    if value < 90:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} min"
+
+
+def counted(number: int, noun: str) -> str:
+    """“1 call”, “2 calls”, “2 summaries”."""
+    if number == 1:
+        return f"{number} {noun}"
+    is_changed = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    return f"{number:,} {noun[:-1]}ies" if is_changed else f"{number:,} {noun}s"
+
+
+def percent(value: float) -> str:
+    """A share as a whole percentage that is never rounded to certainty."""
+    if value >= 0.995:
+        return "over 99%"
+    if value <= 0.005:
+        return "under 1%"
+    return f"{100 * value:.0f}%"
+
+
+def size(number: int) -> str:
+    """Bytes as kB or MB."""
+    return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{max(1, number // 1000)} kB"
+
+
+def clipped(text: str, limit: int) -> str:
+    """One line of at most `limit` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def escaped(text: str) -> str:
+    """The text so that Streamlit's Markdown shows it letter by letter, on one line.
+
+    Icons (`:material/home:`), emoji names and bare addresses are made of the text after backslashes
+    are gone; an invisible word joiner keeps them apart.
+    """
+    flat = MADE_LATER.sub(lambda found: found[0] + WORD_JOINER, " ".join(text.split()))
+    return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>~$:&^=" else c for c in flat)
+
+
+def reused_words(reused: StepsReused) -> str:
+    """What a run took over from an earlier one, whose inputs were the same."""
+    if reused.through == "judgement":
+        return "Evidence and debate are those of an earlier run; the classifier's label is new."
+    return "The statements are those of an earlier run; evidence and debate are new."

@@ -1,0 +1,136 @@
+"""A date as an interval of days with its bound, and whether two of them agree."""
+
+from __future__ import annotations
+
+import calendar
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from typing import Literal
+
+from core.tools.quantities import Match
+from core.tools.vocabulary import DateBound
+
+DateKind = Literal["day", "month", "year", "decade", "century", "quarter", "range", "weekday"]
+Era = Literal["ce", "bce"]
+MONTH, YEAR = 31, 12 * 31  # days of a calendar of equal months
+ABOUT_DAYS, ABOUT_YEARS, ABOUT_SHARE, THIS_YEAR = 3, 2, 0.02, 2025
+
+
+@dataclass(frozen=True)
+class DateValue:
+    """A date, or a stretch of time at `[start, end)`; unstated parts are None.
+
+    Offsets are code points of the text. Years count upwards from 1 in both eras. A stretch (decade,
+    century, quarter, range) has `end_*`. `ambiguous` marks "03/04/2019", whose day and month may be
+    the other way round.
+    """
+
+    start: int
+    end: int
+    text: str = ""
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    end_year: int | None = None
+    end_month: int | None = None
+    end_day: int | None = None
+    weekday: int | None = None
+    era: Era = "ce"
+    bound: DateBound = "exact"
+    kind: DateKind = "day"
+    ambiguous: bool = False
+
+    @property
+    def is_point(self) -> bool:
+        """True for a day, month or year, False for a stretch between two of them."""
+        return self.kind in ("day", "month", "year", "weekday")
+
+    @property
+    def interval(self) -> tuple[date, date] | None:
+        """The first and last day that it may mean; None without a year, in BC, where ambiguous."""
+        years = (self.year or 0, self.end_year or self.year or 0)
+        if self.era == "bce" or self.ambiguous or not 0 < years[0] <= years[1] <= 9999:
+            return None
+        months = (self.month or 1, self.end_month or self.month or 12)
+        last_day = self.end_day if self.end_month else self.day
+        last_day = last_day or calendar.monthrange(years[1], months[1])[1]
+        try:
+            return date(years[0], months[0], self.day or 1), date(years[1], months[1], last_day)
+        except ValueError:
+            return None
+
+
+def compare_dates(one: DateValue, other: DateValue) -> Match:
+    """Whether two dates can both hold of the same event; symmetric.
+
+    Dates with a year become stretches of days: a less precise date agrees with all it contains.
+    Without a year only the parts that both state are compared. A date whose day and month may be
+    swapped agrees if either reading does.
+    """
+    parts = [field.name for field in fields(one) if field.name not in ("start", "end", "text")]
+    if all(getattr(one, name) == getattr(other, name) for name in parts):
+        return "same"
+    found = {_compare(a, b) for a in _readings(one) for b in _readings(other)}
+    order: tuple[Match, ...] = ("same", "different", "incomparable")
+    return next(match for match in order if match in found)
+
+
+def _readings(found: DateValue) -> Iterator[DateValue]:
+    """The date, and the other way to read it where it is ambiguous."""
+    yield found
+    if found.ambiguous:
+        yield replace(found, month=found.day, day=found.month)
+
+
+def _compare(one: DateValue, other: DateValue) -> Match:
+    """Each part that both state, put together: one that differs decides."""
+    agree: list[bool] = []
+    with_year = one.year is not None and other.year is not None
+    if with_year or (one.month is not None and other.month is not None):
+        agree.append(_spans_agree(one, other, with_year))
+    if one.weekday is not None and other.weekday is not None:
+        agree.append(one.weekday == other.weekday)
+    return ("same" if all(agree) else "different") if agree else "incomparable"
+
+
+def _spans_agree(one: DateValue, other: DateValue, with_year: bool) -> bool:
+    first, second = _span(one, with_year), _span(other, with_year)
+    if first == second and one.bound == other.bound:
+        return True
+    # What began in 2015 did not begin in 2012, though both reach to this day.
+    if one.bound != other.bound or one.bound not in ("exact", "since"):
+        ends = _reach(first, one, with_year), _reach(second, other, with_year)
+        return min(ends[0][1], ends[1][1]) >= max(ends[0][0], ends[1][0])
+    shared = min(first[1], second[1]) - max(first[0], second[0])
+    shorter = min(first[1] - first[0], second[1] - second[0])
+    if one.kind == other.kind == "range":
+        return shared == shorter and first[0] != second[0] and first[1] != second[1]
+    return shared == shorter or (not (one.is_point or other.is_point) and shared >= shorter / 2)
+
+
+def _span(found: DateValue, with_year: bool) -> tuple[float, float]:
+    """The first and last day a date may mean, on a calendar of equal months."""
+    year = (found.year or 0) if with_year else 0
+    last_year = found.end_year if with_year and found.end_year is not None else year
+    sign = -1 if found.era == "bce" else 1
+    last_day = found.end_day if found.end_month else found.day
+    start = sign * year * YEAR + ((found.month or 1) - 1) * MONTH + (found.day or 1) - 1
+    end = sign * last_year * YEAR + ((found.end_month or found.month or 12) - 1) * MONTH
+    end += (last_day or MONTH) - 1
+    return float(min(start, end)), float(max(start, end))
+
+
+def _reach(span: tuple[float, float], found: DateValue, with_year: bool) -> tuple[float, float]:
+    """The stretch that the date's bound allows; "around 3000 BC" reaches further than 1990."""
+    low, high = span
+    about: float = ABOUT_DAYS if found.day else MONTH
+    if with_year and not found.month and found.year is not None:
+        age = THIS_YEAR - (-found.year if found.era == "bce" else found.year)
+        about = YEAR * max(ABOUT_YEARS, round(ABOUT_SHARE * abs(age)))
+    reaches: dict[DateBound, tuple[float, float]] = {
+        "before": (-math.inf, low - 1), "after": (high + 1, math.inf), "since": (low, math.inf),
+        "until": (-math.inf, high), "about": (low - about, high + about),
+    }  # fmt: skip
+    return reaches.get(found.bound, span)

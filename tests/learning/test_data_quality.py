@@ -1,0 +1,158 @@
+"""What corrections are worth: labels that look wrong, and what more cases would add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.concurrency import Stop
+from core.errors import NotEnoughLabels
+from core.learning.data_quality import (
+    Curve,
+    Point,
+    advice,
+    at_size,
+    curve_of,
+    doubts,
+    kept_at,
+    learning_curve,
+    vectors_of,
+)
+from core.learning.metrics import Flags, Numbers
+from core.learning.training_set import Row, Taught
+from core.llm.encoder import Matrix
+from core.records import Label
+from tests.fakes import FakeEmbedder
+
+SAYS: dict[Label, str] = {
+    "hallucinated": "the evidence contradicts this",
+    "supported": "each word stands in the source",
+}
+
+
+class Counting(FakeEmbedder):
+    """Counts the texts that it was asked for."""
+
+    asked = 0
+
+    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+        self.asked += len(texts)
+        return super().encode(texts, stop)
+
+
+def material(many: int, wrong: Sequence[int] = ()) -> list[Taught]:
+    """Cases whose texts say their label plainly; people are wrong about some."""
+    found = []
+    for number in range(many):
+        true: Label = "hallucinated" if number % 2 else "supported"
+        other: Label = "supported" if number % 2 else "hallucinated"
+        text = f"{SAYS[true]}, says number {number}"
+        label = other if number in wrong else true
+        row = Row(text, label, f"g{number}", f"k{number}", f"r{number}", f"Claim {number}.")
+        found.append(Taught(row, f"c{number}", "project", "Mira", "en", "answered"))
+    return found
+
+
+def test_the_labels_that_were_turned_round_are_found_first(home: Path) -> None:
+    found = doubts(material(80, wrong=(6, 33, 57)), FakeEmbedder(), home)
+    assert {doubt.taught.case_id for doubt in found.found[:3]} == {"c6", "c33", "c57"}
+    for doubt in found.found[:3]:
+        assert doubt.p_label < 0.5
+        assert doubt.thinks != doubt.taught.row.label
+    assert (found.looked_at, found.all) == (80, 80)
+
+
+def test_where_all_labels_fit_none_looks_wrong(home: Path) -> None:
+    assert doubts(material(60), FakeEmbedder(), home).found == ()
+
+
+def test_a_case_that_was_checked_twice_is_named_once(home: Path) -> None:
+    given = material(60, wrong=(6,))
+    assert len(doubts([*given, given[6]], FakeEmbedder(), home).found) == 1
+
+
+def test_too_few_are_refused_in_words(home: Path) -> None:
+    with pytest.raises(NotEnoughLabels, match="at least 15 cases of each label, found 6 hall"):
+        doubts(material(12), FakeEmbedder(), home)
+
+
+def test_a_text_is_embedded_once_and_kept_by_what_it_says(home: Path) -> None:
+    encoder = Counting()
+    first = vectors_of(["a b", "c d", "a b"], encoder, home)
+    assert encoder.asked == 2
+    assert (vectors_of(["c d", "a b"], encoder, home) == first[[1, 0]]).all()
+    assert encoder.asked == 2
+
+
+def test_vectors_that_cannot_be_read_are_made_again(home: Path) -> None:
+    encoder = Counting()
+    vectors_of(["a b"], encoder, home)
+    kept_at(home, encoder).write_bytes(b"torn")
+    vectors_of(["a b"], encoder, home)
+    assert encoder.asked == 2
+
+
+def test_what_was_embedded_before_somebody_left_is_kept(home: Path) -> None:
+    encoder = Counting()
+
+    def leave(done: int, _all: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vectors_of(["a", "b", "c"], encoder, home, leave)
+    vectors_of(["a", "b", "c"], encoder, home)
+    assert encoder.asked == 3
+
+
+POINTS = (Point(8, 0.6, 0.5, 0.7, 0.6), Point(90, 0.8, 0.76, 0.84, 0.9))
+RISING = Curve(POINTS, 120, (0.95, 0.9, 0.4), 0.032, 0.02, 0.04)
+
+
+def drawn(many: int, apart: float) -> tuple[Numbers, Flags]:
+    """Points in 24 dimensions whose two labels lie that far apart in one of them."""
+    random = np.random.default_rng(1)
+    truth = random.random(many) < 0.5
+    inputs = random.normal(size=(many, 24))
+    inputs[:, 0] += np.where(truth, apart, -apart)
+    return inputs, truth
+
+
+def test_the_curve_rises_towards_what_can_be_learned() -> None:
+    inputs, truth = drawn(160, 1.2)
+    curve = curve_of(inputs, truth, [str(n) for n in range(160)])
+    assert [point.cases for point in curve.points] == sorted({p.cases for p in curve.points})
+    assert curve.points[-1].balanced > curve.points[0].balanced + 0.05
+    assert all(p.balanced_low <= p.balanced <= p.balanced_high for p in curve.points)
+    assert curve.law is not None
+    assert curve.gain == pytest.approx(at_size(curve.law, 320) - at_size(curve.law, 160))
+    assert curve == curve_of(inputs, truth, [str(n) for n in range(160)])
+
+
+def test_where_nothing_can_be_learned_it_stays_at_a_coins() -> None:
+    inputs, truth = drawn(160, 0.0)
+    last = curve_of(inputs, truth, [str(n) for n in range(160)]).points[-1]
+    assert last.balanced_low <= 0.5 <= last.balanced_high
+
+
+def test_too_few_cases_are_refused_in_words(home: Path) -> None:
+    with pytest.raises(NotEnoughLabels, match="Too few to say"):
+        learning_curve([one.row for one in material(20)], FakeEmbedder(), home)
+
+
+def test_what_would_help_is_one_plain_sentence() -> None:
+    assert advice({"supported": 12}, None) == (
+        "12 more supported cases are needed before training can start."
+    )
+    assert advice({"supported": 1}, None).startswith("1 more supported case is needed")
+    assert advice({}, RISING) == (
+        "Twice as many cases would add about 3.2 points of balanced accuracy (2.0 to 4.0)."
+    )
+    assert "hardly add anything" in advice({}, replace(RISING, gain=0.001))
+    wide = replace(POINTS[1], balanced_low=0.6)
+    assert "between 0.60 and 0.84" in advice({}, replace(RISING, points=(POINTS[0], wide)))
+    assert advice({}, replace(RISING, gain=None)).startswith("Too few cases to say")
