@@ -19,8 +19,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from core.concurrency import Stop
 from core.config import PROJECT_ROOT, Settings
+from core.documents.draft import silent
 from core.documents.isolation import read_source
-from core.documents.request import silent
 from core.errors import ConfigError, ReviewError
 from core.llm.keys import keys_here
 from core.review.people import login_here, require_reachable

@@ -20,7 +20,7 @@ from components.widgets import drafts
 from components.widgets.box_editor import boxes_again, boxes_from, boxes_kept, boxes_to
 from components.widgets.span_editor import Mark, Marked, marked_from, span_editor
 from components.widgets.wording import LABEL_WORDS, clipped, escaped, when
-from core.documents.segmentation import relocate
+from core.documents.quotes import relocate
 from core.errors import InputError
 from core.progress import Progress
 from core.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Source, Span, new_id

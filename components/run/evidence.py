@@ -24,10 +24,10 @@ from components.widgets.html import (
 )
 from components.widgets.wording import LABEL_SIGNS, clipped, escaped, percent
 from core.config import Settings
-from core.documents.images import boxes_of, page_picture, quote_boxes, strip_around
 from core.documents.library import file_bytes
+from core.documents.quotes import relocate
+from core.documents.rendering import boxes_of, page_picture, quote_boxes, strip_around
 from core.documents.retrieval import SEEN
-from core.documents.segmentation import relocate
 from core.errors import InputError
 from core.progress import Progress
 from core.records import Case, Passage, Quote, Source, Span

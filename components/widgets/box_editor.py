@@ -18,8 +18,8 @@ from components.app import state
 from components.widgets.span_editor import Words, mount_editor
 from components.widgets.wording import escaped
 from core.config import Settings
-from core.documents.images import Upright, upright_picture
 from core.documents.library import file_bytes
+from core.documents.rendering import Upright, upright_picture
 from core.errors import InputError
 from core.records import Box, Source
 from core.reviews import ImageBox, category_words

@@ -105,7 +105,7 @@ def picture_of(data: bytes, name: str) -> Picture:
     """
     with Image.open(io.BytesIO(data)) as stored:
         is_photograph = stored.format == "JPEG"
-    image = open_picture(name, data, Settings().megapixels).image
+    image, _ = open_picture(name, data, Settings().megapixels)
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     if not is_photograph:
         out = io.BytesIO()

@@ -18,7 +18,7 @@ import regex
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
-from core.documents.segmentation import TYPOGRAPHY
+from core.documents.quotes import TYPOGRAPHY
 from core.documents.terms import IS_UNSPACED
 
 LIKE_FROM = 0.9

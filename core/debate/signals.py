@@ -15,7 +15,7 @@ from typing import Literal
 
 from core.agents.reply_parser import CONFIDENCE, DOUBT, QUOTED, is_stance_said
 from core.baseline.wording import SIDES, counted, shortened
-from core.documents.segmentation import folded_with_map
+from core.documents.quotes import folded_with_map
 from core.documents.terms import IS_UNSPACED, query_terms
 from core.progress import Progress
 from core.records import Quote, Turn

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from core.agents.agent_runner import RunContext, context_built, notes_of
 from core.concurrency import merged, streamed
-from core.documents.segmentation import verify_quote
+from core.documents.quotes import verify_quote
 from core.errors import ModelError, ReplyError
 from core.events import (
     DebateNoted,

@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from statistics import median
 
-from core.documents.images import Part, PlacedBlock, TextBox, rows_of, split_box, usual_height
+from core.documents.draft import Content, Piece, TextBox, joined_pieces, rows_of, usual_height
 from core.documents.tables import AFTER_LABEL, AFTER_NAME, is_number
 
 AXIS = "Axis: "
@@ -26,15 +27,15 @@ PLAIN = re.compile(r"[^\d.,\-−–kKmMbB]")
 SIZES = {"k": 1e3, "m": 1e6, "b": 1e9}
 
 
-Parts = tuple[Part, ...]
+Pieces = tuple[Piece, ...]
 
 
 @dataclass(frozen=True)
 class Chart:
     """Bars (name, values), axes, and the items they used."""
 
-    bars: tuple[Parts, ...]
-    axes: tuple[Parts, ...]
+    bars: tuple[Pieces, ...]
+    axes: tuple[Pieces, ...]
     used: frozenset[TextBox]
 
     @property
@@ -42,26 +43,24 @@ class Chart:
         """The upper edge of the topmost item used."""
         return min((item.top for item in self.used), default=0.0)
 
-    def rows(self, title: Parts) -> Iterator[PlacedBlock]:
+    def rows(self, title: Pieces) -> Iterator[Content]:
         """Each bar as a row of a table: “Visitors by region (thousands), North: 412”."""
         for bar in self.bars:
-            before = (*title, Part(AFTER_LABEL)) if title else ()
-            yield PlacedBlock("table row", (*before, *bar))
+            before = (*title, Piece(AFTER_LABEL)) if title else ()
+            yield Content("table row", (*before, *bar))
 
 
-def read_chart(items: Sequence[TextBox]) -> Chart:
-    """The chart in a picture; empty when its numbers form neither bars nor axes."""
+def chart_in(items: Sequence[TextBox]) -> tuple[Chart, list[TextBox]]:
+    """The chart that the items form, with bars that stand or lie, and the items that are left.
+
+    The chart is empty when the items' numbers form neither bars nor axes.
+    """
     upright = [item for item in items if not is_sideways(item)]
     axes_seen = [*_vertical_axes(upright), *_horizontal_axes(upright)]
     ticks = {item for axis in axes_seen for item in axis}
     bars, used = _bars([item for item in upright if item not in ticks])
-    axes = tuple((Part(AXIS), *_joined(axis, ", ")) for axis in axes_seen)
-    return Chart(tuple(bars), axes, frozenset(ticks | used))
-
-
-def chart_in(items: Sequence[TextBox]) -> tuple[Chart, list[TextBox]]:
-    """The chart that the items form, with bars that stand or lie, and the items that are left."""
-    chart = read_chart(items)
+    axes = tuple((Piece(AXIS), *joined_pieces(axis, ", ")) for axis in axes_seen)
+    chart = Chart(tuple(bars), axes, frozenset(ticks | used))
     left = [item for item in items if item not in chart.used]
     return _level_bars(chart, left) if chart.axes and not chart.bars else (chart, left)
 
@@ -80,16 +79,12 @@ def _level_bars(chart: Chart, items: Sequence[TextBox]) -> tuple[Chart, list[Tex
     if len(rows) < FEWEST_TICKS or len(sizes) > 1 or not are_aligned:
         return chart, list(items)
     bars = tuple(
-        (Part(row[0].text, row[0]), Part(AFTER_NAME), *_joined(row[1:], ", ")) for row in rows
+        (Piece(row[0].text, row[0]), Piece(AFTER_NAME), *joined_pieces(row[1:], ", "))
+        for row in rows
     )
     used = {item for row in rows for item in row}
     left = [item for item in items if item not in used]
     return Chart(bars, chart.axes, chart.used | used), left
-
-
-def _joined(items: Sequence[TextBox], by: str) -> Parts:
-    """The items' texts with `by` between them."""
-    return tuple(part for item in items for part in (Part(by), Part(item.text, item)))[1:]
 
 
 def single_numbers(items: Sequence[TextBox]) -> list[TextBox]:
@@ -99,7 +94,12 @@ def single_numbers(items: Sequence[TextBox]) -> list[TextBox]:
         parts = item.text.split()
         is_grouped = all(len(part) == 3 and part.isdigit() for part in parts[1:])  # 1 200 500
         if len(parts) > 1 and not is_grouped and all(value_of(part) is not None for part in parts):
-            single.extend(split_box(item, parts))
+            end, length = 0, len(item.text)
+            for part in parts:  # each is given its share of the width
+                start = item.text.index(part, end)
+                end = start + len(part)
+                left, right = (item.left + item.width * at / length for at in (start, end))
+                single.append(item._replace(text=part, left=left, right=right))
         else:
             single.append(item)
     return single
@@ -128,7 +128,7 @@ def value_of(text: str) -> float | None:
 def _vertical_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
     """Columns of numbers that grow upwards and have no partners in their rows, lowest first."""
     axes = []
-    for column in _aligned(items, lambda item: item.right, lambda item: item.left):
+    for column in _aligned(items):
         axis = _straight(column, lambda item: -item.y)
         if not axis:
             continue
@@ -158,30 +158,22 @@ def _horizontal_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
 
 def _in_columns(row: Sequence[TextBox], others: Sequence[TextBox]) -> bool:
     """True when half of the row's items share the same edge or the centre with another item."""
-    edges: tuple[Callable[[TextBox], float], ...] = (
-        lambda item: item.left,
-        lambda item: item.right,
-        lambda item: item.x,
-    )
-    return any(
-        2
-        * sum(
-            any(abs(edge(other) - edge(item)) < ALIGNED * item.height for other in others)
-            for item in row
-        )
-        >= len(row)
-        for edge in edges
-    )
+
+    def shared(edge: Callable[[TextBox], float]) -> int:
+        places = [edge(other) for other in others]
+        return sum(any(abs(p - edge(i)) < ALIGNED * i.height for p in places) for i in row)
+
+    edges = (attrgetter("left"), attrgetter("right"), attrgetter("x"))
+    return any(2 * shared(edge) >= len(row) for edge in edges)
 
 
-def _aligned(items: Sequence[TextBox], *edges: Callable[[TextBox], float]) -> list[list[TextBox]]:
-    """Columns of numbers that share an edge, each number in one column, longest first."""
+def _aligned(items: Sequence[TextBox]) -> list[list[TextBox]]:
+    """Columns of numbers that share an edge, each number in one column, the longest first."""
     numbers = [item for item in items if value_of(item.text) is not None]
     columns = []
-    for edge in edges:
-        ordered = sorted(numbers, key=edge)
+    for edge in (attrgetter("right"), attrgetter("left")):
         column: list[TextBox] = []
-        for item in ordered:
+        for item in sorted(numbers, key=edge):
             if column and edge(item) - edge(column[0]) > 0.7 * usual_height(column):
                 columns.append(column)
                 column = []
@@ -222,7 +214,7 @@ def _line(points: Sequence[tuple[float, float, TextBox]]) -> list[TextBox]:
     return [item for _, _, item in points]
 
 
-def _bars(items: Sequence[TextBox]) -> tuple[list[Parts], set[TextBox]]:
+def _bars(items: Sequence[TextBox]) -> tuple[list[Pieces], set[TextBox]]:
     """Lines “name: value” for columns with a name below and values above, left to right.
 
     Of several rows that could be the names (a legend, a second line) the one counts that has
@@ -234,12 +226,14 @@ def _bars(items: Sequence[TextBox]) -> tuple[list[Parts], set[TextBox]]:
         return [], set()
     best = max(candidates, key=lambda bars: (bars.count, -bars.offset))
     below = _second_lines(best, rows)
-    lines: list[Parts] = []
+    lines: list[Pieces] = []
     used: set[TextBox] = set()
     for name, values in best.values.items():
         if values:
             title = [name, *below[name]]
-            lines.append((*_joined(title, " "), Part(AFTER_NAME), *_joined(values, ", ")))
+            lines.append(
+                (*joined_pieces(title, " "), Piece(AFTER_NAME), *joined_pieces(values, ", "))
+            )
             used.update(title, values)
     return lines, used
 

@@ -20,8 +20,7 @@ from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
 from xml.parsers import expat
 
 from core.config import MEGABYTE
-from core.documents.draft import Content, Draft, content
-from core.documents.request import ReadRequest
+from core.documents.draft import Content, Draft, ReadRequest, content
 from core.documents.tables import table_contents
 from core.errors import InputError
 from core.records import Source
@@ -63,8 +62,12 @@ def read_docx(request: ReadRequest) -> Source:
             _read_parts(request, archive, draft)
     except DAMAGE as error:
         raise InputError(
-            f"{request.file} could not be read as a Word document: it is damaged ({error}); "
-            f"{AGAIN}."
+            f"{request.file} could not be read as a Word document: it is damaged; {AGAIN}."
+        ) from error
+    except _HasDtd as error:
+        raise InputError(
+            f"{request.file} could not be read as a Word document: it has a document type "
+            f"declaration, which no Word document has; {AGAIN}."
         ) from error
     except RecursionError as error:
         raise InputError(
@@ -161,11 +164,15 @@ class _BodyBegins(Exception):
     """The first element: no document type can be declared after it."""
 
 
+class _HasDtd(Exception):
+    """A document type declaration, which could define entities without end."""
+
+
 def _refuse_dtd(data: bytes) -> None:
     """Whatever stands before it, and in any encoding: the XML parser itself looks for it."""
 
     def declared(*_: object) -> None:
-        raise ParseError("a document type declaration, which no Word document has")
+        raise _HasDtd
 
     def begun(*_: object) -> None:
         raise _BodyBegins
@@ -300,8 +307,7 @@ class _Walk:
                     for item in cell:
                         yield from self.blocks(item)
             return
-        lines = table_contents(grid, headers or None, caption)
-        yield from lines[1:] if caption else lines  # the caption is a paragraph already
+        yield from table_contents(grid, headers or None, caption)
         for inner in nested:
             yield from self.blocks(inner)
 

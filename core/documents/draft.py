@@ -1,51 +1,167 @@
-"""A source's text while a reader puts it together, so that every offset is exact by construction.
+"""What a reader is given, and the source that it puts together.
 
-A reader gives blocks of pieces: what each block is (a paragraph, a row of a table, a heading) and,
-where it was seen on a page, the place of each piece. Offsets are half-open and count code points
-of the text that `finish` returns.
+A reader gives blocks of pieces: what each block is (a paragraph, a row of a table, a heading) and
+where on a page or picture each piece was seen, y downwards. Offsets are half-open, count code
+points of the text that `Draft.finish` returns, and are exact by construction.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from statistics import median
 from typing import NamedTuple
 
-from core.documents.request import ReadRequest
+from core.config import Settings
 from core.errors import InputError
-from core.records import Block, BlockKind, Box, BoxedText, Page, Reading, Source
+from core.records import Block, BlockKind, Box, BoxedText, Page, Reading, Source, SourceKind
 
+LONGEST_NAME = 120
 # SQLite ends text at NUL in length() and substr(), and UTF-8 has no place for half a surrogate
 # pair; damaged PDFs yield both.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-UNKNOWN = "\N{REPLACEMENT CHARACTER}"
-BETWEEN_BLOCKS = "\n\n"
-BETWEEN_ROWS = "\n"
 IN_ROWS = frozenset({"table row", "chart label"})
 
-
-def storable(text: str) -> str:
-    """The text with what no database can keep replaced, character for character."""
-    if not UNSTORABLE.search(text):
-        return text
-    joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return joined.replace("\x00", UNKNOWN)
+Report = Callable[[int, int, str], None]
 
 
-class Place(NamedTuple):
-    """Where on which page some characters were seen, and how surely."""
+def silent(_done: int, _total: int, _note: str) -> None:
+    """Report nothing."""
 
-    page: int
-    box: Box
+
+def shown(name: str) -> str:
+    """The file name in quotes, on one line and of bearable length."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in name).split()) or "the file"
+    if len(plain) > LONGEST_NAME:
+        plain = f"{plain[: LONGEST_NAME - 20]}…{plain[-19:]}"
+    return f"“{plain}”"
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """One file to read. `ends_at` (monotonic seconds) is when slow extras such as OCR give up."""
+
+    source_id: str
+    name: str
+    data: bytes
+    kind: SourceKind
+    settings: Settings
+    report: Report = silent
+    ends_at: float = float("inf")
+
+    @property
+    def file(self) -> str:
+        """The file's name as messages show it."""
+        return shown(self.name)
+
+    @property
+    def has_time(self) -> bool:
+        """False once what is left should be wound up."""
+        return time.monotonic() < self.ends_at
+
+
+class TextBox(NamedTuple):
+    """A piece of text and the upright rectangle around it. `score` in [0, 1] is OCR's."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
     score: float = 1.0
+    bold: bool = False
+
+    @property
+    def width(self) -> float:
+        """From left to right."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        """From top to bottom."""
+        return self.bottom - self.top
+
+    @property
+    def x(self) -> float:
+        """The centre, horizontally."""
+        return (self.left + self.right) / 2
+
+    @property
+    def y(self) -> float:
+        """The centre, vertically."""
+        return (self.top + self.bottom) / 2
+
+    def share_of(self, width: float, height: float) -> Box:
+        """The rectangle as shares of a page of that size."""
+        sizes = (width, height, width, height)
+        edges = zip((self.left, self.top, self.right, self.bottom), sizes, strict=True)
+        return Box(*(min(max(at / size, 0.0), 1.0) if size else 0.0 for at, size in edges))
+
+
+def usual_height(items: Sequence[TextBox]) -> float:
+    """The median height of the items; 1 when there are none."""
+    return median(item.height for item in items) if items else 1.0
+
+
+def around(items: Iterable[TextBox], text: str = "") -> TextBox:
+    """The rectangle around all items, with that text."""
+    _, lefts, tops, rights, bottoms, scores, _ = zip(*items, strict=True)
+    return TextBox(text, min(lefts), min(tops), max(rights), max(bottoms), min(scores))
+
+
+def rows_of(items: Sequence[TextBox]) -> list[list[TextBox]]:
+    """The items in rows from top to bottom, each row from left to right.
+
+    An item joins the row whose items' centres it overlaps by half its height.
+    """
+    rows: list[list[TextBox]] = []
+    total = height = 0.0  # of the last row: the sum of its centres, and how high its first item is
+    for y, item in sorted(((item[2] + item[4]) / 2, item) for item in items):
+        own = item[4] - item[2]
+        if rows and y - total / len(rows[-1]) < 0.5 * min(own, height):
+            rows[-1].append(item)
+            total += y
+        else:
+            rows.append([item])
+            total, height = y, own
+    return [sorted(row, key=itemgetter(1)) if len(row) > 1 else row for row in rows]
+
+
+@dataclass(frozen=True)
+class PictureText:
+    """All text that OCR read in a picture of `width` x `height` pixels.
+
+    Where the picture had to be turned clockwise by `turned` degrees to be read, places and size
+    are those of the turned picture; `box` gives them in the picture as it is. `unread` counts
+    places that look like text and could not be read.
+    """
+
+    items: tuple[TextBox, ...]
+    width: int
+    height: int
+    unread: int = 0
+    turned: int = 0
+
+    def box(self, item: TextBox) -> Box:
+        """The item's place as shares of the picture before it was turned."""
+        box = item.share_of(self.width, self.height)
+        left, top, right, bottom = box.left, box.top, box.right, box.bottom
+        turned = {
+            90: Box(top, 1 - right, bottom, 1 - left),
+            180: Box(1 - right, 1 - bottom, 1 - left, 1 - top),
+            270: Box(1 - bottom, left, 1 - top, right),
+        }
+        return turned.get(self.turned, box)
 
 
 class Piece(NamedTuple):
-    """Some characters of a block; `place` is None for what only joins the others."""
+    """Some characters of a block; `box` is None for what only joins the others."""
 
     text: str
-    place: Place | None = None
+    box: TextBox | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +183,19 @@ def content(kind: BlockKind | None, text: str, level: int = 0) -> Content:
     return Content(kind, (Piece(text),), level)
 
 
+def joined_pieces(items: Iterable[TextBox], by: str) -> tuple[Piece, ...]:
+    """The items' texts with `by` between them."""
+    return tuple(piece for item in items for piece in (Piece(by), Piece(item.text, item)))[1:]
+
+
+def storable(text: str) -> str:
+    """The text with what no database can keep replaced, character for character."""
+    if not UNSTORABLE.search(text):
+        return text
+    joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return joined.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
 class Draft:
     """Text, blocks, pages, boxes and notes of one source, growing."""
 
@@ -80,14 +209,14 @@ class Draft:
         self._last: BlockKind | None = None
         self.length = 0
 
-    def add(self, text: str) -> tuple[int, int]:
-        """Append the text and return its `[start, end)`.
+    def add(self, text: str) -> None:
+        """Append the text.
 
         Raises:
             InputError: the source holds more characters than the settings allow.
         """
         kept = storable(text)
-        start, self.length = self.length, self.length + len(kept)
+        self.length += len(kept)
         most = self._request.settings.source_characters
         if self.length > most:
             raise InputError(
@@ -95,35 +224,36 @@ class Draft:
                 "is read; split it, or raise “Most text in one source” in Settings."
             )
         self._parts.append(kept)
-        return start, self.length
 
     def separate(self, kind: BlockKind | None) -> None:
         """Append what stands before a block of that kind; nothing at the beginning."""
         if self.length:
-            are_rows = kind in IN_ROWS and self._last in IN_ROWS
-            self.add(BETWEEN_ROWS if are_rows else BETWEEN_BLOCKS)
+            self.add("\n" if kind in IN_ROWS and self._last in IN_ROWS else "\n\n")
 
-    def add_block(self, block: Content) -> None:
-        """Append a block after what stands between blocks; one without any text is left out."""
-        if not block.text.strip():
-            return
-        self.separate(block.kind)
-        start = self.length
-        for piece in block.pieces:
-            self.add_piece(piece)
-        self.close_block(block, start)
+    def add_blocks(
+        self, blocks: Iterable[Content], page: int = 1, box: Callable[[TextBox], Box] | None = None
+    ) -> None:
+        """Append the blocks in order, what was seen with its `box` on that page.
 
-    def add_blocks(self, blocks: Iterable[Content]) -> None:
-        """Append the blocks in order."""
+        Blocks without any text are left out.
+        """
         for block in blocks:
-            self.add_block(block)
+            if block.text.strip():
+                self.separate(block.kind)
+                start = self.length
+                for piece in block.pieces:
+                    self.add_piece(piece, page, box)
+                self.close_block(block, start)
 
-    def add_piece(self, piece: Piece) -> None:
+    def add_piece(
+        self, piece: Piece, page: int = 1, box: Callable[[TextBox], Box] | None = None
+    ) -> None:
         """Append a piece of a block together with its place."""
-        start, end = self.add(piece.text)
-        if piece.place and end > start:
-            page, box, score = piece.place
-            self._boxes.append(BoxedText(start, end, page, box, score))
+        start = self.length
+        self.add(piece.text)
+        if piece.box and box and self.length > start:
+            seen = BoxedText(start, self.length, page, box(piece.box), piece.box.score)
+            self._boxes.append(seen)
 
     def close_block(self, block: Content, start: int) -> None:
         """Keep that a block began at `start` and ends here."""

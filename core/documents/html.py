@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from core.documents.draft import Content, Draft, content
+from core.documents.draft import Content, Draft, ReadRequest, content
 from core.documents.readers import decoded, decoded_page
-from core.documents.request import ReadRequest
 from core.documents.tables import clean, table_contents
 from core.records import BlockKind, Source
 
@@ -311,7 +310,7 @@ def _table(table: LexborNode, walk: _Walk) -> list[Content] | None:
     headers = 0
     while headers < len(names) and names[headers]:
         headers += 1
-    return table_contents(grid, headers or None, caption)
+    return [content("caption", caption), *table_contents(grid, headers or None, caption)]
 
 
 @dataclass

@@ -3,29 +3,33 @@
 A reader's library may hang, crash or eat memory on a damaged or hostile file; then only the
 child goes, and the person gets a sentence. The child sees neither keys nor other files' bytes:
 its environment is empty but for what dynamic loaders need.
+
+On the child's stdin comes one line of JSON, then the file's bytes; then stdin stays open, and its
+end means that the parent is gone. On stdout go lines of JSON: progress, and one answer.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 from core.concurrency import Stop
 from core.config import MEGABYTE, PROJECT_ROOT, Settings
-from core.documents.language import language_note, language_of
+from core.documents.draft import ReadRequest, Report, shown
 from core.documents.readers import read
-from core.documents.request import ReadRequest, Report, shown
 from core.errors import InputError, Stopped
 from core.records import Source, SourceKind
-from core.store.sqlite import from_plain
 
+LOGGER = logging.getLogger(__name__)
 # Measured: OCR of pages and charts takes 1.2 to 1.7 GB of address space (0.5 to 0.8 GB in use), the
 # largest pictures 2.3 GB, text alone less than 1 GB.
 MEMORY = 4096 * MEGABYTE
@@ -38,12 +42,16 @@ NEEDED_BY_LOADERS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT
 THRIFTY = {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1"}
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from core.documents.worker import main; main()"
+    "from core.documents.isolation import main; main()"
 )
 LONGEST_ANSWER = 64 * MEGABYTE
 LONGEST_CHARACTER = 12  # bytes, as JSON writes it
 PARTING = 2.0  # seconds
-SAVE_AGAIN = "Open it in the program it comes from, save it again and add it once more."
+# What is kept back from the parent's time limit to wind up slow reading with a remark.
+WIND_UP = 0.85
+
+Answer = dict[str, Any]
+Say = Callable[[Answer], None]
 
 _slots = threading.BoundedSemaphore(AT_ONCE)
 
@@ -63,6 +71,9 @@ def read_source(
         InputError: the file cannot be read within the limits; one sentence says why.
         Stopped: `stop` was set meanwhile; the child is gone then.
     """
+    from core.documents.language import language_note, language_of
+    from core.store.sqlite import from_plain
+
     stop.check()
     if kind in HERE and len(data) <= LARGEST_HERE:
         source = read(ReadRequest(source_id, name, data, kind, settings, on_progress))
@@ -84,7 +95,7 @@ def read_source(
     return replace(source, name=name, language=language, notes=notes)
 
 
-def run_alone(task: Task, stop: Stop, on_progress: Report) -> dict[str, Any]:
+def run_alone(task: Task, stop: Stop, on_progress: Report) -> Answer:
     """The task's answer, from one of the few children that may work at the same time."""
     with _slot(stop):
         return task.run(stop, on_progress)
@@ -111,7 +122,7 @@ class Task:
     longest: int = LONGEST_ANSWER
     argv: Sequence[str] = field(default_factory=worker_command)
 
-    def run(self, stop: Stop, on_progress: Report) -> dict[str, Any]:
+    def run(self, stop: Stop, on_progress: Report) -> Answer:
         """The child's answer. Raises InputError and Stopped as `read_source` does."""
         process = subprocess.Popen(
             self.argv,
@@ -138,21 +149,24 @@ class Task:
                 process.wait(PARTING)  # So that the exit code is its own and not our signal.
         finally:
             timer.cancel()
-            _end(process)
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
         if stop.is_set:
             raise Stopped("The run was stopped.")
         if answer is None:
-            raise InputError(self._failure(process.returncode, is_overdue=overdue.is_set()))
+            raise self._failure(process.returncode, is_overdue=overdue.is_set())
         if "problem" in answer:
             raise InputError(str(answer["problem"]))
         return answer
 
-    def _conversation(
-        self, process: subprocess.Popen[bytes], on_progress: Report
-    ) -> dict[str, Any] | None:
+    def _conversation(self, process: subprocess.Popen[bytes], on_progress: Report) -> Answer | None:
         """Hand the file over and take lines until the answer; None if none comes."""
         header = {
-            **self.about,
+            "about": dict(self.about),
             "command": self.command,
             "name": self.name,
             "size": len(self.data),
@@ -178,28 +192,19 @@ class Task:
             on_progress(*said["progress"])
         return None
 
-    def _failure(self, code: int | None, *, is_overdue: bool) -> str:
-        """A sentence on a child that ended without an answer."""
+    def _failure(self, code: int | None, *, is_overdue: bool) -> InputError:
+        """What is said of a child that ended without an answer."""
         if is_overdue:
-            return (
+            return InputError(
                 f"{shown(self.name)} could not be read within {self.seconds:,.0f} seconds; split "
                 "it, or raise “Longest reading time” in Settings."
             )
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-        return (
-            f"{shown(self.name)} could not be read: its reader broke off ({how}); the file may be "
-            f"damaged or too large for the memory allowed. {SAVE_AGAIN}"
+        LOGGER.warning("The reader of %s ended with code %s", shown(self.name), code)
+        return InputError(
+            f"{shown(self.name)} could not be read: its reader broke off; the file may be damaged "
+            "or too large for the memory allowed. Open it in the program it comes from, save it "
+            "again and add it once more."
         )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Leave neither the child nor its pipes behind."""
-    process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with contextlib.suppress(OSError):
-                stream.close()
 
 
 @contextlib.contextmanager
@@ -211,3 +216,86 @@ def _slot(stop: Stop) -> Iterator[None]:
         yield
     finally:
         _slots.release()
+
+
+def main() -> None:
+    """Answer one request."""
+    say = _say_on(_own_stdout())
+    header = json.loads(sys.stdin.buffer.readline())
+    data = sys.stdin.buffer.read(header["size"])
+    if len(data) < header["size"]:  # the parent went away in the middle
+        os._exit(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _limit(header["memory"], header["seconds"])
+    try:
+        say(_answer(header, data, say))
+    except InputError as error:
+        say({"problem": str(error)})
+    except MemoryError:
+        say({"problem": header["too_large"]})
+    except Exception:  # noqa: BLE001 - the libraries' errors on damaged files are endless
+        named = shown(header["name"])
+        say({"problem": f"{named} cannot be shown as a picture; open it in its own program."})
+    # Not sys.exit: PDFium and onnxruntime may hang or crash while they are taken down.
+    os._exit(0)
+
+
+def _own_stdout() -> BinaryIO:
+    """A private copy of stdout; what libraries print goes where stderr goes."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answers
+
+
+def _say_on(stream: BinaryIO) -> Say:
+    def say(answer: Answer) -> None:
+        stream.write(json.dumps(answer, default=vars).encode() + b"\n")
+        stream.flush()
+
+    return say
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def _limit(memory: int, seconds: float) -> None:
+    """Bound address space and processor time where the platform can."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    cores = os.cpu_count() or 1
+    processor = int(seconds * cores) + 10
+    for what, value in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, processor),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, hard = resource.getrlimit(what)
+        allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        try:
+            resource.setrlimit(what, (allowed, hard))
+        except (ValueError, OSError):  # macOS refuses some of them
+            continue
+
+
+def _answer(header: Answer, data: bytes, say: Say) -> Answer:
+    """Read the file, or do with it what a function of `rendering` does."""
+    name, about = header["name"], header["about"]
+    if header["command"] != "read":
+        from core.documents import rendering
+
+        answer: Answer = getattr(rendering, header["command"])(name, data, **about)
+        return answer
+    request = ReadRequest(
+        about["source_id"],
+        name,
+        data,
+        about["kind"],
+        Settings(**about["settings"]),
+        report=lambda done, total, note: say({"progress": [done, total, note]}),
+        ends_at=time.monotonic() + WIND_UP * header["seconds"],
+    )
+    return {"source": read(request)}

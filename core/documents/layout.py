@@ -7,30 +7,25 @@ of PDFs are laid out alike. Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
 import regex
 
 from core.documents.charts import chart_in, is_sideways, single_numbers
-from core.documents.images import (
-    Part,
+from core.documents.draft import (
+    Content,
     PictureText,
-    PlacedBlock,
+    Piece,
     TextBox,
     around,
+    joined_pieces,
     rows_of,
     usual_height,
 )
-from core.documents.segmentation import (
-    UNSPACED,
-    is_cut,
-    is_ended,
-    joined_lines,
-    words_in,
-)
-from core.documents.tables import Line, header_rows, is_number, table_lines
+from core.documents.segmentation import UNSPACED, is_cut, is_ended, joined_lines, words_in
+from core.documents.tables import header_rows, is_number, table_contents
 
 CAPTION = regex.compile(
     r"(?:table|figure|fig\.|chart|graph|exhibit|box|map|tabelle|abbildung|abb\.|diagramm|tableau|"
@@ -65,14 +60,14 @@ TIGHT = 0.7
 COLUMN_GAP = 0.4
 
 
-def picture_blocks(picture: PictureText) -> Iterator[PlacedBlock]:
+def picture_blocks(picture: PictureText) -> Iterator[Content]:
     """All that was read in a picture as blocks, each of which can be understood by itself."""
     known = words_in(item.text for item in picture.items)
     for column in reading_columns(single_numbers(picture.items)):
         yield from _column_blocks(column, known)
 
 
-def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator[PlacedBlock]:
+def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content]:
     """What stands above a chart, the chart, the rest, and the axes at the end."""
     chart, left = chart_in(column)
     upright = [item for item in left if not is_sideways(item)]
@@ -80,22 +75,22 @@ def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator
     below = [item for item in upright if chart.used and item.y > chart.top]
     before = list(_blocks(above, known))
     if chart.used and before and before[-1].kind == "paragraph" and not is_ended(before[-1].text):
-        before[-1] = PlacedBlock("caption", before[-1].parts)
+        before[-1] = Content("caption", before[-1].pieces)
         yield from before
-        yield from chart.rows(before[-1].parts)
+        yield from chart.rows(before[-1].pieces)
     else:
         yield from before
         yield from chart.rows(())
     is_unread = bool(chart.axes) and not chart.bars
     for block in _blocks(below, known):
         is_label = is_unread and block.kind == "paragraph" and not is_ended(block.text)
-        yield PlacedBlock("chart label", block.parts) if is_label else block
-    labels = [[Part(item.text, item)] for item in left if is_sideways(item)]
+        yield Content("chart label", block.pieces) if is_label else block
+    labels = [[Piece(item.text, item)] for item in left if is_sideways(item)]
     for parts in (*labels, *chart.axes):
-        yield PlacedBlock("chart label", tuple(parts))
+        yield Content("chart label", tuple(parts))
 
 
-def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[PlacedBlock]:
+def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content]:
     """Tables where rows hold several things, paragraphs elsewhere."""
     single: list[TextBox] = []
     grid: list[list[TextBox]] = []
@@ -104,7 +99,7 @@ def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[PlacedB
         if grid and len(row) == 1 and _add_wrapped(grid, row[0]):
             continue
         if grid and (len(row) < 2 or _is_far(grid, row)):
-            yield from _table_or_lines(grid, caption)
+            yield from _table_blocks(grid, caption)
             grid = []
         if single and len(row) != 1:
             lines = [_paragraph(lines, known) for lines in paragraphs_of(single)]
@@ -114,15 +109,6 @@ def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[PlacedB
             grid.append(row)
         else:
             single += row
-
-
-def _table_or_lines(grid: Sequence[list[TextBox]], caption: str) -> Iterator[PlacedBlock]:
-    table = table_blocks(grid, caption)
-    if table is not None:
-        yield from table
-        return
-    for item in (item for row in grid for item in row):
-        yield PlacedBlock("paragraph", (Part(item.text, item),))
 
 
 def _whole_rows(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
@@ -176,9 +162,6 @@ def _is_far(grid: Sequence[Sequence[TextBox]], row: Sequence[TextBox]) -> bool:
 
 def _overlap(one: TextBox, other: TextBox) -> float:
     return min(one.right, other.right) - max(one.left, other.left)
-
-
-# --- lines that go on -----------------------------------------------------------------------
 
 
 def paragraphs_of(lines: Sequence[TextBox]) -> list[list[TextBox]]:
@@ -276,20 +259,17 @@ def _first_word(line: TextBox) -> float:
     return line.width * letters / max(1, len(line.text))
 
 
-def _paragraph(lines: Sequence[TextBox], known: frozenset[str]) -> PlacedBlock:
+def _paragraph(lines: Sequence[TextBox], known: frozenset[str]) -> Content:
     """The lines as one block; each keeps its place."""
-    parts: list[Part] = []
+    parts: list[Piece] = []
     for line in lines:
         if parts:
             text, by = joined_lines(parts[-1].text, line.text, known)
-            parts[-1] = Part(text, parts[-1].box)
-            parts += [Part(by)] if by else []
-        parts.append(Part(line.text, line))
+            parts[-1] = Piece(text, parts[-1].box)
+            parts += [Piece(by)] if by else []
+        parts.append(Piece(line.text, line))
     is_item = ITEM.match(lines[0].text) is not None
-    return PlacedBlock("list item" if is_item else "paragraph", tuple(parts))
-
-
-# --- columns of running text ----------------------------------------------------------------
+    return Content("list item" if is_item else "paragraph", tuple(parts))
 
 
 def reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
@@ -377,48 +357,32 @@ def _is_running(items: Sequence[TextBox], longest: float) -> bool:
     return bool(gaps) and median(gaps) < TIGHT * height
 
 
-# --- tables ---------------------------------------------------------------------------------
-
-Boxes = dict[tuple[int, int], list[TextBox]]
+CellBoxes = dict[tuple[int, int], list[TextBox]]
 
 
-def table_blocks(rows: Sequence[Sequence[TextBox]], caption: str = "") -> list[PlacedBlock] | None:
-    """Rows of things side by side as blocks; None when they are neither a table nor pairs."""
+def _table_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[Content]:
+    """Rows of things side by side as blocks: of a table, of pairs, or each thing by itself."""
     items = [item for row in rows for item in row]
     if len(rows) < 2 or median(len(item.text) for item in items) > PROSE_LETTERS:
-        return None
+        return [Content("paragraph", (Piece(item.text, item),)) for item in items]
     columns = columns_of(rows)
     grid, boxes = grid_in_columns(rows, columns) if len(columns) > 1 else ([], {})
     headers = header_rows(grid)
-    if not headers and any(_is_pair(row) for row in rows):
+    if len(columns) < 2 or (not headers and any(_is_pair(row) for row in rows)):
         return _pairs_and_rest(rows)
-    if len(columns) < 2:
-        return None
-    return placed_lines(table_lines(grid, headers, caption), boxes)
+    return table_contents(grid, headers, caption, boxes)
 
 
-def placed_lines(lines: Iterable[Line], boxes: Boxes) -> list[PlacedBlock]:
-    """The lines of a table with the places of their cells."""
-    blocks = []
-    for line in lines:
-        parts = []
-        for cell in line.cells:
-            seen = boxes.get((cell.row, cell.column))
-            parts.append(Part(cell.text, around(seen, cell.text) if seen else None))
-        blocks.append(PlacedBlock(line.kind, tuple(parts)))
-    return blocks
-
-
-def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> list[PlacedBlock]:
+def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> list[Content]:
     """Pairs as rows; of the others each thing by itself."""
     blocks = []
     for row in rows:
         if _is_pair(row):
-            name = Part(row[0].text.removesuffix(":"), row[0])
-            values = [part for item in row[1:] for part in (Part(", "), Part(item.text, item))][1:]
-            blocks.append(PlacedBlock("table row", (name, Part(": "), *values)))
+            name = Piece(row[0].text.removesuffix(":"), row[0])
+            values = joined_pieces(row[1:], ", ")
+            blocks.append(Content("table row", (name, Piece(": "), *values)))
         else:
-            blocks += [PlacedBlock("paragraph", (Part(item.text, item),)) for item in row]
+            blocks += [Content("paragraph", (Piece(item.text, item),)) for item in row]
     return blocks
 
 
@@ -453,9 +417,9 @@ def columns_of(rows: Sequence[Sequence[TextBox]]) -> list[tuple[float, float]]:
 
 def grid_in_columns(
     rows: Sequence[Sequence[TextBox]], columns: Sequence[tuple[float, float]]
-) -> tuple[list[list[str]], Boxes]:
+) -> tuple[list[list[str]], CellBoxes]:
     """The rows' items in the columns; a name that spans several columns stands in each."""
-    boxes: Boxes = {}
+    boxes: CellBoxes = {}
     for number, row in enumerate(rows):
         is_names = not any(is_number(item.text) for item in row)
         for item in row:

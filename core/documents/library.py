@@ -19,9 +19,9 @@ from pathlib import Path
 
 from core.concurrency import Stop, merged, streamed
 from core.config import MEGABYTE, Settings
+from core.documents.draft import Report, shown
 from core.documents.isolation import read_source
 from core.documents.readers import READER_VERSION, kind_of
-from core.documents.request import Report, shown
 from core.documents.retrieval import ensure_index
 from core.errors import InputError, ReplyError, Stopped
 from core.events import DocumentRead, Event, ImageDescribed, ProblemMet, ProgressMade

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pypdfium2
 import pypdfium2.raw
 
-from core.documents.draft import Content, Draft
-from core.documents.images import PlacedBlock
+from core.documents.draft import Content, Draft, ReadRequest, shown
 from core.documents.pdf_layout import pages_as_blocks, plain_title
 from core.documents.pdf_text import (
     PdfPage,
@@ -26,7 +25,6 @@ from core.documents.pdf_text import (
     second_reader,
 )
 from core.documents.readers import plain_blocks
-from core.documents.request import ReadRequest, shown
 from core.documents.segmentation import is_ended, joined_lines, words_in
 from core.errors import InputError
 from core.records import Source
@@ -53,8 +51,8 @@ def read_pdf(request: ReadRequest) -> Source:
     """
     try:
         document = open_pdf(request.name, request.data)
-    except pypdfium2.PdfiumError as error:
-        return _read_by_pypdf(request, error)
+    except pypdfium2.PdfiumError:
+        return _read_by_pypdf(request)
     with document:
         _check_pages(request, len(document))
         return _Reading(request, document).whole()
@@ -147,8 +145,7 @@ class _Reading:
 
     def _read_picture(self, draft: Draft, index: int, wanted: Sequence[int]) -> bool:
         """Read the page by OCR unless its text layer says more; False when time is over."""
-        from core.documents.images import remark_on
-        from core.documents.ocr import read_picture_text
+        from core.documents.images import read_picture_text, remark_on
 
         if not self.request.has_time:
             return False
@@ -249,7 +246,7 @@ def write_pages(draft: Draft, pages: Sequence[PdfPage], bookmarks: Mapping[str, 
             writer.add(page, content)
         for block in own:
             goes_on = block is own[-1] and bool(after) and _goes_on(block, after[0])
-            writer.add(page, block.content(page.place), goes_on=goes_on)
+            writer.add(page, block, goes_on=goes_on)
     writer.close()
 
 
@@ -275,16 +272,16 @@ class _PageWriter:
         self._draft.separate(first.kind)
         self._begin()
         start = self._draft.length
-        for number, (_, content) in enumerate(self._open, start=1):
+        for number, (page, content) in enumerate(self._open, start=1):
             *pieces, last = content.pieces
-            page, following = self._open[number] if number < len(self._open) else (None, None)
+            turned, following = self._open[number] if number < len(self._open) else (None, None)
             text, by = last.text, ""
             if following:
                 text, by = joined_lines(last.text, following.text, self._known)
             for piece in (*pieces, last._replace(text=text)):
-                self._draft.add_piece(piece)
-            if page:
-                self._turn_to(page)
+                self._draft.add_piece(piece, page.number, page.box)
+            if turned:
+                self._turn_to(turned)
                 self._draft.add(by)
                 self._begin()
         self._draft.close_block(first, start)
@@ -312,21 +309,21 @@ class _PageWriter:
             self._close_page()
 
 
-def _goes_on(block: PlacedBlock, following: PlacedBlock) -> bool:
+def _goes_on(block: Content, following: Content) -> bool:
     """True for a paragraph whose last sentence ends on the next page."""
     if block.kind not in ("paragraph", "list item") or following.kind != "paragraph":
         return False
     return not is_ended(block.text) and (following.text[:1].islower() or len(block.text) > SHORT)
 
 
-def _move_notes(before: list[PlacedBlock], after: Sequence[PlacedBlock]) -> None:
+def _move_notes(before: list[Content], after: Sequence[Content]) -> None:
     """Put a page's footnotes before its last paragraph where that goes on on the next page."""
     last = next((n for n in reversed(range(len(before))) if before[n].kind != "footnote"), None)
     if last is not None and after and _goes_on(before[last], after[0]):
         before.append(before.pop(last))
 
 
-def _read_by_pypdf(request: ReadRequest, refusal: Exception) -> Source:
+def _read_by_pypdf(request: ReadRequest) -> Source:
     """What pypdf recovers of a file that PDFium refuses; mostly that is nothing."""
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     from pypdf import PdfReader
@@ -340,8 +337,7 @@ def _read_by_pypdf(request: ReadRequest, refusal: Exception) -> Source:
         raise
     except Exception as error:
         raise InputError(
-            f"{request.file} could not be read as a PDF: it is damaged or cut off ({refusal}); "
-            f"{AGAIN}."
+            f"{request.file} could not be read as a PDF: it is damaged or cut off; {AGAIN}."
         ) from error
     draft = Draft(request)
     pages = [plain_page(n, text.strip("\n")) for n, text in enumerate(texts, 1)]

@@ -16,7 +16,7 @@ from statistics import median
 import regex
 
 from core.documents.charts import Chart, chart_in, single_numbers
-from core.documents.images import Part, PlacedBlock, TextBox, around, rows_of
+from core.documents.draft import Content, Piece, TextBox, around, rows_of
 from core.documents.layout import (
     CAPTION,
     ITEM,
@@ -67,12 +67,12 @@ class Figure:
     area: TextBox
     caption: str = ""
 
-    def blocks(self) -> list[PlacedBlock]:
+    def blocks(self) -> list[Content]:
         """The bars, then the labels."""
         title = CAPTION.sub("", self.caption, count=1).strip(" :.|—–")
-        rows = list(self.chart.rows((Part(title),) if title else ()))
-        words = [(Part(item.text, item),) for item in self.labels]
-        return rows + [PlacedBlock("chart label", p) for p in (*words, *self.chart.axes)]
+        rows = list(self.chart.rows((Piece(title),) if title else ()))
+        words = [(Piece(item.text, item),) for item in self.labels]
+        return rows + [Content("chart label", p) for p in (*words, *self.chart.axes)]
 
 
 Item = TextLine | Table | Figure
@@ -80,7 +80,7 @@ Item = TextLine | Table | Figure
 
 def pages_as_blocks(
     pages: Sequence[PdfPage], bookmarks: Mapping[str, int], known: frozenset[str]
-) -> list[list[PlacedBlock]]:
+) -> list[list[Content]]:
     """The blocks of each page; `bookmarks` give the level of titles in the document's outline."""
     dropped = furniture_of(pages)
     style = _Style.of(pages, bookmarks)
@@ -101,9 +101,6 @@ def pages_as_blocks(
         else:
             found.append(list(_page_blocks(page, flow, style, known)))
     return found
-
-
-# --- furniture ------------------------------------------------------------------------------
 
 
 def furniture_of(pages: Sequence[PdfPage]) -> set[tuple[int, int]]:
@@ -207,9 +204,6 @@ def _page_number(text: str) -> int | None:
     return int(match[1]) if match[1].isdigit() else -1000
 
 
-# --- the order of things on a page ----------------------------------------------------------
-
-
 def _flow(page: PdfPage) -> list[Item]:
     """The page's lines, tables and figures in reading order."""
     flow = _with_figures(with_tables(page, _in_columns(page.lines)))
@@ -282,15 +276,12 @@ def _figure(bits: Sequence[TextLine]) -> Sequence[Item]:
         return bits
     chart, left = chart_in(cells)
     if chart.axes or chart.bars:
-        return [Figure(chart, left, around(cells, ""))]
+        return [Figure(chart, left, around(cells))]
     rows = rows_of(cells)
     table = aligned_table(rows) if 2 * sum(len(row) > 1 for row in rows) > len(rows) else None
     if table or 2 * numbers < len(cells):
         return [table] if table else bits
-    return [Figure(chart, left, around(cells, ""))]
-
-
-# --- paragraphs, headings, footnotes --------------------------------------------------------
+    return [Figure(chart, left, around(cells))]
 
 
 @dataclass
@@ -359,7 +350,7 @@ def plain_title(text: str) -> str:
 
 def _page_blocks(
     page: PdfPage, flow: Sequence[Item], style: _Style, known: frozenset[str]
-) -> Iterator[PlacedBlock]:
+) -> Iterator[Content]:
     """The blocks of one page in order; footnotes come last."""
     footnotes = _footnotes(page, flow, style)
     apart = set(map(id, footnotes))
@@ -373,36 +364,36 @@ def _page_blocks(
         if item:
             yield from item.blocks()
     for group in _notes(footnotes):
-        yield PlacedBlock("footnote", _joined(group, known))
+        yield Content("footnote", _joined(group, known))
 
 
 def _text_blocks(
     lines: Sequence[TextBox], page: int, style: _Style, known: frozenset[str]
-) -> Iterator[PlacedBlock]:
+) -> Iterator[Content]:
     for group in paragraphs_of(lines):
         parts = _joined(group, known)
         level = style.level(group, page)
         if any(CONTENTS.search(line.text) for line in group):
-            yield PlacedBlock(None, parts)
+            yield Content(None, parts)
         elif (
             CAPTION.match(group[0].text)
             and len("".join(p.text for p in parts)) < 2 * LONGEST_HEADING
         ):
-            yield PlacedBlock("caption", parts)
+            yield Content("caption", parts)
         elif level is not None:
-            yield PlacedBlock("heading", parts, level)
+            yield Content("heading", parts, level)
         else:
             is_item = ITEM.match(group[0].text) is not None
-            yield PlacedBlock("list item" if is_item else "paragraph", parts)
+            yield Content("list item" if is_item else "paragraph", parts)
 
 
-def _joined(lines: Sequence[TextBox], known: frozenset[str]) -> tuple[Part, ...]:
+def _joined(lines: Sequence[TextBox], known: frozenset[str]) -> tuple[Piece, ...]:
     """The lines as one text, without places: a quote is found on the page when it is shown."""
     text = lines[0].text
     for line in lines[1:]:
         before, by = joined_lines(text, line.text, known)
         text = before + by + line.text
-    return (Part(text),)
+    return (Piece(text),)
 
 
 def _is_footnote(item: Item) -> bool:

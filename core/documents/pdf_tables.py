@@ -15,21 +15,20 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from core.documents.images import PlacedBlock, TextBox, around, rows_of, usual_height
+from core.documents.draft import Content, TextBox, around, rows_of, usual_height
 from core.documents.layout import (
     CAPTION,
     ITEM,
     PROSE_LETTERS,
-    Boxes,
+    CellBoxes,
     columns_of,
     columns_under,
     grid_in_columns,
     paragraphs_of,
-    placed_lines,
 )
 from core.documents.pdf_text import PdfPage, Rule, TextLine, text_line
 from core.documents.segmentation import is_ended, joined_lines
-from core.documents.tables import header_of, header_rows, is_number, table_lines
+from core.documents.tables import header_of, header_rows, is_number, table_contents
 
 CONTENTS = "...."  # leads the eye to a page's number in a table of contents
 JOIN = 3.0  # points between rules that meet
@@ -51,7 +50,7 @@ class Table:
     """
 
     grid: list[list[str]]
-    boxes: Boxes
+    boxes: CellBoxes
     area: TextBox
     columns: Columns
     caption: str = ""
@@ -59,12 +58,11 @@ class Table:
     named: int = 0
     above: Header = ()
 
-    def blocks(self) -> list[PlacedBlock]:
+    def blocks(self) -> list[Content]:
         """The rows, each with its header; a header from the page before has no place here."""
         shift = len(self.above)
         boxes = {(row + shift, column): found for (row, column), found in self.boxes.items()}
-        lines = table_lines([*self.above, *self.grid], self.headers, self.caption)
-        return placed_lines(lines, boxes)
+        return table_contents([*self.above, *self.grid], self.headers, self.caption, boxes)
 
     @property
     def headers(self) -> int | None:
@@ -122,7 +120,7 @@ def aligned_table(rows: Sequence[Sequence[TextBox]]) -> Table | None:
     if aligned < 0.7 * len(wide) or not (says_values or (len(wide) > 3 and len(columns) > 2)):
         return None
     grid, boxes = grid_in_columns(rows, columns)
-    return Table(grid, boxes, around([c for row in rows for c in row], ""), tuple(columns))
+    return Table(grid, boxes, around([c for row in rows for c in row]), tuple(columns))
 
 
 def _with_whole_labels(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
@@ -148,9 +146,6 @@ def join_pages(flows: Sequence[Sequence[object]]) -> None:
         if last[0].goes_on_in(first[0]):
             first[0].caption = first[0].caption or last[0].caption
             first[0].above = () if first[0].header == last[0].header else last[0].header
-
-
-# --- tables without rules -------------------------------------------------------------------
 
 
 def _with_unruled(flow: Sequence[Item]) -> list[Item]:
@@ -225,7 +220,7 @@ def _is_row(cells: Sequence[TextBox]) -> bool:
 
 def _may_be_label(cell: TextBox, rows: Sequence[_Row]) -> bool:
     """True for a short line at the left edge: the name of a group, or a label's second line."""
-    area = around([other for row in rows for other in row.cells], "")
+    area = around([other for row in rows for other in row.cells])
     is_short = cell.width < 0.6 * area.width and not is_ended(cell.text)
     return is_short and cell.left < area.left + 0.3 * area.width
 
@@ -243,7 +238,7 @@ def _stacked(flow: Sequence[Item]) -> list[Item]:
         upper, lower = sorted((parts[-1], item), key=lambda table: table.area.top)
         shift = len(upper.grid)
         boxes = {(row + shift, column): found for (row, column), found in lower.boxes.items()}
-        area = around((upper.area, lower.area), "")
+        area = around((upper.area, lower.area))
         whole = Table([*upper.grid, *lower.grid], {**upper.boxes, **boxes}, area, upper.columns)
         done[done.index(parts[-1])] = whole
     return done
@@ -255,9 +250,6 @@ def _belong_together(one: Table, other: Table) -> bool:
     upper, lower = sorted((one, other), key=lambda table: table.area.top)
     gap = (lower.area.top - upper.area.bottom) / upper.line_height
     return -0.5 < gap < 4 and upper.goes_on_in(lower)
-
-
-# --- the names of columns above a table -----------------------------------------------------
 
 
 def _with_headers(flow: Sequence[Item], rules: Sequence[Rule]) -> list[Item]:
@@ -334,7 +326,7 @@ def _may_name(cells: Sequence[TextBox], table: Table) -> bool:
 
 def _put_above(table: Table, rows: Sequence[Sequence[TextBox]], rules: Sequence[Rule]) -> None:
     """Make the rows of names the table's first rows."""
-    boxes: Boxes = {}
+    boxes: CellBoxes = {}
     for number, row in enumerate(rows):
         for cell in text_line(row).cells:
             over = _over_rule(cell, table.columns, rules) or columns_under(cell, table.columns)
@@ -346,7 +338,7 @@ def _put_above(table: Table, rows: Sequence[Sequence[TextBox]], rules: Sequence[
     ]
     boxes.update({(row + len(rows), column): v for (row, column), v in table.boxes.items()})
     table.grid, table.boxes, table.named = [*names, *table.grid], boxes, len(rows)
-    table.area = around([table.area, *(word for row in rows for word in row)], "")
+    table.area = around([table.area, *(word for row in rows for word in row)])
 
 
 def _over_rule(cell: TextBox, columns: Columns, rules: Sequence[Rule]) -> list[int]:
@@ -358,9 +350,6 @@ def _over_rule(cell: TextBox, columns: Columns, rules: Sequence[Rule]) -> list[i
             middles = [(a + b) / 2 for a, b in columns]
             return [n for n, x in enumerate(middles) if rule.left - 1 < x < rule.right + 1]
     return []
-
-
-# --- tables with rules ----------------------------------------------------------------------
 
 
 def _with_ruled(page: PdfPage, lines: Sequence[TextLine]) -> list[Item]:
@@ -550,9 +539,11 @@ class _Cells:
         is_several = len(parts) > 1 and rows > 1 and rows >= 0.6 * len(parts)
         return parts if is_several else [cells]
 
-    def grid_of(self, rows: Sequence[dict[int, list[TextBox]]]) -> tuple[list[list[str]], Boxes]:
+    def grid_of(
+        self, rows: Sequence[dict[int, list[TextBox]]]
+    ) -> tuple[list[list[str]], CellBoxes]:
         """The rows as a grid; what spans several rows or columns of names stands in each."""
-        boxes: Boxes = {}
+        boxes: CellBoxes = {}
         grid = [[""] * (len(self.xs) - 1) for _ in rows]
         for number, cells in enumerate(rows):
             texts = {column: _cell_text(words) for column, words in cells.items()}

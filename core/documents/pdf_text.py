@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import pypdfium2.raw as pdfium
 import regex
 
-from core.documents.draft import Place
-from core.documents.images import PictureText, TextBox, around
+from core.documents.draft import PictureText, TextBox, around
 from core.records import Box
 
 RTL = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")
@@ -122,13 +121,7 @@ class PdfPage:
         """The item's place as shares of the page."""
         if self.picture:
             return self.picture.box(item)
-        xs = [min(max(x / max(1.0, self.width), 0.0), 1.0) for x in (item.left, item.right)]
-        ys = [min(max(y / max(1.0, self.height), 0.0), 1.0) for y in (item.top, item.bottom)]
-        return Box(xs[0], ys[0], xs[1], ys[1])
-
-    def place(self, item: TextBox) -> Place:
-        """The item's place in the document."""
-        return Place(self.number, self.box(item), item.score)
+        return item.share_of(max(1.0, self.width), max(1.0, self.height))
 
 
 class Letter(NamedTuple):

@@ -1,8 +1,7 @@
-"""The reader for each kind of file, imported only when it is needed.
+"""What kind of file bytes are (by their content, then their name), and the reader for each kind.
 
-What kind of file these bytes are: by their content first, then by their name.
-
-Plain text, kept exactly as it is but for a leading BOM; and how the bytes of pages are read.
+Readers are imported only when they are needed. Plain text is read here: it is kept exactly as it
+is but for a leading BOM.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from typing import get_args
 
 import regex
 
-from core.documents.draft import Content, Draft, content
-from core.documents.request import ReadRequest, shown
+from core.documents.draft import Content, Draft, ReadRequest, content, shown
 from core.documents.segmentation import BLANK_LINE, FINAL, ITEM, ROW, joined_lines, text_units
 from core.errors import InputError, ReviewError
 from core.records import Block, Source, SourceKind
@@ -152,11 +150,7 @@ def decoded_page(data: bytes) -> tuple[str, str]:
 
     A BOM counts first, then the declared charset, then UTF-8, then Windows-1252.
     """
-    for mark, encoding in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
+    for mark, encoding in ((codecs.BOM_UTF8, "utf-8"), *WIDE):
         if data.startswith(mark):
             return _replaced(data[len(mark) :], encoding)
     declared = DECLARED.search(data[:DECLARATION_WITHIN])
@@ -364,16 +358,6 @@ READERS: dict[SourceKind, tuple[str, str]] = {
     "table": ("tables", "read_table"),
     "image": ("images", "read_image"),
 }
-CALLED: dict[SourceKind, str] = {
-    "text": "text",
-    "markdown": "Markdown",
-    "pdf": "a PDF",
-    "docx": "a Word document",
-    "html": "an HTML page",
-    "table": "a table",
-    "image": "an image",
-}
-LONGEST_REASON = 120
 
 
 def read(request: ReadRequest) -> Source:
@@ -396,8 +380,7 @@ def read(request: ReadRequest) -> Source:
             "its parts."
         ) from error
     except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]
         raise InputError(
-            f"{request.file} could not be read as {CALLED[request.kind]} ({reason}); "
+            f"{request.file} could not be read as {WORDS[request.kind]}; "
             "open it in the program it comes from, save it again and add it once more."
         ) from error

@@ -1,23 +1,36 @@
-"""Pages as pictures with places marked, and where on a PDF page a quote stands.
+"""Evidence where it stands: pages and images as pictures with boxes, quotes on a page, OCR boxes.
 
-Runs in the child process (worker.py): pages are drawn by the same libraries that read them.
+What opens a file runs in a child process, by the same libraries that read it: `drawn`, `upright`
+and `boxes_on_page` are what `isolation` runs there for `page_picture`, `upright_picture` and
+`quote_boxes`.
 """
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import io
 import re
-import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from PIL import Image, ImageDraw
 
+from core.concurrency import Stop
+from core.config import Settings
+from core.documents.draft import silent
 from core.documents.images import open_picture
+from core.documents.isolation import Task, run_alone
+from core.documents.quotes import folded_with_map
 from core.errors import InputError
-from core.records import Box, SourceKind
+from core.records import Box, Source, SourceKind
+from core.store.sqlite import from_plain, to_plain
 
+SECONDS = 20.0
+THE_FILE = "the file"
+MARGIN = 0.16
+MOST_OF_PAGE = 0.8
 FILL = (255, 196, 0, 72)
 EDGE = (196, 98, 0, 255)
 PADDING = 2
@@ -30,61 +43,158 @@ MOST_SHOWN = 16_000_000  # pixels: four times the width of a column, and quick t
 MOST_LOSSLESS = 2_000_000  # pixels; a larger PNG of a photo takes seconds and tens of megabytes
 JPEG_QUALITY = 92
 # Neither blanks nor hyphens count: line ends change both.
-LEFT_OUT = re.compile(r"[\s\x00-\x1f\u00ad\u2010-\u2015\-−]+")
-TYPOGRAPHY = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "‚": "'"})
+LEFT_OUT = re.compile(r"[\s\x00-\x1f\u2010-\u2015\-−]")
 
 
-def picture_of(
-    name: str, data: bytes, kind: SourceKind, page: int, boxes: Sequence[Box], width: int, most: int
+@dataclass(frozen=True)
+class Upright:
+    """An image as people see it: turned as the camera noted it, on white, encoded by us.
+
+    `data` is a PNG or JPEG as `media_type` says; `width` and `height` are its pixels.
+    """
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+
+
+def upright_picture(
+    data: bytes, *, name: str = THE_FILE, settings: Settings | None = None
+) -> Upright:
+    """The whole image to be looked at closely; very large ones are made smaller.
+
+    Raises:
+        InputError: it is no picture, is damaged or too large, or cannot be drawn in time.
+    """
+    about = {"megapixels": (settings or Settings()).megapixels}
+    answer = run_alone(Task("upright", name, data, about, SECONDS), Stop(), silent)
+    return Upright(**(answer | {"data": base64.b64decode(answer["data"])}))
+
+
+def page_picture(
+    data: bytes,
+    kind: SourceKind,
+    page: int,
+    boxes: Sequence[Box],
+    *,
+    width: int = 1000,
+    name: str = THE_FILE,
+    settings: Settings | None = None,
 ) -> bytes:
-    """A PNG, `width` pixels wide, of the page (from 1) or picture with the boxes marked.
+    """A PNG of a PDF's page (from 1) or of an image, `width` pixels wide, with the boxes marked.
 
-    `most` is the largest picture that is opened, in megapixels.
+    Raises:
+        InputError: there is no such page, or it cannot be drawn in time.
+    """
+    about: dict[str, Any] = {
+        "kind": kind,
+        "page": page,
+        "boxes": to_plain(tuple(boxes)),
+        "width": width,
+        "megapixels": (settings or Settings()).megapixels,
+    }
+    answer = run_alone(Task("drawn", name, data, about, SECONDS), Stop(), silent)
+    return base64.b64decode(answer["picture"])
+
+
+def strip_around(picture: bytes, boxes: Sequence[Box]) -> bytes | None:
+    """The full-width strip of a drawn page that holds the boxes, with some of what surrounds them.
+
+    None where there is nothing to leave out: no box, or boxes all over the page.
+    """
+    if not boxes:
+        return None
+    page = Image.open(io.BytesIO(picture))
+    margin = page.width * MARGIN
+    top = max(0, round(min(box.top for box in boxes) * page.height - margin))
+    bottom = min(page.height, round(max(box.bottom for box in boxes) * page.height + margin))
+    if bottom - top > MOST_OF_PAGE * page.height:
+        return None
+    stream = io.BytesIO()
+    page.crop((0, top, page.width, bottom)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def quote_boxes(data: bytes, page: int, quote: str, *, name: str = THE_FILE) -> list[Box]:
+    """Where a quote stands on a PDF's page (from 1): one box per line; empty where it does not.
+
+    Blanks, hyphens, ligatures and typographic quotes do not matter; a near match counts too.
+
+    Raises:
+        InputError: there is no such page, or it cannot be searched in time.
+    """
+    task = Task("boxes_on_page", name, data, {"page": page, "quote": quote}, SECONDS)
+    answer = run_alone(task, Stop(), silent)
+    return list(from_plain(tuple[Box, ...], answer["boxes"]))
+
+
+def boxes_of(source: Source, start: int, end: int) -> list[tuple[int, Box]]:
+    """(page, box) of all that OCR saw within `[start, end)` of the source's text, in order."""
+    return [(seen.page, seen.box) for seen in source.boxes if seen.start < end and seen.end > start]
+
+
+def drawn(
+    name: str,
+    data: bytes,
+    *,
+    kind: SourceKind,
+    page: int,
+    boxes: Sequence[dict[str, float]],
+    width: int,
+    megapixels: int,
+) -> dict[str, Any]:
+    """A PNG, `width` pixels wide, of the page (from 1) or picture with the boxes marked.
 
     Raises:
         InputError: there is no such page, or the file cannot be drawn.
     """
     if kind == "image":
-        image = open_picture(name, data, most).image
+        image = open_picture(name, data, megapixels)[0]
     elif kind == "pdf":
-        image = _drawn_page(name, data, page, width)
+        sheet = _sheet(name, data, page)
+        scale = min(width / max(1.0, sheet.get_width()), 10.0)
+        image = sheet.render(scale=scale).to_pil().convert("RGB")
     else:
         raise InputError(f"Only PDF pages and images can be shown as pictures, not {kind} files.")
     height = min(max(1, round(image.height * width / image.width)), TALLEST * width)
-    image = _marked(image.resize((width, height), Image.Resampling.LANCZOS), boxes)
+    image = image.resize((width, height), Image.Resampling.LANCZOS)
+    layer = Image.new("RGBA", image.size)
+    pen = ImageDraw.Draw(layer)
+    for box in boxes:
+        left, right = sorted((box["left"] * width, box["right"] * width))
+        top, bottom = sorted((box["top"] * height, box["bottom"] * height))
+        corners = (left - PADDING, top - PADDING, right + PADDING, bottom + PADDING)
+        pen.rectangle(corners, fill=FILL, outline=EDGE, width=PADDING)
+    image = Image.alpha_composite(image.convert("RGBA"), layer).convert("RGB")
+    return {"picture": _encoded(image, "PNG")}
+
+
+def _encoded(image: Image.Image, kind: str, **options: Any) -> str:
     stream = io.BytesIO()
-    image.save(stream, "PNG")
-    return stream.getvalue()
+    image.save(stream, kind, **options)
+    return base64.b64encode(stream.getvalue()).decode()
 
 
-def upright_of(name: str, data: bytes, most: int) -> tuple[bytes, str, int, int]:
-    """(bytes, media type, width, height) of the picture as people see it, encoded anew.
+def upright(name: str, data: bytes, *, megapixels: int) -> dict[str, Any]:
+    """The fields of `Upright`: the picture as people see it, encoded anew.
 
-    Small ones without loss; above `MOST_SHOWN` pixels they are made smaller. `most` is the largest
-    picture that is opened, in megapixels.
+    Small ones without loss; above `MOST_SHOWN` pixels they are made smaller.
 
     Raises:
         InputError: it is no picture, is cut off or too large.
     """
-    image = open_picture(name, data, most).image
+    image, _ = open_picture(name, data, megapixels)
     scale = min(1.0, (MOST_SHOWN / (image.width * image.height)) ** 0.5)
     if scale < 1.0:
         size = (max(1, int(image.width * scale)), max(1, int(image.height * scale)))
         image = image.resize(size, Image.Resampling.LANCZOS)
-    stream = io.BytesIO()
+    found = {"width": image.width, "height": image.height}
     # JPEG cannot be longer than 65,535 pixels on a side.
     if image.width * image.height <= MOST_LOSSLESS or max(image.size) > 65_535:
-        image.save(stream, "PNG")
-        return stream.getvalue(), "image/png", *image.size
-    image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
-    return stream.getvalue(), "image/jpeg", *image.size
-
-
-def _drawn_page(name: str, data: bytes, page: int, width: int) -> Image.Image:
-    sheet = _sheet(name, data, page)
-    scale = min(width / max(1.0, sheet.get_width()), 10.0)
-    image: Image.Image = sheet.render(scale=scale).to_pil().convert("RGB")
-    return image
+        return {"data": _encoded(image, "PNG"), "media_type": "image/png", **found}
+    photo = _encoded(image, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    return {"data": photo, "media_type": "image/jpeg", **found}
 
 
 def _sheet(name: str, data: bytes, page: int) -> Any:
@@ -96,18 +206,7 @@ def _sheet(name: str, data: bytes, page: int) -> Any:
     return load_page(document, page - 1)
 
 
-def _marked(image: Image.Image, boxes: Sequence[Box]) -> Image.Image:
-    layer = Image.new("RGBA", image.size)
-    pen = ImageDraw.Draw(layer)
-    for box in boxes:
-        left, right = sorted((box.left * image.width, box.right * image.width))
-        top, bottom = sorted((box.top * image.height, box.bottom * image.height))
-        corners = (left - PADDING, top - PADDING, right + PADDING, bottom + PADDING)
-        pen.rectangle(corners, fill=FILL, outline=EDGE, width=PADDING)
-    return Image.alpha_composite(image.convert("RGBA"), layer).convert("RGB")
-
-
-def places_of(name: str, data: bytes, page: int, quote: str) -> list[Box]:
+def boxes_on_page(name: str, data: bytes, *, page: int, quote: str) -> dict[str, Any]:
     """One box per line of the quote on a PDF page (from 1), as shares; none where it is not.
 
     Blanks, hyphens, ligatures and typographic quotes do not matter; failing that, the likeliest
@@ -117,22 +216,20 @@ def places_of(name: str, data: bytes, page: int, quote: str) -> list[Box]:
 
     sheet = _sheet(name, data, page)
     letters = in_reading_order(letters_of(sheet.get_textpage()))
-    folded: list[str] = []
-    origin: list[int] = []
-    for index, letter in enumerate(letters):
-        for part in _folded(letter.text):
-            folded.append(part)
-            origin.append(index)
-    found = _find(_folded(quote[:LONGEST_QUOTE]), "".join(folded))
+    text, origin = _compared("".join(letter.text for letter in letters))
+    found = _find(_compared(quote[:LONGEST_QUOTE])[0], text)
     if found is None:
-        return []
-    inside = sorted({origin[place] for place in range(*found)})
-    return [_share(sheet, *line) for line in _by_line([letters[index] for index in inside])]
+        return {"boxes": []}
+    inside = [letters[index] for index in sorted({origin[place] for place in range(*found)})]
+    return {"boxes": [_share(sheet, *line) for line in _by_line(inside)]}
 
 
-def _folded(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text.translate(TYPOGRAPHY)).casefold()
-    return LEFT_OUT.sub("", plain)
+def _compared(text: str) -> tuple[str, list[int]]:
+    """The text as quotes are compared, without blanks and hyphens; each character's origin."""
+    kept = [
+        pair for pair in zip(*folded_with_map(text), strict=True) if not LEFT_OUT.match(pair[0])
+    ]
+    return "".join(letter for letter, _ in kept), [place for _, place in kept]
 
 
 def _find(needle: str, haystack: str) -> tuple[int, int] | None:
@@ -180,10 +277,6 @@ def _share(sheet: Any, left: float, bottom: float, right: float, top: float) -> 
     for x, y in ((left, top), (right, bottom)):
         pypdfium2.raw.FPDF_PageToDevice(sheet, 0, 0, FINE, FINE, 0, x, y, across, down)
         corners.append((across.value / FINE, down.value / FINE))
-    (x1, y1), (x2, y2) = corners
-    xs, ys = sorted((_clipped(x1), _clipped(x2))), sorted((_clipped(y1), _clipped(y2)))
-    return Box(xs[0], ys[0], xs[1], ys[1])
-
-
-def _clipped(share: float) -> float:
-    return min(max(share, 0.0), 1.0)
+    edges = zip(*corners, strict=True)
+    (x1, x2), (y1, y2) = (sorted(min(max(at, 0.0), 1.0) for at in ats) for ats in edges)
+    return Box(x1, y1, x2, y2)

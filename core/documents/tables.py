@@ -2,9 +2,8 @@
 
 A retrieved row must say what its numbers are without the header above it. Every reader gives its
 tables as a grid of cells; here header rows, units and labels are found, and each row becomes a
-line whose pieces know their cells. CSV and TSV files are read here too.
-
-Tables' cells: what columns are called, and how a text is kept from becoming a formula.
+block whose pieces know their places. CSV and TSV files are read here too, and cells are kept from
+becoming formulas of a spreadsheet.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
-from core.documents.draft import Content, Draft, Piece, content
+from core.documents.draft import Content, Draft, Piece, ReadRequest, TextBox, around, content
 from core.documents.readers import decoded
-from core.documents.request import ReadRequest
 from core.errors import InputError, shown
 from core.records import BlockKind, Source
 
@@ -114,26 +111,7 @@ SNIFFED = 60
 NAMED = 5
 
 Grid = Sequence[Sequence[str]]
-
-
-class Cell(NamedTuple):
-    """A piece of a line: the text of `row, column` of the grid, or only what joins others."""
-
-    text: str
-    row: int = -1
-    column: int = -1
-
-
-class Line(NamedTuple):
-    """A line of a table: a row, a caption that stood in the grid, or a label without values."""
-
-    kind: BlockKind | None
-    cells: list[Cell]
-
-    @property
-    def text(self) -> str:
-        """The line's characters."""
-        return "".join(cell.text for cell in self.cells)
+Boxes = Mapping[tuple[int, int], Sequence[TextBox]]  # what was seen in (row, column) of a grid
 
 
 def is_number(text: str) -> bool:
@@ -221,26 +199,32 @@ def _counts_up(values: Sequence[str]) -> bool:
     return len(steps) == 1 and min(steps) > 0 and len(numbers) > (2 if steps == {1.0} else 3)
 
 
-def table_lines(grid: Grid, headers: int | None = None, caption: str = "") -> list[Line]:
-    """Every row below the header as a line, or as several where it is long.
+def table_contents(
+    grid: Grid, headers: int | None = None, caption: str = "", boxes: Boxes | None = None
+) -> list[Content]:
+    """Every row below the header as a block, or as several where it is long.
 
     `headers` says how many rows are the header where the format knows it; `caption` may name the
     unit of all values. Rows above the header that say one thing only come first, as captions.
     """
     rows = padded(grid)
     first, body = header_of(rows, headers)
-    titles = [_first_cell(rows, row) for row in range(first)]
-    lines = [Line("caption", [title]) for title in titles if title.text]
-    unit = unit_in(caption) or next(filter(None, (unit_in(title.text) for title in titles)), "")
-    found = _Table(rows, range(first, body), unit).lines(range(body, len(rows)))
-    return [*lines, *_unused_names(rows, range(first, body), found), *found]
-
-
-def _unused_names(rows: Grid, header: range, lines: Sequence[Line]) -> list[Line]:
-    """Names of columns without values: what was seen is never lost."""
-    used = {cell.text for line in lines for cell in line.cells}
-    cells = [Cell(text, row, n) for row in header for n, text in enumerate(rows[row]) if text]
-    return [Line(None, [cell]) for cell in cells if cell.text.removesuffix(":") not in used]
+    table = _Table(rows, range(first, body), boxes or {})
+    titles = []
+    for row in range(first):
+        titles.append(table.cell(row, next((n for n, cell in enumerate(rows[row]) if cell), 0)))
+    units = (unit_in(text) for text in (caption, *(title.text for title in titles)))
+    table.set_unit(next(filter(None, units), ""))
+    found = list(table.rows_of(range(body, len(rows))))
+    # Names of columns without values come before: what was seen is never lost.
+    used = {piece.text for block in found for piece in block.pieces}
+    header = (table.cell(row, n) for row in table.header for n in range(len(rows[row])))
+    unused = [cell for cell in header if cell.text and cell.text.removesuffix(":") not in used]
+    return [
+        *(Content("caption", (title,)) for title in titles if title.text),
+        *(Content(None, (cell,)) for cell in unused),
+        *found,
+    ]
 
 
 def padded(grid: Grid) -> list[list[str]]:
@@ -265,62 +249,61 @@ def _is_title(row: Sequence[str]) -> bool:
     return not filled or is_alone or len(set(row)) == 1
 
 
-def _first_cell(rows: Grid, row: int) -> Cell:
-    column = next((n for n, cell in enumerate(rows[row]) if cell), 0)
-    return Cell(rows[row][column], row, column)
-
-
 class _Table:
-    """A grid with its columns' names and units."""
+    """A grid with its columns' names and units, and the places of its cells."""
 
-    def __init__(self, rows: Grid, header: range, unit: str) -> None:
-        self.rows, self.header = rows, header
+    def __init__(self, rows: Grid, header: range, boxes: Boxes) -> None:
+        self.rows, self.header, self.boxes = rows, header, boxes
         self.names = [self._name(n) for n in range(len(rows[0]) if rows else 0)]
-        stub = "".join(cell.text for cell in self.names[0]) if self.names else ""
-        self.unit = stub.strip("()") if is_unit(stub) else unit
-        is_label = stub and not is_unit(stub) and len(stub) <= LONGEST_LABEL_NAME
-        self.label_name = [*self.names[0], Cell(" ")] if is_label else []
         self.own_units = [_has_unit(_text(name)) for name in self.names]
         self.unit_column = next(
             (n for n, name in enumerate(self.names) if n and UNIT_COLUMN.fullmatch(_text(name))), 0
         )
-        self.group: list[Cell] = []
-        self.label: list[Cell] = []
+        self.group: list[Piece] = []
+        self.label: list[Piece] = []
 
-    def _name(self, column: int) -> list[Cell]:
+    def set_unit(self, unit: str) -> None:
+        """Take the unit of all values: the one over the labels, or else the one given."""
+        stub = _text(self.names[0]) if self.names else ""
+        self.unit = stub.strip("()") if is_unit(stub) else unit
+        is_label = stub and not is_unit(stub) and len(stub) <= LONGEST_LABEL_NAME
+        self.label_name = [*self.names[0], Piece(" ")] if is_label else []
+
+    def cell(self, row: int, column: int, text: str | None = None) -> Piece:
+        """The cell with its place; `text` is what is left of it."""
+        said = self.rows[row][column] if text is None else text
+        seen = self.boxes.get((row, column))
+        return Piece(said, around(seen, said) if seen else None)
+
+    def _name(self, column: int) -> list[Piece]:
         """The column's names from top to bottom, each once; units in parentheses."""
-        pieces: list[Cell] = []
+        pieces: list[Piece] = []
         last = ""
         for row in self.header:
             text = self.rows[row][column].removesuffix(":")
             if text and text != last:
                 last = text
                 is_bare = bool(pieces) and is_unit(text) and text[0] not in "([（"
-                pieces += [Cell(" ")] if pieces else []
-                pieces += (
-                    [Cell("("), Cell(text, row, column), Cell(")")]
-                    if is_bare
-                    else [Cell(text, row, column)]
-                )
+                name = self.cell(row, column, text)
+                pieces += [Piece(" ")] if pieces else []
+                pieces += [Piece("("), name, Piece(")")] if is_bare else [name]
         return pieces
 
-    def lines(self, body: range) -> list[Line]:
+    def rows_of(self, body: range) -> Iterator[Content]:
         """The rows of the body; what names a group of rows stands before each label in it."""
         header = [self.rows[row] for row in self.header]
         rows = [row for row in body if any(self.rows[row]) and self.rows[row] not in header]
         grouped = bool(rows) and self._is_alone(rows[0])
-        found: list[Line] = []
         after_values = False
         for row in rows:
-            cell = Cell(self.rows[row][0].removesuffix(":"), row, 0)
             if row == rows[-1] or not self._is_group(row, grouped):
                 kind: BlockKind | None = None if self._is_alone(row) else "table row"
-                found += [Line(kind, cells) for cells in self._row(row)]
+                yield from (Content(kind, tuple(pieces)) for pieces in self._row(row))
                 after_values = True
             else:
-                self.group = [*([] if after_values else self.group), cell, Cell(AFTER_LABEL)]
+                name = self.cell(row, 0, self.rows[row][0].removesuffix(":"))
+                self.group = [*([] if after_values else self.group), name, Piece(AFTER_LABEL)]
                 after_values = False
-        return found
 
     def _is_alone(self, row: int) -> bool:
         """True for a row of a label alone, in a table that has values."""
@@ -333,52 +316,43 @@ class _Table:
         is_across = len(cells) > 1 and len(set(cells)) == 1
         return is_across or (self._is_alone(row) and (grouped or cells[0].endswith(":")))
 
-    def _row(self, row: int) -> Iterator[list[Cell]]:
+    def _row(self, row: int) -> Iterator[list[Piece]]:
         """The row's label and values; several times the label where the values are many."""
         cells = self.rows[row]
         filled = [n for n, cell in enumerate(cells) if cell]
         values = [n for n in filled if n and n != self.unit_column]
         has_names = any(self.names[n] for n in values)
-        if 0 in filled and (values or not has_names):
-            self.label = [Cell(cells[0], row, 0)]
-        elif 0 in filled or not (values and not is_number(cells[values[0]]) and self.label):
-            self.label = [Cell(cells[0], row, 0)] if cells[0] else []
-        unit = self._row_unit(row, values)
+        goes_on = values and not is_number(cells[values[0]]) and self.label
+        if 0 in filled or not goes_on:
+            self.label = [self.cell(row, 0)] if cells[0] else []
+        unit = cells[self.unit_column] if self.unit_column else ""
+        unit = unit or ("" if _has_unit(_text(self.label)) else self.unit)
         pairs = [self._pair(row, n, unit) for n in values]
         stub = _text(self.label_name).strip().casefold()
         is_named = bool(self.label) and not _text(self.label).casefold().startswith(stub)
         label = [*(self.label_name if is_named else []), *self.label]
         label = [*self.group, *label] if label else self.group[:-1]
         if unit and all(self._takes_unit(row, n) for n in values) and label:
-            label += [Cell(f" ({unit})")]
+            label += [Piece(f" ({unit})")]
             pairs = [self._pair(row, n, "") for n in values]
         if not pairs:
             yield label
             return
-        after = [Cell(AFTER_LABEL if has_names else AFTER_NAME)] if label else []
+        after = [Piece(AFTER_LABEL if has_names else AFTER_NAME)] if label else []
         yield from _chunks([*label, *after], pairs)
-
-    def _row_unit(self, row: int, values: Sequence[int]) -> str:
-        own = self.rows[row][self.unit_column] if self.unit_column else ""
-        return own or ("" if _has_unit(_text(self.label)) else self.unit)
 
     def _takes_unit(self, row: int, column: int) -> bool:
         """True for a bare number whose column has no unit of its own."""
         cell = self.rows[row][column]
-        is_bare = not re.search(r"[^\W\d_]{2}|[%‰€$£¥°]", cell)
-        return (
-            is_bare and not self.own_units[column] and (is_number(cell) or not cell.strip("-–—."))
-        )
+        if self.own_units[column] or re.search(r"[^\W\d_]{2}|[%‰€$£¥°]", cell):
+            return False
+        return is_number(cell) or not cell.strip("-–—.")
 
-    def _pair(self, row: int, column: int, unit: str) -> list[Cell]:
+    def _pair(self, row: int, column: int, unit: str) -> list[Piece]:
         name = list(self.names[column])
         if unit and name and self._takes_unit(row, column) and is_number(self.rows[row][column]):
-            name.append(Cell(f" ({unit})"))
-        return [
-            *name,
-            *([Cell(AFTER_NAME)] if name else []),
-            Cell(self.rows[row][column], row, column),
-        ]
+            name.append(Piece(f" ({unit})"))
+        return [*name, *([Piece(AFTER_NAME)] if name else []), self.cell(row, column)]
 
 
 def _has_unit(name: str) -> bool:
@@ -386,29 +360,22 @@ def _has_unit(name: str) -> bool:
     return "%" in name or any(map(is_unit, (*PARENTHESES.findall(name), name.split(" in ")[-1])))
 
 
-def _text(cells: Iterable[Cell]) -> str:
+def _text(cells: Iterable[Piece]) -> str:
     return "".join(cell.text for cell in cells)
 
 
-def _chunks(label: Sequence[Cell], pairs: Sequence[Sequence[Cell]]) -> Iterator[list[Cell]]:
+def _chunks(label: Sequence[Piece], pairs: Sequence[Sequence[Piece]]) -> Iterator[list[Piece]]:
     """The label with as many values as fit, then again with the next ones."""
-    line: list[Cell] = list(label)
+    line: list[Piece] = list(label)
     length = start = len(_text(label))
     for pair in pairs:
         size = len(_text(pair))
         if length > start and length + size > LONGEST_ROW:
             yield line
             line, length = list(label), start
-        line += [*([Cell(BETWEEN)] if length > start else []), *pair]
+        line += [*([Piece(BETWEEN)] if length > start else []), *pair]
         length += size + len(BETWEEN)
     yield line
-
-
-def table_contents(grid: Grid, headers: int | None = None, caption: str = "") -> list[Content]:
-    """The lines of a table as blocks without places; its caption comes first."""
-    lines = table_lines(grid, headers, caption)
-    found = [Content(line.kind, tuple(Piece(cell.text) for cell in line.cells)) for line in lines]
-    return [content("caption", caption), *found] if caption else found
 
 
 def read_table(request: ReadRequest) -> Source:
@@ -436,7 +403,7 @@ def read_table(request: ReadRequest) -> Source:
     if ragged := _ragged(body):
         draft.note(ragged)
     caption = " ".join(clean(" ".join(row)) for row in grid[:titles])
-    draft.add_blocks(table_contents(body, headers, caption))
+    draft.add_blocks([content("caption", caption), *table_contents(body, headers, caption)])
     return draft.finish()
 
 
@@ -499,7 +466,7 @@ def _spread(grid: list[list[str]]) -> list[list[str]]:
         return grid
     filled = [n for n, cell in enumerate(grid[0]) if n and cell.strip()]
     below = [bool(cell.strip()) for cell in grid[1][1:]]
-    steps = {b - a for a, b in zip(filled, [*filled[1:], len(grid[0])], strict=True)}
+    steps = {b - a for a, b in pairwise([*filled, len(grid[0])])}
     if len(steps) != 1 or min(steps) < 2 or filled[0] != 1 or not all(below):
         return grid
     upper = [

@@ -124,7 +124,7 @@ def one_image() -> None:
     import streamlit as st
 
     from components.widgets.box_editor import Drawn, address_of, box_editor
-    from core.documents.images import Upright
+    from core.documents.rendering import Upright
 
     picture = Upright(b"bytes of a picture", "image/png", 1, 1)
     held = st.session_state.setdefault("held", Drawn())

@@ -21,7 +21,7 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from core.config import Settings
-from core.documents.request import ReadRequest
+from core.documents.draft import ReadRequest
 from core.records import Source, SourceKind
 
 NOTO = Path("/usr/share/fonts/truetype/noto")

@@ -233,7 +233,7 @@ def test_entities_are_not_expanded(before: str, encoding: str) -> None:
 def test_entities_are_not_expanded_under_a_declared_encoding() -> None:
     for encoding in ("latin-1", "cp1252", "cp037"):
         bomb = f'<?xml version="1.0" encoding="{encoding}"?>{BOMB}'.encode(encoding)
-        with pytest.raises(InputError, match="it is damaged"):
+        with pytest.raises(InputError, match=r"document type declaration|it is damaged"):
             read_word(packed({"_rels/.rels": RELATIONS, BODY: bomb}))
 
 

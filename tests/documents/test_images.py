@@ -7,9 +7,9 @@ import io
 import pytest
 from PIL import Image, ImageDraw
 
-from core.documents import ocr
-from core.documents.images import PictureText, TextBox, open_picture, read_image, remark_on
-from core.documents.ocr import MOST_STRIPS
+from core.documents import images
+from core.documents.draft import PictureText, TextBox
+from core.documents.images import MOST_STRIPS, open_picture, read_image, remark_on
 from core.documents.readers import read
 from core.errors import InputError
 from core.records import Source
@@ -48,7 +48,7 @@ def saved(image: Image.Image, kind: str, **options: object) -> bytes:
 
 
 def opened(data: bytes) -> Image.Image:
-    return open_picture("a.png", data, MEGAPIXELS).image
+    return open_picture("a.png", data, MEGAPIXELS)[0]
 
 
 def test_transparent_pictures_lie_on_white() -> None:
@@ -70,16 +70,17 @@ def test_pictures_stand_as_the_camera_was_held() -> None:
     assert opened(data).size == (20, 40)
 
 
-def test_of_moving_pictures_the_first_frame_is_read() -> None:
+def test_of_moving_pictures_the_first_frame_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "_find_in", lambda _strip: [])
     frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "blue")]
     for kind in ("WEBP", "PNG"):
-        picture = open_picture(
-            "a", saved(frames[0], kind, save_all=True, append_images=frames[1:]), MEGAPIXELS
+        data = saved(frames[0], kind, save_all=True, append_images=frames[1:])
+        picture, count = open_picture("a", data, MEGAPIXELS)
+        assert count == 2
+        assert read_image(request("a", data, "image")).notes[0] == (
+            "The picture is animated; only the first of its 2 frames was read."
         )
-        assert picture.notes == (
-            "The picture is animated; only the first of its 2 frames was read.",
-        )
-        red, _, blue = picture.image.getpixel((5, 5))  # type: ignore[misc]
+        red, _, blue = picture.getpixel((5, 5))  # type: ignore[misc]
         assert red > 200 > blue
 
 
@@ -256,18 +257,18 @@ def test_text_is_sought_in_few_strips(
 ) -> None:
     sought: list[Image.Image] = []
 
-    def find_in(strip: Image.Image) -> list[ocr.Quad]:
+    def find_in(strip: Image.Image) -> list[images.Quad]:
         sought.append(strip)
         return []
 
-    monkeypatch.setattr(ocr, "_find_in", find_in)
-    assert ocr.read_picture_text(Image.new("RGB", (width, height), "white")).items == ()
+    monkeypatch.setattr(images, "_find_in", find_in)
+    assert images.read_picture_text(Image.new("RGB", (width, height), "white")).items == ()
     assert len(sought) == strips
 
 
 def test_a_ruled_line_is_not_read_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = ((0.0, 100.0), (9000.0, 100.0), (9000.0, 103.0), (0.0, 103.0))
-    monkeypatch.setattr(ocr, "_find_in", lambda _strip: [rule])
-    monkeypatch.setattr(ocr, "_recognise", lambda _line: pytest.fail("it was read"))
-    found = ocr.read_picture_text(Image.new("RGB", (9000, 200), "white"))
+    monkeypatch.setattr(images, "_find_in", lambda _strip: [rule])
+    monkeypatch.setattr(images, "_recognise", lambda _line: pytest.fail("it was read"))
+    found = images.read_picture_text(Image.new("RGB", (9000, 200), "white"))
     assert (found.items, found.unread) == ((), 1)

@@ -8,8 +8,8 @@ import time
 import pytest
 from PIL import Image
 
+from core.documents.draft import shown
 from core.documents.readers import kind_of
-from core.documents.request import shown
 from core.errors import InputError
 from tests.documents.builders import pdf, png, word, zipped
 

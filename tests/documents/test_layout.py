@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from core.documents import charts
 from core.documents.charts import single_numbers, value_of
-from core.documents.draft import Draft, Place
-from core.documents.images import PictureText, TextBox, rows_of
+from core.documents.draft import Draft, PictureText, TextBox, rows_of
 from core.documents.layout import picture_blocks
 from tests.documents.builders import check_offsets, request
 
@@ -232,8 +231,7 @@ SEEN = st.builds(
 def test_whatever_is_seen_is_said_and_every_place_is_exact(items: list[TextBox]) -> None:
     draft = Draft(request("a.png", b"", "image"))
     picture = PictureText(tuple(items), 1000, 800)
-    blocks = list(picture_blocks(picture))
-    draft.add_blocks(b.content(lambda box: Place(1, picture.box(box), box.score)) for b in blocks)
+    draft.add_blocks(picture_blocks(picture), box=picture.box)
     draft.add_page(1, 0, "ocr")
     source = draft.finish()
     inside = [seen for seen in source.boxes if seen.box.left < seen.box.right]

@@ -13,7 +13,7 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
 from core.documents import pdf_text
-from core.documents.images import TextBox
+from core.documents.draft import TextBox
 from core.documents.pdf import read_pdf
 from core.documents.pdf_text import (
     Letter,

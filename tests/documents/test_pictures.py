@@ -8,14 +8,14 @@ import pytest
 from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
 
-from core.documents.images import (
+from core.documents.rendering import (
     boxes_of,
+    boxes_on_page,
     page_picture,
     quote_boxes,
     strip_around,
     upright_picture,
 )
-from core.documents.rendering import places_of
 from core.errors import InputError
 from core.records import Box, BoxedText, Source
 from tests.documents.builders import LATIN, encrypted, font, needs_noto, pdf, png, write_lines
@@ -113,7 +113,7 @@ def test_typography_and_small_slips_do_not_matter(quote: str, found: int) -> Non
         font(canvas, "NotoSans", LATIN)
         write_lines(canvas, ["It is an official finding, well-known and “quoted” often."])
 
-    assert len(places_of("a.pdf", pdf(draw), 1, quote)) == found
+    assert len(boxes_on_page("a.pdf", pdf(draw), page=1, quote=quote)["boxes"]) == found
 
 
 def test_boxes_follow_a_turned_page() -> None:
@@ -121,7 +121,7 @@ def test_boxes_follow_a_turned_page() -> None:
         canvas.setPageRotation(90)
         canvas.drawString(60, 300, "Turned words")
 
-    (box,) = places_of("a.pdf", pdf(draw), 1, "Turned words")
+    (box,) = boxes_on_page("a.pdf", pdf(draw), page=1, quote="Turned words")["boxes"]
     assert box.bottom - box.top > box.right - box.left
     assert box.left == pytest.approx(300 / 595, abs=0.02)
     assert box.top == pytest.approx(60 / 842, abs=0.02)

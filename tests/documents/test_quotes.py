@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.documents.segmentation import find_folded, relocate, verify_quote
+from core.documents.quotes import find_folded, relocate, verify_quote
 from tests.fakes import make_passage
 
 TEXT = "The tower, built in 1931, is 412 m tall; it was never “rebuilt”."

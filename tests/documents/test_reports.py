@@ -8,8 +8,8 @@ import pytest
 
 from core.concurrency import Stop
 from core.config import ENCODER_DIR
-from core.documents.images import boxes_of
 from core.documents.readers import read
+from core.documents.rendering import boxes_of
 from core.documents.retrieval import Retriever, ensure_index, passages_of
 from core.llm.encoder import load_encoder
 from core.records import Passage, Source, SourceKind

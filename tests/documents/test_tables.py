@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.documents.draft import TextBox
 from core.documents.tables import (
     LONGEST_ROW,
     delimiter_of,
@@ -16,7 +17,7 @@ from core.documents.tables import (
     is_number,
     is_unit,
     read_table,
-    table_lines,
+    table_contents,
     unit_in,
 )
 from core.errors import InputError
@@ -35,8 +36,8 @@ def read(text: str, name: str = "a.csv") -> Source:
 
 
 def rows(*grid: list[str], headers: int | None = None, caption: str = "") -> list[str]:
-    lines = table_lines(grid, headers, caption)
-    return [line.text for line in lines if line.kind == "table row"]
+    blocks = table_contents(grid, headers, caption)
+    return [block.text for block in blocks if block.kind == "table row"]
 
 
 def test_rows_carry_their_column_names() -> None:
@@ -95,6 +96,7 @@ def test_a_quotation_mark_that_never_ends_does_not_swallow_the_rest() -> None:
 
 def test_a_table_of_one_column_or_row() -> None:
     assert read("one\ntwo\n").text == "one\ntwo"
+    assert read("one\ntwo\nthree\n").text == "one\ntwo\nthree"
     assert read("a,b,c\n").text == "a: b; c"
 
 
@@ -247,12 +249,19 @@ def test_a_very_wide_row_becomes_several_with_its_label() -> None:
 
 @given(CELLS)
 def test_the_pieces_of_a_row_know_their_cells_and_no_value_is_lost(grid: list[list[str]]) -> None:
-    whole = " ".join(line.text for line in table_lines(grid))
-    for line in table_lines(grid):
-        assert "\n" not in line.text
-        for cell in line.cells:
-            if cell.row >= 0:
-                assert cell.text.removesuffix(":") in " ".join(grid[cell.row][cell.column].split())
+    places = {
+        (row, column): [TextBox(cell, column, row, column + 1, row + 1)]
+        for row, cells in enumerate(grid)
+        for column, cell in enumerate(cells)
+    }
+    blocks = table_contents(grid, boxes=places)
+    whole = " ".join(block.text for block in blocks)
+    for block in blocks:
+        assert "\n" not in block.text
+        for piece in block.pieces:
+            if piece.box:
+                cell = grid[int(piece.box.top)][int(piece.box.left)]
+                assert piece.text.removesuffix(":") in " ".join(cell.split())
     for number in (cell for row in grid[1:] for cell in row if is_number(cell)):
         assert " ".join(number.split()) in whole
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.documents.draft import Content, Draft, Piece, Place, storable
+from core.documents.draft import Content, Draft, Piece, TextBox, storable
 from core.documents.readers import decoded, read_text
 from core.errors import InputError
-from core.records import BlockKind, Box
+from core.records import BlockKind
 from tests.documents.builders import blocks_of, check_offsets, request
 
 KINDS: tuple[BlockKind | None, ...] = ("heading", "paragraph", "table row", None)
@@ -113,8 +113,9 @@ def test_drafts_know_where_their_pieces_lie(
 ) -> None:
     draft = Draft(request("a.pdf", b"", "pdf"))
     for text, is_seen, kind in pieces:
-        place = Place(1, Box(0, 0, 1, 1), 0.9) if is_seen else None
-        draft.add_block(Content(kind, (Piece(text, place), Piece("!"))))
+        seen = TextBox(text, 0, 0, 1, 1, 0.9) if is_seen else None
+        block = Content(kind, (Piece(text, seen), Piece("!")))
+        draft.add_blocks([block], 1, lambda box: box.share_of(1, 1))
     draft.add_page(1, 0, "ocr")
     source = draft.finish()
     check_offsets(source)
