@@ -642,7 +642,7 @@ def test_no_key_and_no_prompt_in_errors_logs_and_reprs(caplog: pytest.LogCapture
         Reply(TEXT, fault="error_within", message=f"lost {KEY}"),
     ]
     for reply in replies:
-        found, server, _ = asked_of(reply, keys=own)
+        found, server, _ = asked_of(reply, keys=keys)
         assert KEY not in f"{found!s} {found!r}"
         assert server.asked[0].bearer == KEY
     assert KEY not in repr(keys) + repr(LiteLlm(keys))
