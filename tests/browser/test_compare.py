@@ -25,7 +25,7 @@ def test_a_comparison_is_left_found_again_and_stopped(
     text.press("Control+Enter")
     settle(page)
     protocols = page.get_by_role("combobox", name=re.compile("Protocols"))
-    protocols.fill("Society")
+    protocols.fill("Ensemble")
     protocols.press("Enter")
     protocols.press("Escape")
     settle(page)
