@@ -35,7 +35,7 @@ from core.records import Passage, Point, Quote, Stance, Turn
 from core.roles import DebateView, Speak
 
 MOST_QUOTES = 2
-MOST_SURE = 0.95  # words that are all carried are no certainty
+MOST_SURE = 0.95  # that the sources have every word makes nothing certain
 NOTHING_NEW = "I have nothing new"
 QUOTED = re.compile(r"[“„«「『\"]([^“”„«»「」『』\"]{4,})[”»」』\"]")
 VALUE = re.compile(r"\d+(?:[.,]\d+)*")

@@ -70,6 +70,7 @@ PARTS = ("debaters", "judge", "others")
 COIN = 0.5
 LEAST_RISK = 1e-6
 DRAWS = 500
+LEAD_DRAWS = 2000
 FEWEST = 20  # cases below which nothing is said of a majority, of all agents or of one
 MOST_AGENTS = 8
 MOST_SUBSETS = 80
@@ -251,6 +252,7 @@ def _steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[Step, ...]:
         {n: mean_of(right["verdict"].astype(float) - right[n], both[n]) for n in said},
         np.arange(len(wrong)),
         SEED,
+        LEAD_DRAWS,
     )
     found = []
     for name, own in said.items():

@@ -301,7 +301,7 @@ def _loaded() -> Any:
 
     follow_none(litellm)
     # It would price every answer, once before its first word: half of a call's work here.
-    setattr(litellm, "response_cost_calculator", lambda **_: None)  # noqa: B010 - its type forbids
+    litellm.response_cost_calculator = lambda **_: None  # type: ignore[assignment]
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.turn_off_message_logging = True

@@ -231,9 +231,11 @@ def test_entities_are_not_expanded(before: str, encoding: str) -> None:
 
 
 def test_entities_are_not_expanded_under_a_declared_encoding() -> None:
-    for encoding in ("latin-1", "cp1252", "cp037"):
+    declared = "document type declaration"
+    told = {"latin-1": declared, "cp1252": declared, "cp037": "it is damaged"}
+    for encoding, words in told.items():
         bomb = f'<?xml version="1.0" encoding="{encoding}"?>{BOMB}'.encode(encoding)
-        with pytest.raises(InputError, match=r"document type declaration|it is damaged"):
+        with pytest.raises(InputError, match=words):
             read_word(packed({"_rels/.rels": RELATIONS, BODY: bomb}))
 
 

@@ -111,9 +111,9 @@ def test_a_hang_before_the_file_is_taken_ends_too() -> None:
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "code -11"),
         ("import os; os.abort()", "code -6"),
         ("raise SystemExit(3)", "code 3"),
-        ("print('not JSON')", "code"),
-        ("print('[]' * 3)", "code"),
-        ("import sys; sys.stdin.buffer.read(10); print('1' * 10_000)", "code"),
+        ("print('not JSON')", "ended with code"),
+        ("print('[]' * 3)", "ended with code"),
+        ("import sys; sys.stdin.buffer.read(10); print('1' * 10_000)", "ended with code"),
     ],
 )
 def test_a_child_that_dies_is_a_sentence(
