@@ -390,10 +390,11 @@ def _chosen_ways() -> list[tuple[str, str]]:
         persist_state="session",
     )
     offered = offered_protocols(rosters or [BUILT_IN], "compare.protocols")
+    usual_ones = [name for name in dict.fromkeys([usual, SINGLE]) if name in offered]
+    st.session_state.setdefault("compare.protocols", usual_ones)
     protocols = left.multiselect(
         "Protocols",
         offered,
-        default=[name for name in dict.fromkeys([usual, SINGLE]) if name in offered],
         format_func=lambda name: protocol_words(name, short=True),
         key="compare.protocols",
         persist_state="session",
