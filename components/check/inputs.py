@@ -10,12 +10,10 @@ import streamlit as st
 from components.app import state
 from components.widgets.wording import escaped, size
 from core.documents.library import store_file
+from core.documents.readers import endings
 from core.errors import InputError, ReviewError
 from core.records import LibraryEntry
 
-READABLE = [
-    "txt", "md", "pdf", "docx", "html", "htm", "csv", "tsv", "png", "jpg", "jpeg", "webp",
-]  # fmt: skip
 STATUS_ICONS = {
     "waiting": ":material/hourglass_empty:",
     "reading": ":material/hourglass_top:",
@@ -38,7 +36,7 @@ def draw_uploader(key: str, label: str = "Documents and images", choice: str = "
         key=key,
         accept_multiple_files=True,
         max_upload_size=limit,
-        help=f"{', '.join(READABLE)}; up to {limit} MB each. They are kept on this computer; a "
+        help=f"{', '.join(endings())}; up to {limit} MB each. They are kept on this computer; a "
         "roster of language models sends the passages and images that it uses to its provider.",
         on_change=_mark_changed,
         args=(key,),
